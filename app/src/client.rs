@@ -50,21 +50,13 @@ mod browser {
 
     /// Returns the problem for a request that got no response. A posted form may have arrived.
     fn unanswered(is_post: bool) -> Problem {
-        if is_post {
-            Cause::NoAnswer.into()
-        } else {
-            Cause::Unreachable.into()
-        }
+        if is_post { Cause::NoAnswer.into() } else { Cause::Unreachable.into() }
     }
 
     /// Returns the problem for a response that doesn't say what happened. A posted form may have
     /// taken effect.
     fn unexplained(is_post: bool) -> Problem {
-        if is_post {
-            Cause::Uncertain.into()
-        } else {
-            Cause::Failed.into()
-        }
+        if is_post { Cause::Uncertain.into() } else { Cause::Failed.into() }
     }
 
     /// A call to a server function, with its arguments encoded as a form.
@@ -77,11 +69,7 @@ mod browser {
 
     impl Request {
         pub fn new<S: ServerFn + Serialize>(function: &S) -> Result<Self, Problem> {
-            Self::of(
-                S::PATH,
-                serde_qs::to_string(function).ok(),
-                <S::Protocol>::METHOD,
-            )
+            Self::of(S::PATH, serde_qs::to_string(function).ok(), <S::Protocol>::METHOD)
         }
 
         fn of(
@@ -122,10 +110,8 @@ mod browser {
         let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(not_sent)?;
         let answer = fetch(address, Some(&form)).await?;
         let headers = answer.headers();
-        let next = headers
-            .has(REDIRECT_HEADER)
-            .unwrap_or_default()
-            .then(|| headers.get("location"));
+        let next =
+            headers.has(REDIRECT_HEADER).unwrap_or_default().then(|| headers.get("location"));
         Ok(next.and_then(Result::ok).flatten())
     }
 
@@ -138,9 +124,7 @@ mod browser {
             request.set_body(form);
         }
         let answer = leptos::prelude::window().fetch_with_str_and_init(address, &request);
-        let answer = JsFuture::from(answer)
-            .await
-            .map_err(|_| unanswered(is_post))?;
+        let answer = JsFuture::from(answer).await.map_err(|_| unanswered(is_post))?;
         let answer: Response = answer.unchecked_into();
         match answer.status() {
             STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, is_post).await?.into())),
@@ -164,9 +148,7 @@ mod browser {
 
     async fn text(answer: &Response, is_post: bool) -> Result<String, Problem> {
         let unanswered = |_: JsValue| unanswered(is_post);
-        let text = JsFuture::from(answer.text().map_err(unanswered)?)
-            .await
-            .map_err(unanswered)?;
+        let text = JsFuture::from(answer.text().map_err(unanswered)?).await.map_err(unanswered)?;
         Ok(text.as_string().unwrap_or_default())
     }
 

@@ -153,10 +153,7 @@ impl CounterData {
     }
 
     fn cost(&self, pages: usize, number: &str) -> String {
-        let written: String = number
-            .chars()
-            .filter(|c| !c.is_whitespace() && *c != '-')
-            .collect();
+        let written: String = number.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
         if written.is_empty() {
             return "Give a number to see the cost.".to_owned();
         }
@@ -241,10 +238,7 @@ impl CounterData {
 fn writings(home: &HomeCountry) -> [(String, String); 6] {
     let code = &home.code;
     [
-        (
-            LOCAL.to_owned(),
-            format!("{LOCAL_DIGITS} digits and no +: a local number in {home}"),
-        ),
+        (LOCAL.to_owned(), format!("{LOCAL_DIGITS} digits and no +: a local number in {home}")),
         (
             format!("{code}{LOCAL}"),
             format!("The same phone, but international because of the code {code}; the API warns"),

@@ -42,10 +42,7 @@ fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
     // A development build has the same code for all pages.
     if is_support && options.hash_files {
         options.output_name = "support".into();
-        options.hash_file = options
-            .hash_file
-            .replace("hash.txt", "support-hash.txt")
-            .into();
+        options.hash_file = options.hash_file.replace("hash.txt", "support-hash.txt").into();
     }
     options
 }

@@ -27,11 +27,7 @@ pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;
     let prices = current.service().money().price_table().await?;
     let signed_in = current.account().await?.is_some();
-    Ok(Home {
-        prices,
-        base_url: current.site().base_url.clone(),
-        signed_in,
-    })
+    Ok(Home { prices, base_url: current.site().base_url.clone(), signed_in })
 }
 
 #[component]
@@ -100,10 +96,7 @@ fn Sample(base_url: String) -> impl IntoView {
 fn Prices(prices: PriceTable) -> impl IntoView {
     let records = || prices.in_force.iter().chain(&prices.coming);
     let has_more = records().any(|price| price.prefix.is_some()) || !prices.coming.is_empty();
-    let base = prices
-        .in_force
-        .iter()
-        .filter(|price| price.prefix.is_none());
+    let base = prices.in_force.iter().filter(|price| price.prefix.is_none());
     let rows: Vec<_> = base
         .filter_map(|price| {
             let to = match price.kind {

@@ -21,10 +21,7 @@ pub struct IncidentNote {
 #[cfg(feature = "ssr")]
 pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Problem> {
     let notes = service.delivery().incidents().await?.into_iter();
-    let notes = notes.map(|note| IncidentNote {
-        text: note.text,
-        began_at: note.began_at,
-    });
+    let notes = notes.map(|note| IncidentNote { text: note.text, began_at: note.began_at });
     Ok(notes.collect())
 }
 

@@ -179,11 +179,7 @@ fn OpenAnew() -> impl IntoView {
         // reloaded.
         let is_shown = browser.pathname().is_ok_and(|shown| shown == path);
         // If the browser refuses, its address bar still has the page's address to open by hand.
-        let _ = if is_shown {
-            browser.reload()
-        } else {
-            browser.assign(&address)
-        };
+        let _ = if is_shown { browser.reload() } else { browser.assign(&address) };
     });
     view! { <p class="loading">"Loading…"</p> }
 }

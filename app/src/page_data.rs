@@ -38,10 +38,7 @@ where
     where
         S: ServerFn<Error = Problem, Output = T> + Serialize + Send + 'static,
     {
-        Self {
-            answer: answer::load(function),
-            of: PhantomData,
-        }
+        Self { answer: answer::load(function), of: PhantomData }
     }
 
     /// Waits for the result.

@@ -48,9 +48,7 @@ pub trait PortalRequest: Send + Sync {
     async fn zone(&self, browser: Option<String>) -> Zone {
         let account = self.session_account().await.ok().flatten();
         let chosen = account.and_then(|account| account.time_zone);
-        let zone = chosen
-            .or(browser)
-            .and_then(|name| self.service().zone(&name));
+        let zone = chosen.or(browser).and_then(|name| self.service().zone(&name));
         zone.unwrap_or_default()
     }
 
@@ -159,11 +157,7 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let way_in = current.way_in(&page_path().unwrap_or_default()).await?;
     leptos_axum::redirect(&way_in);
     let signed_out = current.session_account().await?.is_none();
-    Err(if signed_out {
-        Cause::SignedOut.into()
-    } else {
-        Cause::SecondFactorMissing.into()
-    })
+    Err(if signed_out { Cause::SignedOut.into() } else { Cause::SecondFactorMissing.into() })
 }
 
 /// Like [`signed_in`], but also accepts an account that must set up a second factor and hasn't.
@@ -185,11 +179,7 @@ pub async fn step_up(
     credential: &str,
 ) -> Result<(), Problem> {
     let token = current.token().unwrap_or_default();
-    current
-        .service()
-        .accounts()
-        .step_up(&token, account, credential)
-        .await?;
+    current.service().accounts().step_up(&token, account, credential).await?;
     if credential.trim().is_empty() {
         return Ok(());
     }
@@ -207,11 +197,7 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     if !account.staff {
         let page = use_context::<Parts>().map(|parts| parts.uri.path().to_owned());
         let page = page.unwrap_or_default();
-        current
-            .service()
-            .accounts()
-            .record_denied(account.id, &page)
-            .await?;
+        current.service().accounts().record_denied(account.id, &page).await?;
         return Err(Cause::NotFound.into());
     }
     Ok((current, account))
@@ -243,11 +229,7 @@ pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
 
 /// Returns `next` if it is a path of this site, else My Applications.
 pub fn local_path(next: &str) -> &str {
-    if is_local(next) {
-        next
-    } else {
-        "/applications"
-    }
+    if is_local(next) { next } else { "/applications" }
 }
 
 /// Whether a path is safe to redirect to. Browsers and proxies decode a path, resolve `.` and `..`

@@ -196,16 +196,14 @@ impl Filter {
     const fn field_and_sentence(self) -> (&'static str, &'static str) {
         const DAY: &str = "A day is written like 2026-11-21.";
         match self {
-            Self::Application => (
-                "application",
-                "Enter the application's reference, which has 6 digits.",
-            ),
+            Self::Application => {
+                ("application", "Enter the application's reference, which has 6 digits.")
+            }
             Self::Status => ("status", "There is no such message status."),
             Self::Key => ("key", "A key is live or test."),
-            Self::Number => (
-                "number",
-                "A number has 4 to 15 digits. You can use spaces and hyphens.",
-            ),
+            Self::Number => {
+                ("number", "A number has 4 to 15 digits. You can use spaces and hyphens.")
+            }
             Self::Transid => (
                 "transid",
                 "A transaction ID is m_ and 13 letters and digits. The API returns it for each \
@@ -221,10 +219,7 @@ impl Filter {
                 "from",
                 "An hour is a number from 0 to 23. Remove the filter Hour to see the whole day.",
             ),
-            Self::Order => (
-                "to",
-                "To is a day before From. Choose the same day or a later one.",
-            ),
+            Self::Order => ("to", "To is a day before From. Choose the same day or a later one."),
         }
     }
 }
@@ -233,10 +228,7 @@ impl Problem {
     /// Creates the problem for a fault of ours.
     #[cfg(feature = "ssr")]
     fn of_fault(cause: Cause) -> Self {
-        Self {
-            request_id: crate::request_id::request_id(),
-            ..cause.into()
-        }
+        Self { request_id: crate::request_id::request_id(), ..cause.into() }
     }
 
     /// Returns the sentence for the user, followed by the request ID if support needs it.
@@ -265,20 +257,13 @@ impl Problem {
 
     /// Returns the text typed into a field, if any.
     pub fn text_of(&self, field: &str) -> Option<String> {
-        self.typed
-            .iter()
-            .find(|(name, _)| name == field)
-            .map(|(_, text)| text.clone())
+        self.typed.iter().find(|(name, _)| name == field).map(|(_, text)| text.clone())
     }
 }
 
 impl From<Cause> for Problem {
     fn from(cause: Cause) -> Self {
-        Self {
-            cause,
-            typed: Vec::new(),
-            request_id: None,
-        }
+        Self { cause, typed: Vec::new(), request_id: None }
     }
 }
 
@@ -333,11 +318,7 @@ impl From<service::Error> for Problem {
             }
             service::Error::Failed(fault) => {
                 tracing::error!(error = %fault, "a page or a form can't be served");
-                Self::of_fault(if is_busy {
-                    Cause::Refused(Refusal::Busy)
-                } else {
-                    Cause::Failed
-                })
+                Self::of_fault(if is_busy { Cause::Refused(Refusal::Busy) } else { Cause::Failed })
             }
             service::Error::Uncertain(uncertain) => {
                 tracing::error!(error = %uncertain, "it isn't known whether a form took effect");
@@ -458,10 +439,7 @@ mod tests {
             (Cause::Failed, Cause::Uncertain),
             (Cause::Refused(Refusal::Busy), Cause::Uncertain),
             (Cause::Uncertain, Cause::Uncertain),
-            (
-                Cause::Refused(Refusal::WrongPassword),
-                Cause::Refused(Refusal::WrongPassword),
-            ),
+            (Cause::Refused(Refusal::WrongPassword), Cause::Refused(Refusal::WrongPassword)),
         ] {
             assert_eq!(Problem::from(cause).after_change().cause, after);
         }

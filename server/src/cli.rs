@@ -420,10 +420,8 @@ pub fn amount(text: &str) -> Result<Money, String> {
 impl Cli {
     /// Returns the settings that were given as flags.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut flags = vec![
-            ("database_url", &self.flags.database_url),
-            ("data_dir", &self.flags.data_dir),
-        ];
+        let mut flags =
+            vec![("database_url", &self.flags.database_url), ("data_dir", &self.flags.data_dir)];
         if let Command::Serve(serve) = &self.command {
             flags.extend([
                 ("addr", &serve.addr),
@@ -431,9 +429,6 @@ impl Cli {
                 ("base_url", &serve.base_url),
             ]);
         }
-        flags
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.clone()?)))
-            .collect()
+        flags.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 }

@@ -39,15 +39,9 @@ pub enum DemoError {
     )]
     OtherAccounts,
     #[error("{}: {error}", path.display())]
-    File {
-        path: PathBuf,
-        error: std::io::Error,
-    },
+    File { path: PathBuf, error: std::io::Error },
     #[error("{} can't be read: {error}; delete it to make new sign-ins", path.display())]
-    Unreadable {
-        path: PathBuf,
-        error: serde_json::Error,
-    },
+    Unreadable { path: PathBuf, error: serde_json::Error },
     #[error(
         "{} belongs to another database: its application {reference} isn't in this one. Start with \
          the database it was made for or with another data_dir, or delete it to make new sign-ins",
@@ -114,9 +108,8 @@ pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoErr
         kept.settled = true;
         write(&path, &kept)?;
     }
-    let application = application(service)
-        .await?
-        .ok_or(DemoError::Impossible("the application is gone"))?;
+    let application =
+        application(service).await?.ok_or(DemoError::Impossible("the application is gone"))?;
     fund(service, &application).await?;
     shown(service, &application, kept).await
 }
@@ -126,11 +119,7 @@ async fn refuse_others(service: &Service) -> Result<(), DemoError> {
     for email in [CUSTOMER, STAFF] {
         others -= i64::from(service.accounts().find_account(email).await?.is_some());
     }
-    if others == 0 {
-        Ok(())
-    } else {
-        Err(DemoError::OtherAccounts)
-    }
+    if others == 0 { Ok(()) } else { Err(DemoError::OtherAccounts) }
 }
 
 /// Refuses a settled file whose demo isn't in the database. Only the file has that demo's keys, and
@@ -163,16 +152,11 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let staff = account(service, &kept.staff.sign_in, true).await?;
     let secret = TotpSecret::parse(&kept.staff.totp_secret)
         .ok_or(DemoError::Impossible("demo.json has no usable totp_secret"))?;
-    service
-        .accounts()
-        .give_factor(&Actor::System, staff.id, &secret)
-        .await?;
+    service.accounts().give_factor(&Actor::System, staff.id, &secret).await?;
     let (reference, live, test) = match application(service).await? {
         None => {
-            let new = service
-                .applications()
-                .create_application(customer.id, Category::Sms, None)
-                .await?;
+            let new =
+                service.applications().create_application(customer.id, Category::Sms, None).await?;
             (new.reference, new.live_key, new.test_key)
         }
         Some(ApplicationRecord { reference, .. }) => {
@@ -206,28 +190,18 @@ async fn account(
     let password = Password::parse(&sign_in.password)
         .map_err(|_| DemoError::Impossible("demo.json has no usable password"))?;
     if let Some(account) = service.accounts().find_account(email.as_str()).await? {
-        let token = service
-            .accounts()
-            .issue_reset(&Actor::System, email.as_str())
-            .await?;
+        let token = service.accounts().issue_reset(&Actor::System, email.as_str()).await?;
         service.accounts().reset_password(&token, &password).await?;
         return Ok(account);
     }
-    Ok(service
-        .accounts()
-        .add_account(&Actor::System, &email, &password, staff)
-        .await?)
+    Ok(service.accounts().add_account(&Actor::System, &email, &password, staff).await?)
 }
 
 /// Approves a pending application, and makes a deposit if the balance is low. A suspended
 /// application stays suspended, because a person decided that.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
     if application.status == ApplicationStatus::Pending {
-        match service
-            .applications()
-            .approve(&Actor::System, application.reference)
-            .await
-        {
+        match service.applications().approve(&Actor::System, application.reference).await {
             Ok(_) => {}
             Err(error) if matches!(error.refusal(), Some(Refusal::StatusConflict { .. })) => {}
             Err(error) => return Err(error.into()),
@@ -241,10 +215,7 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
         reference: application.reference.to_string(),
         amount: DEPOSIT,
     };
-    service
-        .money()
-        .add_deposit(&Actor::System, &request)
-        .await?;
+    service.money().add_deposit(&Actor::System, &request).await?;
     Ok(())
 }
 
@@ -270,10 +241,7 @@ async fn working_secret(service: &Service, text: String) -> Result<Option<String
     let staff = service.accounts().find_account(STAFF).await?;
     let in_force = match (staff, TotpSecret::parse(&text)) {
         (Some(staff), Some(secret)) => {
-            service
-                .accounts()
-                .factor_in_force(staff.id, &secret)
-                .await?
+            service.accounts().factor_in_force(staff.id, &secret).await?
         }
         _ => false,
     };
@@ -307,10 +275,7 @@ async fn working_sign_in(
 impl Kept {
     fn new(service: &Service) -> Result<Self, DemoError> {
         let sign_in = |email: &str| -> Result<_, DemoError> {
-            Ok(SignIn {
-                email: email.to_owned(),
-                password: password()?,
-            })
+            Ok(SignIn { email: email.to_owned(), password: password()? })
         };
         Ok(Self {
             settled: false,
@@ -341,10 +306,7 @@ fn read(path: &Path) -> Result<Option<Kept>, DemoError> {
     };
     serde_json::from_slice(&text)
         .map(Some)
-        .map_err(|error| DemoError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })
+        .map_err(|error| DemoError::Unreadable { path: path.to_owned(), error })
 }
 
 /// Writes a temporary file and renames it, so that a crash leaves either the old file or the new
@@ -360,11 +322,8 @@ fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)?;
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         serde_json::to_writer_pretty(&mut file, kept)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
@@ -374,10 +333,7 @@ fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
 }
 
 fn file_error(path: &Path, error: std::io::Error) -> DemoError {
-    DemoError::File {
-        path: path.to_owned(),
-        error,
-    }
+    DemoError::File { path: path.to_owned(), error }
 }
 
 impl Demo {
@@ -400,11 +356,7 @@ impl Demo {
             None => "(password changed since)".to_owned(),
         };
         let mut lines = vec![
-            format!(
-                "customer  {}  {}",
-                self.customer.email,
-                password(&self.customer)
-            ),
+            format!("customer  {}  {}", self.customer.email, password(&self.customer)),
             format!(
                 "staff     {}  {}  {}",
                 self.staff.sign_in.email,

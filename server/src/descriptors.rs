@@ -9,10 +9,7 @@ const OTHERS: u64 = 512;
 /// connections that clients can have within that limit, but at most `wanted`.
 pub fn allow(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
+    let raised = Rlimit { current: limit.maximum, ..limit };
     let files = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,

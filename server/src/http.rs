@@ -121,10 +121,7 @@ pub async fn serve<H: Handler>(
     }
     drop(listener);
     tracker.close();
-    if tokio::time::timeout(DRAIN_TIMEOUT, tracker.wait())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(DRAIN_TIMEOUT, tracker.wait()).await.is_err() {
         tracing::warn!("some requests didn't finish in time and were cut off");
     }
 }

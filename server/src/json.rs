@@ -51,10 +51,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&amount).unwrap(), shown);
         }
         let most = Amount(Money::from_micros(i64::MAX));
-        assert_eq!(
-            serde_json::to_string(&most).unwrap(),
-            "9223372036854.775807"
-        );
+        assert_eq!(serde_json::to_string(&most).unwrap(), "9223372036854.775807");
     }
 
     #[test]

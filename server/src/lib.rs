@@ -71,9 +71,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         if let Command::Serve(serve) = &cli.command {
             startup::serve(serve, settings, cli.json).await?;

@@ -79,29 +79,19 @@ pub struct NotSent {
 
 impl NotSent {
     fn for_now(why: impl Into<String>) -> Self {
-        Self {
-            why: why.into(),
-            for_good: false,
-        }
+        Self { why: why.into(), for_good: false }
     }
 
     fn for_good(why: impl std::fmt::Display) -> Self {
-        Self {
-            why: why.to_string(),
-            for_good: true,
-        }
+        Self { why: why.to_string(), for_good: true }
     }
 }
 
 impl From<lettre::transport::smtp::Error> for NotSent {
     fn from(error: lettre::transport::smtp::Error) -> Self {
-        let is_sign_in = error
-            .status()
-            .is_some_and(|code| SIGN_IN_REFUSED.contains(&u16::from(code)));
-        Self {
-            for_good: error.is_permanent() && !is_sign_in,
-            why: error.to_string(),
-        }
+        let is_sign_in =
+            error.status().is_some_and(|code| SIGN_IN_REFUSED.contains(&u16::from(code)));
+        Self { for_good: error.is_permanent() && !is_sign_in, why: error.to_string() }
     }
 }
 
@@ -119,11 +109,7 @@ impl Mailer {
 
     /// Creates a mailer with another time limit.
     pub fn with_timeout(server: &MailServer, mail_timeout: Duration) -> Self {
-        Self {
-            transport: server.builder.clone().build(),
-            from: server.from.clone(),
-            mail_timeout,
-        }
+        Self { transport: server.builder.clone().build(), from: server.from.clone(), mail_timeout }
     }
 
     /// Sends a mail. On success, the mail server has the mail.
@@ -156,10 +142,7 @@ impl Mailer {
             .date(UNIX_EPOCH + created)
             // Asks for no automatic replies (RFC 3834).
             .raw_header(HeaderValue::new(auto, "auto-generated".to_owned()))
-            .multipart(MultiPart::alternative_plain_html(
-                mail.text.clone(),
-                mail.html.clone(),
-            ))
+            .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
             .map_err(NotSent::for_good)
     }
 }
@@ -193,10 +176,7 @@ mod tests {
         let mailer = Mailer::with_timeout(&server, Duration::from_millis(100));
         let not_sent = mailer.send(&mail).await.unwrap_err();
         assert!(!not_sent.for_good, "{not_sent:?}");
-        let unknown = OutgoingMail {
-            recipient: "no address".to_owned(),
-            ..mail
-        };
+        let unknown = OutgoingMail { recipient: "no address".to_owned(), ..mail };
         let mailer = Mailer::new(&server);
         assert!(mailer.send(&unknown).await.unwrap_err().for_good);
     }
@@ -214,11 +194,9 @@ mod tests {
         for url in ["smtp://localhost", "smtp://127.0.0.1:2525", "smtp://[::1]"] {
             assert_eq!(tls(url), "tls: None", "{url}");
         }
-        for url in [
-            "smtp://mail.example.org",
-            "smtp://u:p@10.0.0.1",
-            "smtp://localhost.example.org",
-        ] {
+        for url in
+            ["smtp://mail.example.org", "smtp://u:p@10.0.0.1", "smtp://localhost.example.org"]
+        {
             assert_eq!(tls(url), "tls: Required", "{url}");
         }
         assert_eq!(tls("smtps://u:p@mail.example.org"), "tls: Wrapper");
@@ -236,10 +214,7 @@ mod tests {
         ] {
             let error = MailServer::parse(url, "sms@example.org").unwrap_err();
             let words = error.to_string();
-            assert!(
-                words.contains("smtp_url") && !words.contains("hidden"),
-                "{url}: {words}"
-            );
+            assert!(words.contains("smtp_url") && !words.contains("hidden"), "{url}: {words}");
         }
         let error = MailServer::parse("smtp://localhost", "nobody").unwrap_err();
         assert!(error.to_string().contains("mail_from"));

@@ -68,9 +68,6 @@ mod tests {
         let file = String::from_utf8(super::file(&[line], "USD").unwrap()).unwrap();
         let (names, rest) = file.split_once("\r\n").unwrap();
         assert_eq!(names.split(',').count(), 12);
-        assert_eq!(
-            rest,
-            "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n"
-        );
+        assert_eq!(rest, "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n");
     }
 }

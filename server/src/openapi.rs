@@ -91,9 +91,8 @@ fn name_headers(operation: &mut Value) {
     };
     for (status, response) in responses {
         let existing = response["headers"].as_object();
-        let mut names: Vec<String> = existing
-            .map(|existing| existing.keys().cloned().collect())
-            .unwrap_or_default();
+        let mut names: Vec<String> =
+            existing.map(|existing| existing.keys().cloned().collect()).unwrap_or_default();
         names.extend(OF_EVERY_ANSWER.map(str::to_owned));
         if !matches!(status.as_str(), "401" | "405" | "431") {
             names.extend(["RateLimit", "RateLimit-Policy"].map(str::to_owned));

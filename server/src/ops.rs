@@ -40,10 +40,7 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
         Err(error) => {
             tracing::warn!(detail = ?error, "not ready: the database doesn't answer, or takes no \
                 writes");
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the database doesn't answer, or takes no writes\n",
-            )
+            (StatusCode::SERVICE_UNAVAILABLE, "the database doesn't answer, or takes no writes\n")
         }
     }
 }

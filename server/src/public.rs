@@ -116,10 +116,7 @@ struct RequestIds {
 
 impl RequestIds {
     fn new() -> Result<Self, getrandom::Error> {
-        Ok(Self {
-            process: getrandom::u32()?,
-            next: AtomicU64::new(1),
-        })
+        Ok(Self { process: getrandom::u32()?, next: AtomicU64::new(1) })
     }
 
     fn next(&self) -> String {
@@ -208,9 +205,7 @@ impl Drop for Entry<'_> {
             request_id = self.request_id,
         );
         let route = std::mem::take(&mut self.route);
-        self.site
-            .metrics
-            .request(self.method, route, self.status, latency);
+        self.site.metrics.request(self.method, route, self.status, latency);
     }
 }
 
@@ -237,9 +232,7 @@ impl Inner {
         }
         let is_api = api::is_in(path);
         let names_host = names_host(&request);
-        let asked_for = (!is_api)
-            .then(|| self.error_pages.asked_for(request.headers()))
-            .flatten();
+        let asked_for = (!is_api).then(|| self.error_pages.asked_for(request.headers())).flatten();
         let answered = async {
             if names_host && is_api {
                 return self.answer_api(peer, request).await;
@@ -262,9 +255,7 @@ impl Inner {
             let words = "Something went wrong on our side. Try again in a few seconds.";
             (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
         });
-        self.error_pages
-            .apply(asked_for, request_id, response)
-            .await
+        self.error_pages.apply(asked_for, request_id, response).await
     }
 
     /// Responds to an API request. Only POST reads its body. Any other body is discarded once the
@@ -299,15 +290,10 @@ impl Inner {
     ) -> Response<Body> {
         let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
         request.extensions_mut().insert(client);
-        request
-            .extensions_mut()
-            .insert(PortalRequestId(request_id.into()));
+        request.extensions_mut().insert(PortalRequestId(request_id.into()));
         request.extensions_mut().insert(ConnectInfo(peer));
-        let limit = if request.uri().path() == IMPORT_FILE_PATH {
-            IMPORT_TIMEOUT
-        } else {
-            PORTAL_TIMEOUT
-        };
+        let limit =
+            if request.uri().path() == IMPORT_FILE_PATH { IMPORT_TIMEOUT } else { PORTAL_TIMEOUT };
         let answer = run(&self.portal, request);
         let answer = tokio::time::timeout(limit, answer);
         answer.await.unwrap_or_else(|_| {

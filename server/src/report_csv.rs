@@ -14,9 +14,7 @@ struct Column {
 const COLUMNS: [Column; 18] = [
     column("transid", |message, _| message.transid.to_string()),
     column("requestid", |message, _| text(message.requestid.as_ref())),
-    column("batchid", |message, _| {
-        text(message.batchid.map(|id| id.to_string()).as_ref())
-    }),
+    column("batchid", |message, _| text(message.batchid.map(|id| id.to_string()).as_ref())),
     column("number", |message, _| message.number.clone()),
     column("kind", |message, _| message.kind.as_str().to_owned()),
     column("sender", |message, _| text(message.sender.as_ref())),
@@ -76,9 +74,7 @@ pub fn write<const N: usize>(
     for line in lines {
         writer.write_record(line.map(quoted))?;
     }
-    writer
-        .into_inner()
-        .map_err(|error| error.into_error().into())
+    writer.into_inner().map_err(|error| error.into_error().into())
 }
 
 /// Quotes a cell that contains a separator, including those that spreadsheets use only in some

@@ -40,10 +40,7 @@ pub enum ServeError {
     #[error(transparent)]
     Demo(#[from] demo::DemoError),
     #[error("can't listen on {address}: {error}")]
-    Listen {
-        address: SocketAddr,
-        error: std::io::Error,
-    },
+    Listen { address: SocketAddr, error: std::io::Error },
     #[error("{0}")]
     Io(#[from] std::io::Error),
     #[error("the worker failed; the log says why")]
@@ -88,31 +85,19 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let ops_url = format!("http://{}", operator.local_addr()?);
 
     let service = Service::open(service_config(settings, url.clone())).await?;
-    let demo = if serve.demo {
-        Some(demo::prepare(&service, &settings.data_dir).await?)
-    } else {
-        None
-    };
+    let demo =
+        if serve.demo { Some(demo::prepare(&service, &settings.data_dir).await?) } else { None };
     let metrics = Arc::new(Metrics::default());
     let limits = ConnectionLimits {
         all: descriptors::allow(settings.connections.all),
         ..settings.connections
     };
     let site = site(&service, settings, &url, &metrics, &stop).await?;
-    let ops = ops::router(Ops {
-        service: service.clone(),
-        metrics: Arc::clone(&metrics),
-        stop: asked,
-    });
+    let ops =
+        ops::router(Ops { service: service.clone(), metrics: Arc::clone(&metrics), stop: asked });
     let ops_stop = CancellationToken::new();
     let ops_connections = connections_of_operator(limits, &metrics);
-    let ops = tokio::spawn(http::serve(
-        operator,
-        None,
-        ops,
-        ops_connections,
-        ops_stop.clone(),
-    ));
+    let ops = tokio::spawn(http::serve(operator, None, ops, ops_connections, ops_stop.clone()));
 
     let served = async {
         let url = public.is_some().then_some(url);
@@ -158,12 +143,7 @@ async fn run(
         mail: settings.mail.clone(),
         delivers,
     };
-    let mut worker = worker::spawn(
-        service.clone(),
-        worker_settings,
-        metrics,
-        worker_stop.clone(),
-    );
+    let mut worker = worker::spawn(service.clone(), worker_settings, metrics, worker_stop.clone());
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
@@ -190,11 +170,7 @@ async fn run(
 /// Returns the connections of the operator's address. Only the total limit applies to the
 /// operator's own programs.
 fn connections_of_operator(limits: ConnectionLimits, metrics: &Arc<Metrics>) -> Connections {
-    let limits = ConnectionLimits {
-        address: limits.all,
-        network: limits.all,
-        ..limits
-    };
+    let limits = ConnectionLimits { address: limits.all, network: limits.all, ..limits };
     Connections::new(limits, Vec::new(), Arc::clone(metrics))
 }
 
@@ -217,14 +193,7 @@ async fn site(
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let form_key = service.form_key().await?;
-    let portal = web::router(
-        service.clone(),
-        settings,
-        url,
-        &document,
-        &form_key,
-        stop.clone(),
-    );
+    let portal = web::router(service.clone(), settings, url, &document, &form_key, stop.clone());
     let portal = portal.merge(receipts);
     let trusted = settings.trusted_proxies.clone();
     Ok(PublicAddress::new(
@@ -261,9 +230,7 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| ServeError::Listen { address, error })
+    TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })
 }
 
 fn words(ready: &Ready, now: Timestamp) -> String {

@@ -34,9 +34,7 @@ pub fn start(level: Level) -> io::Result<Logging> {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));
-    let format = tracing_subscriber::fmt::layer()
-        .with_ansi(false)
-        .with_writer(lines.clone());
+    let format = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(lines.clone());
     let subscriber = tracing_subscriber::registry().with(filter).with(format);
     // Fails only if logging was started before. The earlier logger then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -51,16 +49,13 @@ pub fn start(level: Level) -> io::Result<Logging> {
 
 /// Logs only the source location of a panic, because the message may quote a text or a key.
 fn log_panic(info: &PanicHookInfo<'_>) {
-    let place = info
-        .location()
-        .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     tracing::error!("panic at {place}");
 }
 
 /// The registered HTTP methods.
-const METHODS: [&str; 9] = [
-    "GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT",
-];
+const METHODS: [&str; 9] =
+    ["GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"];
 
 /// Returns the name of a registered method, or `other`, because an unregistered name could be any
 /// text.

@@ -31,9 +31,7 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| ConfigError::new(format!("tls_key {}: {error}", files.key.display())))?;
     let failed = |error: &dyn std::fmt::Display| {
-        ConfigError::new(format!(
-            "tls_cert and tls_key can't be used together: {error}"
-        ))
+        ConfigError::new(format!("tls_cert and tls_key can't be used together: {error}"))
     };
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

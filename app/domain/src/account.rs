@@ -54,20 +54,14 @@ impl Email {
             && domain
                 .split('.')
                 .all(|label| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-'))
-            && domain
-                .chars()
-                .all(|c| c.is_alphanumeric() || c == '-' || c == '.');
+            && domain.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '.');
         let ok = !local.is_empty()
             && local.chars().count() <= LOCAL_PART_CHARS_MAX
             && text.chars().count() <= EMAIL_CHARS_MAX
             && local.chars().all(plain)
             && !text.contains(is_invisible)
             && domain_ok;
-        if ok {
-            Ok(Self(text))
-        } else {
-            Err(InvalidEmail)
-        }
+        if ok { Ok(Self(text)) } else { Err(InvalidEmail) }
     }
 
     /// Returns the letters of an address that aren't plain Latin ones, each once, in order. Letters

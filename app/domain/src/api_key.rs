@@ -75,11 +75,7 @@ impl ApiKey {
             text.push(char::from(BASE62[divide_by_62(&mut number)]));
         }
         text.push_str(&checksum(&text));
-        Self {
-            text,
-            reference,
-            kind,
-        }
+        Self { text, reference, kind }
     }
 
     /// Parses a key.
@@ -102,11 +98,7 @@ impl ApiKey {
         if !random.bytes().all(|b| b.is_ascii_alphanumeric()) || checksum(body) != crc {
             return Err(MalformedKey);
         }
-        Ok(Self {
-            text: text.to_owned(),
-            reference,
-            kind,
-        })
+        Ok(Self { text: text.to_owned(), reference, kind })
     }
 
     /// Returns the whole key, to be shown once.
@@ -135,9 +127,7 @@ impl ApiKey {
     pub fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        digits
-            .filter_map(|digit| char::from_digit(digit.into(), 16))
-            .collect()
+        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
     }
 }
 

@@ -39,10 +39,7 @@ impl fmt::Display for StaffAct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AssignDeposit { bank_id, reference } => {
-                write!(
-                    f,
-                    "Assign the deposit {bank_id} to the application {reference}"
-                )
+                write!(f, "Assign the deposit {bank_id} to the application {reference}")
             }
             Self::ConfirmStatement { id } => write!(f, "Credit the bank statement {id}"),
             Self::SetPrice { change, from } => {

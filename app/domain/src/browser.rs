@@ -21,10 +21,7 @@ pub fn browser_name(user_agent: &str) -> String {
         ("Linux", "Linux"),
     ];
     let named = |table: &[(&str, &'static str)]| {
-        table
-            .iter()
-            .find(|(sign, _)| user_agent.contains(sign))
-            .map(|(_, name)| *name)
+        table.iter().find(|(sign, _)| user_agent.contains(sign)).map(|(_, name)| *name)
     };
     match (named(&BROWSERS), named(&SYSTEMS)) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),

@@ -53,18 +53,10 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
         return Vec::new();
     }
     let done = |is_done| {
-        if is_done {
-            StepState::Done
-        } else {
-            StepState::Open
-        }
+        if is_done { StepState::Done } else { StepState::Open }
     };
     let Some(application) = progress.application else {
-        let create = if progress.is_confirmed {
-            StepState::Open
-        } else {
-            StepState::Later
-        };
+        let create = if progress.is_confirmed { StepState::Open } else { StepState::Later };
         return vec![
             (Step::ConfirmEmail, done(progress.is_confirmed)),
             (Step::CreateApplication, create),
@@ -95,15 +87,8 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
     let pay_in = done(application.balance.micros() > 0);
     let may_send = activation == StepState::Done
         && pay_in == StepState::Done
-        && !matches!(
-            application.sender_state,
-            SenderState::Pending | SenderState::Rejected
-        );
-    let send = if may_send {
-        StepState::Open
-    } else {
-        StepState::Later
-    };
+        && !matches!(application.sender_state, SenderState::Pending | SenderState::Rejected);
+    let send = if may_send { StepState::Open } else { StepState::Later };
     vec![
         (Step::ConfirmEmail, done(progress.is_confirmed)),
         (Step::CreateApplication, StepState::Done),

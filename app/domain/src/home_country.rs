@@ -23,10 +23,7 @@ impl HomeCountry {
     pub fn of_code(code: &str) -> Self {
         let mut countries = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
         let found = countries.find(|(assigned, _)| *assigned == code);
-        Self {
-            code: code.to_owned(),
-            name: found.map(|(_, name)| name.to_owned()),
-        }
+        Self { code: code.to_owned(), name: found.map(|(_, name)| name.to_owned()) }
     }
 }
 

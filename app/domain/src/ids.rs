@@ -35,11 +35,7 @@ impl Reference {
     pub fn parse(text: &str) -> Result<Self, InvalidReference> {
         let bytes: [u8; REFERENCE_DIGITS] =
             text.as_bytes().try_into().map_err(|_| InvalidReference)?;
-        if bytes.iter().all(u8::is_ascii_digit) {
-            Ok(Self(bytes))
-        } else {
-            Err(InvalidReference)
-        }
+        if bytes.iter().all(u8::is_ascii_digit) { Ok(Self(bytes)) } else { Err(InvalidReference) }
     }
 
     /// Returns the references that a payer may have meant by this one: those that differ in one
@@ -253,11 +249,7 @@ impl RequestId {
     pub fn parse(text: &str) -> Result<Self, InvalidRequestId> {
         let fits =
             !text.is_empty() && !text.contains('\0') && text.chars().count() <= REQUESTID_CHARS_MAX;
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidRequestId)
-        }
+        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidRequestId) }
     }
 
     pub fn as_str(&self) -> &str {

@@ -56,9 +56,7 @@ impl Money {
         if amount.scale() > MONEY_DECIMALS {
             return Err(InvalidMoney);
         }
-        let micros = amount
-            .checked_mul(Decimal::from(MICROS_PER_UNIT))
-            .ok_or(InvalidMoney)?;
+        let micros = amount.checked_mul(Decimal::from(MICROS_PER_UNIT)).ok_or(InvalidMoney)?;
         i64::try_from(micros).map(Self).map_err(|_| InvalidMoney)
     }
 

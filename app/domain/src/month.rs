@@ -33,10 +33,7 @@ impl Month {
     /// Returns the month of a time.
     pub fn of(at: Timestamp) -> Self {
         let date = at.to_date();
-        date.get(..7).and_then(Self::parse).unwrap_or(Self {
-            year: 1970,
-            month: 1,
-        })
+        date.get(..7).and_then(Self::parse).unwrap_or(Self { year: 1970, month: 1 })
     }
 
     /// Parses a month like `2026-10`.
@@ -63,14 +60,8 @@ impl Month {
     pub const fn next(self) -> Self {
         let Self { year, month } = self;
         match month {
-            12 => Self {
-                year: year + 1,
-                month: 1,
-            },
-            _ => Self {
-                year,
-                month: month + 1,
-            },
+            12 => Self { year: year + 1, month: 1 },
+            _ => Self { year, month: month + 1 },
         }
     }
 
@@ -78,14 +69,8 @@ impl Month {
     pub const fn previous(self) -> Self {
         let Self { year, month } = self;
         match month {
-            1 => Self {
-                year: year - 1,
-                month: 12,
-            },
-            _ => Self {
-                year,
-                month: month - 1,
-            },
+            1 => Self { year: year - 1, month: 12 },
+            _ => Self { year, month: month - 1 },
         }
     }
 

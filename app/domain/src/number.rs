@@ -97,15 +97,9 @@ impl Number {
         {
             return Err(InvalidNumber);
         }
-        let kind = if !plus && digits.len() == LOCAL_DIGITS {
-            Kind::Local
-        } else {
-            Kind::International
-        };
-        Ok(Self {
-            digits: digits.to_owned(),
-            kind,
-        })
+        let kind =
+            if !plus && digits.len() == LOCAL_DIGITS { Kind::Local } else { Kind::International };
+        Ok(Self { digits: digits.to_owned(), kind })
     }
 
     /// Parses a number as people type it. Ignores white space and hyphens.

@@ -27,14 +27,8 @@ const REPEATED_CHARS_MAX: usize = 4;
 /// pattern: `qwertyasdf` has two.
 const RUNS_MIN: usize = 3;
 /// The rows of keys on keyboards: digits, then the letters of QWERTY, QWERTZ and AZERTY.
-const ROWS: [&str; 6] = [
-    "1234567890-=",
-    "qwertyuiop",
-    "asdfghjkl",
-    "zxcvbnm",
-    "qwertzuiop",
-    "azertyuiop",
-];
+const ROWS: [&str; 6] =
+    ["1234567890-=", "qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "azertyuiop"];
 /// Words that are common in passwords. The strength meter counts each as one character.
 const WORDS: [&str; 40] = [
     "password",
@@ -267,8 +261,6 @@ fn follows(one: char, other: char) -> bool {
 /// Whether a text contains one of the parts and has too few characters besides them.
 fn is_made_of(text: &str, parts: &[&str]) -> bool {
     let text = text.to_lowercase();
-    let rest = parts
-        .iter()
-        .fold(text.clone(), |rest, part| rest.replace(part, ""));
+    let rest = parts.iter().fold(text.clone(), |rest, part| rest.replace(part, ""));
     rest.len() < text.len() && rest.chars().count() < REST_CHARS_MIN
 }

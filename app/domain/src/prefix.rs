@@ -27,11 +27,7 @@ impl Prefix {
         let digits = text.strip_prefix('+').unwrap_or(text);
         let is_prefix =
             digits.bytes().all(|b| b.is_ascii_digit()) && (1..=DIGITS_MAX).contains(&digits.len());
-        if is_prefix {
-            Ok(Self(digits.to_owned()))
-        } else {
-            Err(InvalidPrefix)
-        }
+        if is_prefix { Ok(Self(digits.to_owned())) } else { Err(InvalidPrefix) }
     }
 
     pub fn digits(&self) -> &str {

@@ -116,10 +116,7 @@ impl PriceHistory {
         let in_force = in_force.filter(|record| record.per_page.is_some());
         let mut later: Vec<_> = self.rows.iter().filter(|row| row.from > time).collect();
         later.sort_by_key(|row| (row.change.prefix(), row.from));
-        (
-            in_force.collect(),
-            later.into_iter().flat_map(records).collect(),
-        )
+        (in_force.collect(), later.into_iter().flat_map(records).collect())
     }
 
     /// Checks a change that would come into force at `from`. `now` is the current time.
@@ -137,11 +134,7 @@ impl PriceHistory {
         from: Timestamp,
         now: Timestamp,
     ) -> Result<(), Refusal> {
-        if let PriceChange::Base(Prices {
-            local,
-            international,
-        }) = *change
-        {
+        if let PriceChange::Base(Prices { local, international }) = *change {
             Prices::new(local, international)?;
         }
         if from < now {
@@ -168,9 +161,7 @@ impl PriceHistory {
         let after = Self::new(self.rows.iter().cloned().chain([row]).collect());
         let later = after.rows.iter().map(|row| row.from);
         let times: BTreeSet<_> = later.filter(|time| *time >= from).collect();
-        times
-            .into_iter()
-            .try_for_each(|time| after.must_be_dearer(time))
+        times.into_iter().try_for_each(|time| after.must_be_dearer(time))
     }
 
     /// Returns a refusal with the first time at which a prefix doesn't cost more than a local
@@ -189,12 +180,7 @@ impl PriceHistory {
         let cheap = prices.by_prefix().filter(|(_, price)| *price <= local);
         let first = cheap.min_by_key(|(prefix, _)| *prefix);
         first.map_or(Ok(()), |(prefix, price)| {
-            Err(Refusal::PriceNotDearer {
-                prefix: prefix.clone(),
-                at: time,
-                price,
-                local,
-            })
+            Err(Refusal::PriceNotDearer { prefix: prefix.clone(), at: time, price, local })
         })
     }
 
@@ -214,10 +200,7 @@ impl PriceHistory {
             }
             _ => None,
         });
-        UnitPrice {
-            per_page,
-            prefix: prefix.filter(|_| number.kind() == Kind::International),
-        }
+        UnitPrice { per_page, prefix: prefix.filter(|_| number.kind() == Kind::International) }
     }
 }
 

@@ -27,10 +27,7 @@ impl Prices {
     /// Returns an error unless international > local > 0.
     pub fn new(local: Money, international: Money) -> Result<Self, InvalidPrices> {
         if international > local && local > Money::ZERO {
-            Ok(Self {
-                local,
-                international,
-            })
+            Ok(Self { local, international })
         } else {
             Err(InvalidPrices)
         }
@@ -116,11 +113,7 @@ impl PricesInForce {
     pub fn new(base: Prices, by_prefix: impl IntoIterator<Item = (Prefix, Money)>) -> Self {
         let by_prefix: HashMap<_, _> = by_prefix.into_iter().collect();
         let bits = by_prefix.keys().map(|prefix| 1 << prefix.digits().len());
-        Self {
-            base,
-            lengths: bits.fold(0, |lengths, bit: u16| lengths | bit),
-            by_prefix,
-        }
+        Self { base, lengths: bits.fold(0, |lengths, bit: u16| lengths | bit), by_prefix }
     }
 
     pub const fn base(&self) -> Prices {
@@ -129,9 +122,7 @@ impl PricesInForce {
 
     /// Returns the prices of prefixes, in no particular order.
     pub fn by_prefix(&self) -> impl Iterator<Item = (&Prefix, Money)> {
-        self.by_prefix
-            .iter()
-            .map(|(prefix, price)| (prefix, *price))
+        self.by_prefix.iter().map(|(prefix, price)| (prefix, *price))
     }
 
     pub const fn has_prefixes(&self) -> bool {

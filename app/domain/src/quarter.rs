@@ -40,9 +40,9 @@ impl Figure {
     /// `took_ms` is the time from the message's acceptance to its final status.
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
-            MessageStatus::Delivered => Some(Self::Delivered(
-                DELIVERY_TIMES_MS.partition_point(|limit| *limit < took_ms),
-            )),
+            MessageStatus::Delivered => {
+                Some(Self::Delivered(DELIVERY_TIMES_MS.partition_point(|limit| *limit < took_ms)))
+            }
             MessageStatus::Failed => Some(Self::Failed),
             MessageStatus::Expired => Some(Self::Expired),
             MessageStatus::Rejected => Some(Self::Rejected),
@@ -149,14 +149,9 @@ mod tests {
     #[test]
     fn a_delivery_time_is_counted_by_the_first_limit_that_holds_it() {
         let bucket = |ms| Figure::of_ending(MessageStatus::Delivered, ms);
-        for (ms, expected) in [
-            (-5, 0),
-            (0, 0),
-            (1_000, 0),
-            (1_001, 1),
-            (86_400_000, 13),
-            (86_400_001, 14),
-        ] {
+        for (ms, expected) in
+            [(-5, 0), (0, 0), (1_000, 0), (1_001, 1), (86_400_000, 13), (86_400_001, 14)]
+        {
             assert_eq!(bucket(ms), Some(Figure::Delivered(expected)), "{ms}");
         }
         assert_eq!(Figure::of_ending(MessageStatus::Submitted, 5), None);

@@ -22,13 +22,8 @@ pub enum Need {
 
 impl Need {
     /// All requirements, in the order in which customers meet them.
-    pub const ALL: [Self; 5] = [
-        Self::Activation,
-        Self::SenderName,
-        Self::Balance,
-        Self::Key,
-        Self::Carrier,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Activation, Self::SenderName, Self::Balance, Self::Key, Self::Carrier];
 }
 
 /// Something that keeps an application from sending, or its messages from being submitted.
@@ -93,10 +88,7 @@ pub fn blockers(
         ApplicationStatus::Pending => Some(Blocker::ActivationNotRequested),
     };
     if application.category != Category::Sms {
-        return [Some(Blocker::Category), activation]
-            .into_iter()
-            .flatten()
-            .collect();
+        return [Some(Blocker::Category), activation].into_iter().flatten().collect();
     }
     let sender = match application.sender_state {
         SenderState::Pending => Some(Blocker::SenderNameWaits),
@@ -105,8 +97,5 @@ pub fn blockers(
     };
     let balance = (application.balance < local_price).then_some(Blocker::Balance);
     let carrier = (!has_carrier).then_some(Blocker::NoCarrier);
-    [activation, sender, balance, carrier]
-        .into_iter()
-        .flatten()
-        .collect()
+    [activation, sender, balance, carrier].into_iter().flatten().collect()
 }

@@ -34,11 +34,7 @@ pub struct PriceTable {
 impl PriceTable {
     /// Returns the prices in force for calculations, or `None` without base prices.
     pub fn prices(&self) -> Option<PricesInForce> {
-        let priced = || {
-            self.in_force
-                .iter()
-                .filter_map(|price| Some((price, price.per_page?)))
-        };
+        let priced = || self.in_force.iter().filter_map(|price| Some((price, price.per_page?)));
         let base = |kind| {
             let found = priced().find(|(price, _)| price.prefix.is_none() && price.kind == kind);
             found.map(|(_, per_page)| per_page)
@@ -585,9 +581,7 @@ impl StatusCounts {
 
     /// Returns the number of messages with a final status.
     pub fn completed(&self) -> i64 {
-        let finals = MessageStatus::ALL
-            .into_iter()
-            .filter(|status| status.is_final());
+        let finals = MessageStatus::ALL.into_iter().filter(|status| status.is_final());
         finals.map(|status| self.get(status)).sum()
     }
 

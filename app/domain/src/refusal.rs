@@ -238,12 +238,7 @@ pub enum Refusal {
         "At {at} the prefix {prefix} would cost {price} and a local number {local}: prefixes must \
          cost more. Change the prefix's price first, or choose another one."
     )]
-    PriceNotDearer {
-        prefix: Prefix,
-        at: Timestamp,
-        price: Money,
-        local: Money,
-    },
+    PriceNotDearer { prefix: Prefix, at: Timestamp, price: Money, local: Money },
     #[error(
         "A note has 1 to {NOTE_CHARS_MAX} characters, and no control characters but line ends."
     )]

@@ -30,11 +30,7 @@ impl SenderName {
     pub fn parse(text: &str) -> Result<Self, InvalidSenderName> {
         let fits = (1..=SENDER_NAME_CHARS_MAX).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric());
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidSenderName)
-        }
+        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidSenderName) }
     }
 
     pub fn as_str(&self) -> &str {

@@ -16,15 +16,10 @@ impl Spending {
     /// Sums the payments of the days before `today`. Days are counted since 1970-01-01. Returns
     /// `None` if there were no payments.
     pub fn before(today: i64, paid: &[(i64, Money)]) -> Option<Self> {
-        let over = paid
-            .iter()
-            .filter(|(day, paid)| *day < today && *paid > Money::ZERO);
+        let over = paid.iter().filter(|(day, paid)| *day < today && *paid > Money::ZERO);
         let first = over.clone().map(|(day, _)| *day).min()?;
         let micros = over.fold(0_i64, |sum, (_, paid)| sum.saturating_add(paid.micros()));
-        Some(Self {
-            paid: Money::from_micros(micros),
-            days: today - first,
-        })
+        Some(Self { paid: Money::from_micros(micros), days: today - first })
     }
 
     /// Returns the number of whole days that the balance lasts at the average spending per day.

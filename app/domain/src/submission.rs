@@ -32,10 +32,7 @@ impl Submission {
     /// Whether to submit a message once more after its answer was lost. This happens at most once,
     /// and only if the application's settings allow it.
     pub const fn may_resend(self, policy: LostAnswer) -> bool {
-        matches!(
-            (policy, self),
-            (LostAnswer::Resend, Self::None | Self::Begun)
-        )
+        matches!((policy, self), (LostAnswer::Resend, Self::None | Self::Begun))
     }
 
     /// Returns the value after a submit. `begun` is true if the carrier has, or may have, any
@@ -57,8 +54,7 @@ impl TryFrom<i64> for Submission {
 
     fn try_from(code: i64) -> Result<Self, InvalidSubmission> {
         let mut all = Self::ALL.into_iter();
-        all.find(|submission| submission.code() == code)
-            .ok_or(InvalidSubmission(code))
+        all.find(|submission| submission.code() == code).ok_or(InvalidSubmission(code))
     }
 }
 

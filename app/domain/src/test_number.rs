@@ -62,8 +62,6 @@ impl TestNumber {
             return None;
         }
         let value = number.digits().strip_prefix("00000")?.parse().ok()?;
-        Self::ALL
-            .into_iter()
-            .find(|reserved| reserved.value() == value)
+        Self::ALL.into_iter().find(|reserved| reserved.value() == value)
     }
 }

@@ -56,9 +56,7 @@ impl Timestamp {
             return None;
         }
         let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-        i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000))
-            .ok()
-            .map(Self)
+        i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok().map(Self)
     }
 
     /// Parses a time as people type it. This is RFC 3339, or a date in UTC with optional hours and

@@ -26,10 +26,7 @@ pub struct Zone {
 /// UTC is the default.
 impl Default for Zone {
     fn default() -> Self {
-        Self {
-            name: "UTC".to_owned(),
-            offsets: Vec::new(),
-        }
+        Self { name: "UTC".to_owned(), offsets: Vec::new() }
     }
 }
 
@@ -122,8 +119,6 @@ impl Zone {
         let mut begins: Vec<_> = std::iter::once(from).chain(inner).collect();
         begins.push(below);
         let parts = begins.windows(2).filter(|part| part[0] < part[1]);
-        parts
-            .map(|part| (part[0], part[1], self.offset_minutes(part[0])))
-            .collect()
+        parts.map(|part| (part[0], part[1], self.offset_minutes(part[0]))).collect()
     }
 }

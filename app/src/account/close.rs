@@ -26,11 +26,7 @@ pub struct Closing {
 pub async fn load_closing() -> Result<Closing, Problem> {
     let (current, account) = signed_in().await?;
     Ok(Closing {
-        applications: current
-            .service()
-            .applications()
-            .of_account(account.id)
-            .await?,
+        applications: current.service().applications().of_account(account.id).await?,
         currency: current.site().currency.clone(),
         staff: account.staff,
     })
@@ -47,15 +43,9 @@ pub async fn close_account(
     let (current, account) = signed_in().await.map_err(keep)?;
     // Without a second factor, the password below confirms the user's identity.
     if account.second_factor {
-        step_up(&current, &account, &credential)
-            .await
-            .map_err(keep)?;
+        step_up(&current, &account, &credential).await.map_err(keep)?;
     }
-    let closed = current
-        .service()
-        .accounts()
-        .close_account(&account, &password, &references)
-        .await;
+    let closed = current.service().accounts().close_account(&account, &password, &references).await;
     closed.map_err(|error| keep(error.into()))?;
     current.sign_out().await.map_err(Problem::after_change)?;
     leptos_axum::redirect("/login?closed=1");
@@ -71,21 +61,13 @@ pub fn ClosePage() -> impl IntoView {
 #[component]
 fn Close(closing: Closing) -> impl IntoView {
     let form = FormState::new::<CloseAccount>("close-alert").loading_next();
-    let Closing {
-        applications,
-        currency,
-        staff,
-    } = closing;
+    let Closing { applications, currency, staff } = closing;
     let with_references = !applications.is_empty();
     let listed = with_references.then(|| {
         Table::narrow(&applications)
-            .styled("key", "Reference", |application| {
-                application.reference.to_string()
-            })
+            .styled("key", "Reference", |application| application.reference.to_string())
             .column("Category", |application| application.category.as_str())
-            .money("Balance", &currency, |application| {
-                application.balance.shown()
-            })
+            .money("Balance", &currency, |application| application.balance.shown())
             .in_region("Your applications")
     });
     view! {

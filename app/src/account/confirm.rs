@@ -21,11 +21,7 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "mail-confirmation")]
 pub async fn mail_confirmation() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    current
-        .service()
-        .accounts()
-        .mail_confirmation(account.id)
-        .await?;
+    current.service().accounts().mail_confirmation(account.id).await?;
     leptos_axum::redirect("/applications/new?mailed=1");
     Ok(())
 }
@@ -35,9 +31,7 @@ pub async fn mail_confirmation() -> Result<(), Problem> {
 pub fn ConfirmPage() -> impl IntoView {
     let form = FormState::new::<Confirm>("confirm-alert");
     let params = use_params_map();
-    let token = params
-        .with_untracked(|params| params.get("token"))
-        .unwrap_or_default();
+    let token = params.with_untracked(|params| params.get("token")).unwrap_or_default();
     let query = use_query_map();
     let is_done = move || query.with(|query| query.get("confirmed").is_some());
     view! {

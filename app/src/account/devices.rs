@@ -21,11 +21,7 @@ use crate::ui::{
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    Ok(current
-        .service()
-        .accounts()
-        .devices(account.id, &token)
-        .await?)
+    Ok(current.service().accounts().devices(account.id, &token).await?)
 }
 
 /// Signs out one browser, possibly this one.
@@ -38,11 +34,7 @@ pub async fn sign_out_device(
     let stepped_up = step_up(&current, &account, &credential).await;
     // The page has one such form per device. Only the submitted form shows the step-up field.
     stepped_up.map_err(|problem| problem.typed("device", &device.to_string()))?;
-    current
-        .service()
-        .accounts()
-        .sign_out_device(account.id, device)
-        .await?;
+    current.service().accounts().sign_out_device(account.id, device).await?;
     // If it was this browser, the devices page redirects to the sign-in page.
     leptos_axum::redirect("/devices?signed-out=1");
     Ok(())
@@ -51,17 +43,9 @@ pub async fn sign_out_device(
 /// Names a device. An empty name removes the name.
 #[server(prefix = "/fn", endpoint = "name-device")]
 pub async fn name_device(device: i64, #[server(default)] name: String) -> Result<(), Problem> {
-    let keep = |problem: Problem| {
-        problem
-            .typed("device", &device.to_string())
-            .typed("name", &name)
-    };
+    let keep = |problem: Problem| problem.typed("device", &device.to_string()).typed("name", &name);
     let (current, account) = signed_in().await.map_err(keep)?;
-    let named = current
-        .service()
-        .accounts()
-        .name_device(account.id, device, &name)
-        .await;
+    let named = current.service().accounts().name_device(account.id, device, &name).await;
     named.map_err(|error| keep(error.into()))?;
     leptos_axum::redirect("/devices?named=1");
     Ok(())
@@ -71,11 +55,7 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
 #[server(prefix = "/fn", endpoint = "security-events", input = GetUrl)]
 pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem> {
     let (current, account) = signed_in().await?;
-    Ok(current
-        .service()
-        .accounts()
-        .security_events(account.id)
-        .await?)
+    Ok(current.service().accounts().security_events(account.id).await?)
 }
 
 /// Signs out every browser but this one.
@@ -83,11 +63,7 @@ pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem>
 pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    current
-        .service()
-        .accounts()
-        .sign_out_others(account.id, &password, &token)
-        .await?;
+    current.service().accounts().sign_out_others(account.id, &password, &token).await?;
     leptos_axum::redirect("/devices?others-signed-out=1");
     Ok(())
 }
@@ -178,9 +154,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
                 let id = id.clone();
                 Memo::new(move |_| {
                     one.problem.with(|problem| {
-                        let sent = problem
-                            .as_ref()
-                            .and_then(|problem| problem.text_of("device"));
+                        let sent = problem.as_ref().and_then(|problem| problem.text_of("device"));
                         sent.as_ref() == Some(&id)
                     })
                 })
@@ -237,11 +211,7 @@ fn happened(events: &[SecurityEventRecord]) -> AnyView {
                 <div class="fine">{event.detail.clone()}</div>
             }
         })
-        .styled(
-            "figures",
-            in_zone("At (UTC)"),
-            |event| view! { <DateTime at=event.at/> },
-        )
+        .styled("figures", in_zone("At (UTC)"), |event| view! { <DateTime at=event.at/> })
         .styled("figures", "Address", |event| event.address.clone())
         .column("Browser", |event| browser_name(&event.user_agent))
         .in_region("Security events")

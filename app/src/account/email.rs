@@ -28,15 +28,9 @@ pub async fn ask_email_change(
     let new = Email::parse(&email).map_err(|invalid| keep(invalid.into()))?;
     // Without a second factor, the password below confirms the user's identity.
     if account.second_factor {
-        step_up(&current, &account, &credential)
-            .await
-            .map_err(keep)?;
+        step_up(&current, &account, &credential).await.map_err(keep)?;
     }
-    let asked = current
-        .service()
-        .accounts()
-        .ask_email_change(&account, &password, &new)
-        .await;
+    let asked = current.service().accounts().ask_email_change(&account, &password, &new).await;
     asked.map_err(|error| keep(error.into()))?;
     leptos_axum::redirect("/account?email-asked=1");
     Ok(())
@@ -46,11 +40,7 @@ pub async fn ask_email_change(
 #[server(prefix = "/fn", endpoint = "cancel-email-change")]
 pub async fn cancel_email_change() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    current
-        .service()
-        .accounts()
-        .cancel_email_change(account.id)
-        .await?;
+    current.service().accounts().cancel_email_change(account.id).await?;
     leptos_axum::redirect("/account?email-canceled=1");
     Ok(())
 }
@@ -73,11 +63,7 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "stop-email-change")]
 pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     let current = current_request()?;
-    current
-        .service()
-        .accounts()
-        .stop_email_change(&token)
-        .await?;
+    current.service().accounts().stop_email_change(&token).await?;
     leptos_axum::redirect("/account/email/stop/done?stopped=1");
     Ok(())
 }
@@ -175,9 +161,7 @@ pub fn EmailSection(
 #[component]
 pub fn ChangeEmailPage() -> impl IntoView {
     let form = FormState::new::<ChangeEmail>("change-email-alert");
-    let token = use_params_map()
-        .with_untracked(|params| params.get("token"))
-        .unwrap_or_default();
+    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
     let query = use_query_map();
     let is_done = move || {
         query.with(|query| query.get("changed").is_some() || query.get("confirmed").is_some())
@@ -221,9 +205,7 @@ pub fn ChangeEmailPage() -> impl IntoView {
 #[component]
 pub fn StopEmailChangePage() -> impl IntoView {
     let form = FormState::new::<StopEmailChange>("stop-email-alert");
-    let token = use_params_map()
-        .with_untracked(|params| params.get("token"))
-        .unwrap_or_default();
+    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
     let query = use_query_map();
     let is_done = move || query.with(|query| query.get("stopped").is_some());
     view! {

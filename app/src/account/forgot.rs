@@ -12,11 +12,7 @@ use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 #[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;
-    let asked = current
-        .service()
-        .accounts()
-        .request_reset(&email, &current.client().address)
-        .await;
+    let asked = current.service().accounts().request_reset(&email, &current.client().address).await;
     asked.map_err(|error| Problem::from(error).typed("email", &email))?;
     leptos_axum::redirect("/forgot?sent=1");
     Ok(())

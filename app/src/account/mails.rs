@@ -18,19 +18,10 @@ pub async fn set_mails(
     #[server(default)] batch_done: String,
     #[server(default)] waiting: String,
 ) -> Result<(), Problem> {
-    let typed = [
-        application,
-        sender_name,
-        deposit,
-        low_balance,
-        batch_done,
-        waiting,
-    ];
+    let typed = [application, sender_name, deposit, low_balance, batch_done, waiting];
     let wanted = || MailKind::OPTIONAL.into_iter().zip(&typed);
     let keep = |problem: Problem| {
-        wanted().fold(problem, |problem, (kind, text)| {
-            problem.typed(name_and_label(kind).0, text)
-        })
+        wanted().fold(problem, |problem, (kind, text)| problem.typed(name_and_label(kind).0, text))
     };
     let (current, account) = signed_in().await.map_err(keep)?;
     let unwanted: Vec<_> = wanted()
@@ -38,10 +29,7 @@ pub async fn set_mails(
         .map(|(kind, _)| kind)
         .collect();
     let service = current.service();
-    service
-        .accounts()
-        .set_unwanted_mails(account.id, &unwanted)
-        .await?;
+    service.accounts().set_unwanted_mails(account.id, &unwanted).await?;
     leptos_axum::redirect("/account?mails=1");
     Ok(())
 }
@@ -91,14 +79,12 @@ const fn name_and_label(kind: MailKind) -> (&'static str, &'static str) {
     match kind {
         MailKind::SenderName => ("sender_name", "Decisions about sender names"),
         MailKind::Deposit => ("deposit", "Deposits"),
-        MailKind::LowBalance => (
-            "low_balance",
-            "Low balances, for applications that have a limit set",
-        ),
-        MailKind::BatchDone => (
-            "batch_done",
-            "Completed batches, for applications with this mail turned on",
-        ),
+        MailKind::LowBalance => {
+            ("low_balance", "Low balances, for applications that have a limit set")
+        }
+        MailKind::BatchDone => {
+            ("batch_done", "Completed batches, for applications with this mail turned on")
+        }
         MailKind::Waiting => ("waiting", "Support requests that have waited for an hour"),
         _ => ("application", "Activation, suspension and reinstatement"),
     }

@@ -57,11 +57,7 @@ pub async fn begin_passkey(
 pub async fn passkey_to_add() -> Result<String, Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    Ok(current
-        .service()
-        .accounts()
-        .passkey_to_add(&token, account.id)
-        .await?)
+    Ok(current.service().accounts().passkey_to_add(&token, account.id).await?)
 }
 
 /// Adds the passkey that the browser created. `answer` is the credential as JSON.
@@ -107,11 +103,7 @@ impl PasskeyForms {
                 add(begin, added);
             }
         });
-        Self {
-            begin,
-            remove: FormState::new::<RemovePasskey>("remove-passkey-alert"),
-            added,
-        }
+        Self { begin, remove: FormState::new::<RemovePasskey>("remove-passkey-alert"), added }
     }
 
     /// Reruns the current computation when one of the forms changed something.
@@ -196,14 +188,11 @@ fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
             view! { <DateTime at=passkey.created_at/> }
         })
         .styled("figures", in_zone("Last used (UTC)"), |passkey| {
-            passkey.used_at.map_or_else(
-                || "never".into_any(),
-                |at| view! { <DateTime at/> }.into_any(),
-            )
+            passkey
+                .used_at
+                .map_or_else(|| "never".into_any(), |at| view! { <DateTime at/> }.into_any())
         })
-        .styled(BUTTONS, "Action", move |passkey| {
-            removal(passkey.id, remove)
-        })
+        .styled(BUTTONS, "Action", move |passkey| removal(passkey.id, remove))
         .in_region("Passkeys");
     view! {
         <FormAlert form=remove/>

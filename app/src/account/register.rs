@@ -38,11 +38,7 @@ async fn create(
 ) -> Result<AccountRecord, Problem> {
     let email = Email::parse(email)?;
     let password = Password::parse(password)?;
-    Ok(current
-        .service()
-        .accounts()
-        .register(&email, &password, &current.client().address)
-        .await?)
+    Ok(current.service().accounts().register(&email, &password, &current.client().address).await?)
 }
 
 #[component]

@@ -14,11 +14,7 @@ use {crate::portal_request::current_request, domain::Password};
 #[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
-    current_request()?
-        .service()
-        .accounts()
-        .reset_password(&token, &password)
-        .await?;
+    current_request()?.service().accounts().reset_password(&token, &password).await?;
     leptos_axum::redirect("/login");
     Ok(())
 }
@@ -26,9 +22,7 @@ pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
 #[component]
 pub fn ResetPage() -> impl IntoView {
     let form = FormState::new::<Reset>("reset-alert");
-    let token = use_params_map()
-        .with_untracked(|params| params.get("token"))
-        .unwrap_or_default();
+    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
 
     view! {
         <Page title="Set a new password">

@@ -46,11 +46,7 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
     let (current, account) = signed_in().await?;
     let new = Password::parse(&new_password)?;
     let keep = current.token().unwrap_or_default();
-    current
-        .service()
-        .accounts()
-        .change_password(&account, &password, &new, &keep)
-        .await?;
+    current.service().accounts().change_password(&account, &password, &new, &keep).await?;
     let renewed = current.renew(&account).await;
     renewed.map_err(Problem::after_change)?;
     leptos_axum::redirect("/account?changed=1");
@@ -97,11 +93,7 @@ fn Settings(
     mails: FormState,
     theme: FormState,
 ) -> impl IntoView {
-    let AccountData {
-        settings,
-        sends_mail,
-        time_zones,
-    } = data;
+    let AccountData { settings, sends_mail, time_zones } = data;
     let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
     let unwanted = settings.unwanted_mails.clone();

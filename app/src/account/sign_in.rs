@@ -21,19 +21,12 @@ pub async fn sign_in(
     #[server(default)] next: String,
 ) -> Result<(), Problem> {
     let current = current_request()?;
-    let signed_in = current
-        .service()
-        .accounts()
-        .sign_in(&email, &password, &current.client().address)
-        .await;
+    let signed_in =
+        current.service().accounts().sign_in(&email, &password, &current.client().address).await;
     let account = signed_in.map_err(|error| Problem::from(error).typed("email", &email))?;
     current.sign_in(&account).await?;
     if account.second_factor {
-        let passkeys = current
-            .service()
-            .accounts()
-            .has_passkeys(account.id)
-            .await?;
+        let passkeys = current.service().accounts().has_passkeys(account.id).await?;
         leptos_axum::redirect(&code_path(&next, passkeys));
     } else {
         leptos_axum::redirect(landing_path(&account, &next));

@@ -20,10 +20,7 @@ use {
 #[cfg(feature = "ssr")]
 pub fn code_path(next: &str, passkeys: bool) -> String {
     let passkeys = if passkeys { "passkey=1&" } else { "" };
-    format!(
-        "/login/code?{passkeys}next={}",
-        Url::escape(local_path(next))
-    )
+    format!("/login/code?{passkeys}next={}", Url::escape(local_path(next)))
 }
 
 /// Accepts a code of the authenticator app, a recovery code or a passkey's response, signs in and

@@ -14,11 +14,7 @@ pub async fn set_theme(theme: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("theme", &theme);
     let (current, account) = signed_in().await.map_err(keep)?;
     let theme = Theme::parse(&theme).ok_or(crate::problem::Cause::Unreadable)?;
-    current
-        .service()
-        .accounts()
-        .set_theme(account.id, theme)
-        .await?;
+    current.service().accounts().set_theme(account.id, theme).await?;
     current.keep_theme(theme);
     leptos_axum::redirect("/account?theme=1");
     Ok(())

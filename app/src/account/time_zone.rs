@@ -13,11 +13,7 @@ pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("time_zone", &time_zone);
     let (current, account) = signed_in().await.map_err(keep)?;
     let name = Some(time_zone.as_str()).filter(|name| !name.is_empty());
-    current
-        .service()
-        .accounts()
-        .set_time_zone(account.id, name)
-        .await?;
+    current.service().accounts().set_time_zone(account.id, name).await?;
     leptos_axum::redirect("/account?time-zone=1");
     Ok(())
 }

@@ -62,11 +62,7 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
     let service = current.service();
     let factor = service.accounts().factor(account.id).await?;
-    let new_codes = if is_shown() {
-        current.take_text(NEW_CODES).await?
-    } else {
-        None
-    };
+    let new_codes = if is_shown() { current.take_text(NEW_CODES).await? } else { None };
     let offer = if factor.is_none() || replace && new_codes.is_none() {
         Some(offer(&current, &account).await?)
     } else {
@@ -97,15 +93,8 @@ async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offe
     if is_shown() {
         current.keep_text(NEW_SECRET, &text).await?;
     }
-    let groups: Vec<_> = text
-        .as_bytes()
-        .chunks(4)
-        .map(String::from_utf8_lossy)
-        .collect();
-    Ok(Offer {
-        secret: groups.join(" "),
-        picture: picture(&secret.address(&account.email)),
-    })
+    let groups: Vec<_> = text.as_bytes().chunks(4).map(String::from_utf8_lossy).collect();
+    Ok(Offer { secret: groups.join(" "), picture: picture(&secret.address(&account.email)) })
 }
 
 /// Returns the QR code of a text, or nothing if the text is too long. The secret can still be
@@ -113,8 +102,7 @@ async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offe
 #[cfg(feature = "ssr")]
 fn picture(text: &str) -> String {
     let code = QRBuilder::new(text).build();
-    code.map(|code| SvgBuilder::default().to_str(&code))
-        .unwrap_or_default()
+    code.map(|code| SvgBuilder::default().to_str(&code)).unwrap_or_default()
 }
 
 /// Sets up the offered secret, replacing the one in use if there is one. Signs out all other
@@ -165,11 +153,7 @@ async fn confirmed(
 pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
-    let codes = current
-        .service()
-        .accounts()
-        .renew_recovery_codes(account.id)
-        .await?;
+    let codes = current.service().accounts().renew_recovery_codes(account.id).await?;
     show_codes(&current, &codes).await
 }
 
@@ -186,11 +170,7 @@ async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Pr
 pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
-    current
-        .service()
-        .accounts()
-        .remove_factor(account.id)
-        .await?;
+    current.service().accounts().remove_factor(account.id).await?;
     leptos_axum::redirect("/account");
     Ok(())
 }
@@ -219,9 +199,7 @@ pub fn TwoFactorPage() -> impl IntoView {
             form.accepted.track();
         }
         forms.passkeys.track();
-        LoadTwoFactor {
-            replace: replace.get(),
-        }
+        LoadTwoFactor { replace: replace.get() }
     });
     let render = move |data| view! { <Contents data forms/> };
     view! { <Loaded data render/> }
@@ -229,14 +207,7 @@ pub fn TwoFactorPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
-    let TwoFactor {
-        since,
-        recovery_codes_left,
-        passkeys,
-        required,
-        new_codes,
-        offer,
-    } = data;
+    let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer } = data;
     let codes = (!new_codes.is_empty()).then(|| view! { <NewCodes codes=new_codes/> });
     let replaces = since.is_some();
     let body = match (offer, since) {

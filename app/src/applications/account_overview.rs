@@ -28,11 +28,8 @@ const DAYS_BEFORE: i64 = 29;
 const FAILURES: usize = 3;
 /// The statuses of messages that failed.
 #[cfg(feature = "ssr")]
-const FAILED: [MessageStatus; 3] = [
-    MessageStatus::Failed,
-    MessageStatus::Expired,
-    MessageStatus::Rejected,
-];
+const FAILED: [MessageStatus; 3] =
+    [MessageStatus::Failed, MessageStatus::Expired, MessageStatus::Rejected];
 /// The longest balance duration shown in days.
 const YEAR_DAYS: i64 = 365;
 
@@ -73,9 +70,7 @@ impl AccountOverview {
         applications: &[ApplicationRecord],
         zone: &Zone,
     ) -> Result<Option<Self>, Problem> {
-        let sms = applications
-            .iter()
-            .find(|one| one.category == Category::Sms);
+        let sms = applications.iter().find(|one| one.category == Category::Sms);
         let Some(application) = sms.cloned() else {
             return Ok(None);
         };
@@ -84,10 +79,7 @@ impl AccountOverview {
         let days = (now.day() - DAYS_BEFORE, now.day());
         let messages = service.messages();
         let paid = messages.account_paid(account_id, Some(reference), days);
-        let spending = paid
-            .await?
-            .first()
-            .and_then(|(_, paid)| Spending::before(days.1, paid));
+        let spending = paid.await?.first().and_then(|(_, paid)| Spending::before(days.1, paid));
         let day = zone.day(now);
         let mut counts = if zone.is_utc() {
             by_utc_day(service, account_id, reference, day).await?
@@ -167,11 +159,7 @@ async fn by_day(
         today: of_status(&today, status),
         all: of_status(&all, status),
     });
-    let under_way = Count {
-        status: None,
-        today: today.under_way(),
-        all: all.under_way(),
-    };
+    let under_way = Count { status: None, today: today.under_way(), all: all.under_way() };
     Ok(std::iter::once(under_way).chain(finals).collect())
 }
 
@@ -288,19 +276,14 @@ fn by_status(data: &AccountOverview) -> AnyView {
     };
     Table::narrow(&rows)
         .column("Status", |row| match row {
-            Some(Count {
-                status: Some(status),
-                ..
-            }) => view! { <StateMark state=*status/> }.into_any(),
+            Some(Count { status: Some(status), .. }) => {
+                view! { <StateMark state=*status/> }.into_any()
+            }
             Some(Count { status: None, .. }) => "under way".into_any(),
             None => "Total".into_any(),
         })
-        .styled("amount", in_zone("Today (UTC)"), |row| {
-            cell(*row, 0, |count| count.today)
-        })
-        .styled("amount", "Last 30 days", |row| {
-            cell(*row, DAYS_BEFORE, |count| count.all)
-        })
+        .styled("amount", in_zone("Today (UTC)"), |row| cell(*row, 0, |count| count.today))
+        .styled("amount", "Last 30 days", |row| cell(*row, DAYS_BEFORE, |count| count.all))
         .in_region("Live messages")
 }
 

@@ -76,15 +76,9 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         activation_ms: usual(Work::Activations, Blocker::ActivationWaits).await?,
         sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
-        keys: service
-            .applications()
-            .key_records(account.id, application.reference)
-            .await?,
+        keys: service.applications().key_records(account.id, application.reference).await?,
         replaced_calls: replaced_calls(
-            service
-                .applications()
-                .api_calls(account.id, application.reference)
-                .await?,
+            service.applications().api_calls(account.id, application.reference).await?,
         ),
         history: service
             .applications()
@@ -126,9 +120,6 @@ pub(super) async fn owned(
     reference: &str,
 ) -> Result<ApplicationRecord, Problem> {
     let reference = Reference::parse(reference)?;
-    let found = service
-        .applications()
-        .application(account_id, reference)
-        .await?;
+    let found = service.applications().application(account_id, reference).await?;
     Ok(found.ok_or(Cause::NotFound)?)
 }

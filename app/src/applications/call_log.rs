@@ -54,12 +54,7 @@ impl From<ApiCallRecord> for CallView {
                 Some(detail) => detail,
                 None => reason.sentence().to_owned(),
             },
-            to_do: if was_replaced {
-                REPLACED
-            } else {
-                advice(reason)
-            }
-            .to_owned(),
+            to_do: if was_replaced { REPLACED } else { advice(reason) }.to_owned(),
         });
         let key = match (record.kind, was_replaced) {
             (KeyKind::Live, false) => "API key",

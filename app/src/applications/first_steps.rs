@@ -87,9 +87,7 @@ pub fn first_steps(data: &FirstSteps) -> impl IntoView + use<> {
     if data.steps.is_empty() {
         return ().into_any();
     }
-    let items = (data.steps.iter())
-        .map(|(step, state)| item(data, *step, *state))
-        .collect_view();
+    let items = (data.steps.iter()).map(|(step, state)| item(data, *step, *state)).collect_view();
     view! {
         <section class="panel" aria-labelledby="first-steps">
             <h2 id="first-steps">"First steps"</h2>
@@ -109,10 +107,7 @@ fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<
                 Step::RequestActivation => data.activation_ms,
                 _ => data.sender_ms,
             };
-            let words = format!(
-                ": your request is waiting for us. {}",
-                answered_within(usual)
-            );
+            let words = format!(": your request is waiting for us. {}", answered_within(usual));
             ("check check-waits", "Waits: ", words)
         }
         StepState::Later => ("check check-later", "Later: ", String::new()),

@@ -11,11 +11,7 @@ use crate::ui::Page;
 /// Returns the reference from the address of an application's page.
 pub fn reference_in_address() -> Memo<String> {
     let params = use_params_map();
-    Memo::new(move |_| {
-        params
-            .with(|params| params.get("reference"))
-            .unwrap_or_default()
-    })
+    Memo::new(move |_| params.with(|params| params.get("reference")).unwrap_or_default())
 }
 
 /// An application's page: the application's name, the navigation and the content.

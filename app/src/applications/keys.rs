@@ -64,25 +64,17 @@ pub fn KeysPage() -> impl IntoView {
     let form = FormState::new::<ReplaceKey>("keys-alert");
     let data = PageData::new(move || {
         form.accepted.track();
-        LoadApplication {
-            reference: reference.get(),
-        }
+        LoadApplication { reference: reference.get() }
     });
     let keys = PageData::new(move || {
         form.accepted.track();
-        TakeKeys {
-            reference: reference.get(),
-        }
+        TakeKeys { reference: reference.get() }
     });
     let render = move |data: ApplicationView| {
         let (reference, category) = (data.application.reference, data.application.category);
         let known = |kind| KnownKey {
             record: data.keys.iter().find(|key| key.kind == kind).cloned(),
-            replaced: data
-                .replaced_calls
-                .iter()
-                .find(|calls| calls.kind == kind)
-                .cloned(),
+            replaced: data.replaced_calls.iter().find(|calls| calls.kind == kind).cloned(),
         };
         let (live, test) = (known(KeyKind::Live), known(KeyKind::Test));
         view! {
@@ -164,12 +156,7 @@ fn Key(
 
 /// Warns that systems still use a replaced key.
 fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoView {
-    let ReplacedKeyCalls {
-        kind,
-        count,
-        at,
-        from,
-    } = calls;
+    let ReplacedKeyCalls { kind, count, at, from } = calls;
     let key = match kind {
         KeyKind::Live => "an API key that was replaced",
         KeyKind::Test => "a test key that was replaced",

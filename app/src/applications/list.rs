@@ -82,16 +82,12 @@ fn List(data: ApplicationsView) -> impl IntoView {
 
 fn listed(data: &ApplicationsView) -> AnyView {
     Table::wide(&data.applications)
-        .column("Category", |application| {
-            link(application, application.category.to_string())
-        })
+        .column("Category", |application| link(application, application.category.to_string()))
         .column("Sender name", sender_name)
         .column("Status", |application| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", &data.currency, |application| {
-            application.balance.shown()
-        })
+        .money("Balance", &data.currency, |application| application.balance.shown())
         .styled("key", "Reference", |application| {
             link(application, application.reference.to_string())
         })

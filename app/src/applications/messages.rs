@@ -36,10 +36,7 @@ pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
-    let newest = MessageFilter {
-        limit: MESSAGES,
-        ..MessageFilter::default()
-    };
+    let newest = MessageFilter { limit: MESSAGES, ..MessageFilter::default() };
     let messages = service
         .messages()
         .account_messages(account.id, Some(application.reference), &newest)
@@ -55,9 +52,7 @@ pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
 #[component]
 pub fn MessagesPage() -> impl IntoView {
     let reference = reference_in_address();
-    let data = PageData::new(move || LoadMessages {
-        reference: reference.get(),
-    });
+    let data = PageData::new(move || LoadMessages { reference: reference.get() });
     view! { <Loaded data render=|data| view! { <Messages data/> }/> }
 }
 

@@ -26,11 +26,7 @@ pub async fn create_application(
     category: String,
     #[server(default)] sender: String,
 ) -> Result<(), Problem> {
-    let keep = |problem: Problem| {
-        problem
-            .typed("category", &category)
-            .typed("sender", &sender)
-    };
+    let keep = |problem: Problem| problem.typed("category", &category).typed("sender", &sender);
     let (current, account) = signed_in().await.map_err(keep)?;
     let created = create(&current, &account, &category, &sender).await;
     let reference = created.map_err(keep)?;
@@ -46,9 +42,7 @@ async fn create(
     sender: &str,
 ) -> Result<Reference, Problem> {
     let category = Category::parse(category).ok_or(Cause::Category)?;
-    let sender = (!sender.is_empty())
-        .then(|| SenderName::parse(sender))
-        .transpose()?;
+    let sender = (!sender.is_empty()).then(|| SenderName::parse(sender)).transpose()?;
     let new = current
         .service()
         .applications()
@@ -134,9 +128,7 @@ fn Form(possible: Possible) -> impl IntoView {
             (category.as_str().to_owned(), word)
         })
         .collect();
-    let free = Category::ALL
-        .into_iter()
-        .find(|category| !possible.taken.contains(category));
+    let free = Category::ALL.into_iter().find(|category| !possible.taken.contains(category));
     let chosen = form.typed("category");
     let chosen = chosen.or_else(|| free.map(|category| category.to_string()));
     let need = if possible.has_senderless {

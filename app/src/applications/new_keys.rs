@@ -19,9 +19,6 @@ impl NewKeys {
             let key = keys.iter().find(|key| key.kind() == kind)?;
             Some(key.expose().to_owned())
         };
-        Self {
-            live: text(KeyKind::Live),
-            test: text(KeyKind::Test),
-        }
+        Self { live: text(KeyKind::Live), test: text(KeyKind::Test) }
     }
 }

@@ -18,19 +18,13 @@ pub async fn set_notices(
     #[server(default)] low_balance: String,
     #[server(default)] batches: String,
 ) -> Result<(), Problem> {
-    let keep = |problem: Problem| {
-        problem
-            .typed("low_balance", &low_balance)
-            .typed("batches", &batches)
-    };
+    let keep =
+        |problem: Problem| problem.typed("low_balance", &low_balance).typed("batches", &batches);
     let (current, account) = signed_in().await.map_err(keep)?;
     let threshold = threshold(&low_balance).map_err(keep)?;
     let service = current.service();
     let wants_batches = batches == MAIL;
-    service
-        .operations()
-        .set_notices(account.id, reference, threshold, wants_batches)
-        .await?;
+    service.operations().set_notices(account.id, reference, threshold, wants_batches).await?;
     leptos_axum::redirect(&format!("/applications/{reference}/settings?mails=1"));
     Ok(())
 }

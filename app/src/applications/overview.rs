@@ -24,10 +24,7 @@ use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
 pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    Ok(service
-        .applications()
-        .request_activation(account.id, reference)
-        .await?)
+    Ok(service.applications().request_activation(account.id, reference).await?)
 }
 
 #[component]
@@ -36,13 +33,9 @@ pub fn ApplicationPage() -> impl IntoView {
     let activate = FormState::new::<RequestActivation>("activation-alert");
     let data = PageData::new(move || {
         activate.accepted.track();
-        LoadApplication {
-            reference: reference.get(),
-        }
+        LoadApplication { reference: reference.get() }
     });
-    let keys = PageData::new(move || TakeKeys {
-        reference: reference.get(),
-    });
+    let keys = PageData::new(move || TakeKeys { reference: reference.get() });
     let render = move |data| view! { <Application data keys activate/> };
     view! { <Loaded data render/> }
 }

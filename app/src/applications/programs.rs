@@ -16,35 +16,15 @@ const fn program(
     file: Option<(&'static str, &'static str)>,
     text: &'static str,
 ) -> Program {
-    Program {
-        language,
-        file,
-        text,
-    }
+    Program { language, file, text }
 }
 
 const PROGRAMS: [Program; 5] = [
     program("curl", None, include_str!("programs/send.sh")),
-    program(
-        "javascript",
-        Some(("send.mjs", "node send.mjs")),
-        include_str!("programs/send.mjs"),
-    ),
-    program(
-        "python",
-        Some(("send.py", "python3 send.py")),
-        include_str!("programs/send.py"),
-    ),
-    program(
-        "php",
-        Some(("send.php", "php send.php")),
-        include_str!("programs/send.php"),
-    ),
-    program(
-        "java",
-        Some(("Send.java", "java Send.java")),
-        include_str!("programs/Send.java"),
-    ),
+    program("javascript", Some(("send.mjs", "node send.mjs")), include_str!("programs/send.mjs")),
+    program("python", Some(("send.py", "python3 send.py")), include_str!("programs/send.py")),
+    program("php", Some(("send.php", "php send.php")), include_str!("programs/send.php")),
+    program("java", Some(("Send.java", "java Send.java")), include_str!("programs/Send.java")),
 ];
 
 impl Program {
@@ -61,8 +41,6 @@ impl Program {
 
     /// Returns the program's text with this service's address and a test number.
     pub fn text(&self, base_url: &str) -> String {
-        self.text
-            .replace("BASE_URL", base_url)
-            .replace("NUMBER", &TestNumber::Delivered.digits())
+        self.text.replace("BASE_URL", base_url).replace("NUMBER", &TestNumber::Delivered.digits())
     }
 }

@@ -12,14 +12,9 @@ use crate::ui::{DateTime, FormAlert, FormState, PostForm, SubmitButton, answered
 /// The answer, and the list of requirements.
 #[component]
 pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
-    let needs: &[Need] = if data.blockers.contains(&Blocker::Category) {
-        &[Need::Activation]
-    } else {
-        &Need::ALL
-    };
-    let items: Vec<_> = (needs.iter())
-        .map(|need| item(&data, *need, activate))
-        .collect();
+    let needs: &[Need] =
+        if data.blockers.contains(&Blocker::Category) { &[Need::Activation] } else { &Need::ALL };
+    let items: Vec<_> = (needs.iter()).map(|need| item(&data, *need, activate)).collect();
     view! {
         <section class="panel" aria-labelledby="readiness">
             <h2 id="readiness">"Can this application send now?"</h2>
@@ -43,10 +38,7 @@ fn answer(blockers: &[Blocker]) -> &'static str {
 /// Renders a requirement: met, or what to do.
 fn item(data: &ApplicationView, need: Need, activate: FormState) -> impl IntoView + use<> {
     let application = &data.application;
-    let blocker = data
-        .blockers
-        .iter()
-        .find(|found| found.need() == Some(need));
+    let blocker = data.blockers.iter().find(|found| found.need() == Some(need));
     let (class, mark) = match blocker {
         None => ("check check-met", "Done: "),
         Some(blocker) if blocker.is_for_customer() => ("check check-open", "To do: "),
@@ -75,19 +67,14 @@ fn met(data: &ApplicationView, need: Need) -> String {
                 data.default_sender
             ),
         },
-        Need::Balance => format!(
-            "The balance is {} {}.",
-            data.application.balance.shown(),
-            data.currency
-        ),
+        Need::Balance => {
+            format!("The balance is {} {}.", data.application.balance.shown(), data.currency)
+        }
         Need::Key => match live_key(&data.keys) {
             Some(key) if key.used_at.is_some() => {
                 format!("The API key ending in {} has been used.", key.last_four)
             }
-            Some(key) => format!(
-                "The API key ending in {} hasn't been used yet.",
-                key.last_four
-            ),
+            Some(key) => format!("The API key ending in {} hasn't been used yet.", key.last_four),
             None => "The application has an API key.".to_owned(),
         },
         Need::Carrier => "A carrier accepts messages.".to_owned(),

@@ -37,19 +37,14 @@ pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Probl
     let (current, account) = signed_in().await?;
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
-    let requests = service
-        .applications()
-        .sender_names_asked_for(account.id, application.reference)
-        .await?;
+    let requests =
+        service.applications().sender_names_asked_for(account.id, application.reference).await?;
     let waits = requests.iter().any(is_pending);
     Ok(SenderNameView {
         application,
         requests,
         usual_ms: if waits {
-            service
-                .applications()
-                .usual_answer_ms(Work::SenderNames)
-                .await?
+            service.applications().usual_answer_ms(Work::SenderNames).await?
         } else {
             None
         },
@@ -66,11 +61,8 @@ pub async fn request_sender_name(reference: Reference, sender: String) -> Result
     let keep = |problem: Problem| problem.typed("sender", &sender);
     let (current, account) = signed_in().await.map_err(keep)?;
     let name = named(&sender).map_err(keep)?;
-    let asked = current
-        .service()
-        .applications()
-        .request_sender_name(account.id, reference, &name)
-        .await;
+    let asked =
+        current.service().applications().request_sender_name(account.id, reference, &name).await;
     asked.map_err(|error| keep(error.into()))
 }
 
@@ -86,11 +78,8 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
 #[server(prefix = "/fn", endpoint = "withdraw-sender-name")]
 pub async fn withdraw_sender_name(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    let withdrawn = current
-        .service()
-        .applications()
-        .withdraw_sender_name(account.id, reference)
-        .await;
+    let withdrawn =
+        current.service().applications().withdraw_sender_name(account.id, reference).await;
     Ok(withdrawn?)
 }
 
@@ -102,20 +91,14 @@ pub fn SenderNamePage() -> impl IntoView {
     let data = PageData::new(move || {
         form.accepted.track();
         withdrawal.accepted.track();
-        LoadSenderName {
-            reference: reference.get(),
-        }
+        LoadSenderName { reference: reference.get() }
     });
     view! { <Loaded data render=move |data| view! { <Content data form withdrawal/> }/> }
 }
 
 #[component]
 fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl IntoView {
-    let SenderNameView {
-        application,
-        requests,
-        usual_ms,
-    } = data;
+    let SenderNameView { application, requests, usual_ms } = data;
     let reference = application.reference.to_string();
     let in_use = in_use(application.sender_state, application.sender_name.as_deref());
     let newest = application.requested_sender.clone();

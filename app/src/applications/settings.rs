@@ -18,9 +18,7 @@ pub fn SettingsPage() -> impl IntoView {
     let data = PageData::new(move || {
         notices.accepted.track();
         unconfirmed.accepted.track();
-        LoadApplication {
-            reference: reference.get(),
-        }
+        LoadApplication { reference: reference.get() }
     });
     let render = move |data| view! { <Settings data notices unconfirmed/> };
     view! { <Loaded data render/> }
@@ -28,11 +26,7 @@ pub fn SettingsPage() -> impl IntoView {
 
 #[component]
 fn Settings(data: ApplicationView, notices: FormState, unconfirmed: FormState) -> impl IntoView {
-    let ApplicationView {
-        application,
-        currency,
-        ..
-    } = data;
+    let ApplicationView { application, currency, .. } = data;
     let (reference, in_force) = (application.reference, application.lost_answer);
     let sends = application.category == Category::Sms;
     view! {

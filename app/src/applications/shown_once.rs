@@ -21,9 +21,7 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
         return Ok(None);
     }
-    current_request()?
-        .take_keys(Reference::parse(&reference)?)
-        .await
+    current_request()?.take_keys(Reference::parse(&reference)?).await
 }
 
 const REPLACED: &str = " The old key has stopped working: your systems send nothing until they have \

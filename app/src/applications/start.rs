@@ -58,11 +58,8 @@ pub async fn load_quick_start(
             .and_then(|language| Program::find(&language))
             .unwrap_or_else(Program::first),
     };
-    let calls = current
-        .service()
-        .applications()
-        .api_calls(account.id, application.reference)
-        .await?;
+    let calls =
+        current.service().applications().api_calls(account.id, application.reference).await?;
     Ok(QuickStartView {
         calls: calls.into_iter().map(CallView::from).collect(),
         application,

@@ -74,12 +74,7 @@ pub async fn load_statement(
         let now = service.clock().now();
         by_days(service, account.id, &application, query.month(now)?).await?
     };
-    Ok(StatementView {
-        application,
-        query,
-        shown,
-        currency: current.site().currency.clone(),
-    })
+    Ok(StatementView { application, query, shown, currency: current.site().currency.clone() })
 }
 
 #[cfg(feature = "ssr")]
@@ -90,10 +85,7 @@ async fn by_days(
     month: Month,
 ) -> Result<Shown, Problem> {
     let reference = application.reference;
-    let found = service
-        .applications()
-        .statement_month(account_id, reference, month)
-        .await?;
+    let found = service.applications().statement_month(account_id, reference, month).await?;
     let last_day = match found.days.first() {
         Some(last) => {
             let filter = StatementFilter {
@@ -102,15 +94,9 @@ async fn by_days(
                 limit: LINES,
                 ..StatementFilter::default()
             };
-            service
-                .applications()
-                .statement(account_id, reference, filter)
-                .await?
+            service.applications().statement(account_id, reference, filter).await?
         }
-        None => Paged {
-            items: Vec::new(),
-            next: None,
-        },
+        None => Paged { items: Vec::new(), next: None },
     };
     Ok(Shown::Month {
         is_current: month >= Month::of(service.clock().now()),
@@ -125,29 +111,18 @@ pub fn StatementPage() -> impl IntoView {
     let query = use_query_map();
     let asked =
         Memo::new(move |_| query.with(|query| StatementQuery::read(|name| query.get(name))));
-    let data = PageData::new(move || LoadStatement {
-        reference: reference.get(),
-        query: asked.get(),
-    });
+    let data =
+        PageData::new(move || LoadStatement { reference: reference.get(), query: asked.get() });
     view! { <Loaded data render=|data| view! { <Content data/> }/> }
 }
 
 #[component]
 fn Content(data: StatementView) -> impl IntoView {
-    let StatementView {
-        application,
-        query,
-        shown,
-        currency,
-    } = data;
+    let StatementView { application, query, shown, currency } = data;
     let page = format!("/applications/{}/statement", application.reference);
     let lists = lists(&page, &query);
     let content = match shown {
-        Shown::Month {
-            month,
-            is_current,
-            last_day,
-        } => {
+        Shown::Month { month, is_current, last_day } => {
             let reference = application.reference;
             by_day((reference, &page), &month, is_current, &last_day, &currency).into_any()
         }
@@ -178,11 +153,7 @@ fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
             let is_shown = query.is_list() == shown.is_list() && query.kind() == shown.kind();
             // Keep the selected days when switching lists.
             let query = if query.is_list() {
-                StatementQuery {
-                    from: shown.from.clone(),
-                    to: shown.to.clone(),
-                    ..query
-                }
+                StatementQuery { from: shown.from.clone(), to: shown.to.clone(), ..query }
             } else {
                 query
             };
@@ -212,9 +183,7 @@ fn by_day(
             let href = StatementQuery::days(date.clone(), date.clone()).address(page);
             view! { <a href=href>{date}</a> }
         })
-        .money("Deposits", currency, |day: &StatementDay| {
-            day.totals.deposits.shown()
-        })
+        .money("Deposits", currency, |day: &StatementDay| day.totals.deposits.shown())
         .money("Charges", currency, |day| day.totals.charges.shown())
         .money("Released", currency, |day| day.totals.releases.shown())
         .money("Balance", currency, |day| day.totals.closing.shown())
@@ -253,17 +222,12 @@ fn by_day(
 /// Links to the previous and the next month.
 fn months(page: &str, month: &StatementMonth, is_current: bool) -> impl IntoView + use<> {
     let link = |of: domain::Month, rel: &'static str, word: &str| {
-        let query = StatementQuery {
-            month: of.to_string(),
-            ..StatementQuery::default()
-        };
+        let query = StatementQuery { month: of.to_string(), ..StatementQuery::default() };
         let text = format!("{word}: {}", of.name());
         view! { <a href=query.address(page) rel=rel>{text}</a> }
     };
     let newer = (!is_current).then(|| link(month.month.next(), "prev", "Newer"));
-    let older = month
-        .has_older
-        .then(|| link(month.month.previous(), "next", "Older"));
+    let older = month.has_older.then(|| link(month.month.previous(), "next", "Older"));
     view! { <p class="pager">{newer} {older}</p> }
 }
 
@@ -297,16 +261,10 @@ fn list(
     }
     let found = found.ok().map(|found| {
         let address = |way: &str| {
-            let query = StatementQuery {
-                cursor: way.to_owned(),
-                ..query.clone()
-            };
+            let query = StatementQuery { cursor: way.to_owned(), ..query.clone() };
             format!("{}#statement", query.address(page))
         };
-        let whole = StatementQuery {
-            cursor: String::new(),
-            ..query.clone()
-        };
+        let whole = StatementQuery { cursor: String::new(), ..query.clone() };
         view! {
             <p class="not-printed">
                 <a href=whole.address(&csv_path(page)) download rel="external">"Download CSV"</a>
@@ -368,16 +326,10 @@ pub fn statement(
 
 fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) -> AnyView {
     Table::wide(lines)
-        .styled(
-            "figures",
-            in_zone("Time (UTC)"),
-            |line| view! { <DateTime at=line.at/> },
-        )
+        .styled("figures", in_zone("Time (UTC)"), |line| view! { <DateTime at=line.at/> })
         .column("Type", |line| kind(line.kind).0)
         .styled("key", "Reference", move |line| subject(line, subjects))
-        .money("Amount", currency, |line| {
-            format!("{}{}", kind(line.kind).1, line.amount.shown())
-        })
+        .money("Amount", currency, |line| format!("{}{}", kind(line.kind).1, line.amount.shown()))
         .money("Balance", currency, |line| line.balance_after.shown())
         .in_region_or("Transfers", "There are no such transfers yet.")
 }

@@ -44,19 +44,12 @@ impl StatementQuery {
 
     /// Creates a query that lists the transfers of a kind, or all transfers.
     pub fn list(kind: Option<TransferKind>) -> Self {
-        Self {
-            kind: kind.map_or("all", TransferKind::as_str).to_owned(),
-            ..Self::default()
-        }
+        Self { kind: kind.map_or("all", TransferKind::as_str).to_owned(), ..Self::default() }
     }
 
     /// Creates a query that lists all transfers from one day to another.
     pub fn days(first: String, last: String) -> Self {
-        Self {
-            from: first,
-            to: last,
-            ..Self::list(None)
-        }
+        Self { from: first, to: last, ..Self::list(None) }
     }
 
     /// Whether the page lists transfers, rather than days.
@@ -118,8 +111,7 @@ impl StatementQuery {
             "" => Ok(None),
             text => {
                 let day = Timestamp::parse(&format!("{text}T00:00:00Z"));
-                day.map(Some)
-                    .ok_or_else(|| Problem::from(Cause::Filter(filter)))
+                day.map(Some).ok_or_else(|| Problem::from(Cause::Filter(filter)))
             }
         };
         let month = Month::parse(&self.month).filter(|_| !self.is_list());
@@ -162,10 +154,7 @@ mod tests {
             ..StatementQuery::days("2026-10-01".to_owned(), "2026-10-31".to_owned())
         };
         let address = query.address("/s");
-        assert_eq!(
-            address,
-            "/s?kind=all&from=2026-10-01&to=2026-10-31&cursor=12.7"
-        );
+        assert_eq!(address, "/s?kind=all&from=2026-10-01&to=2026-10-31&cursor=12.7");
         let deposits = StatementQuery::list(Some(TransferKind::Deposit));
         assert_eq!(deposits.address("/s"), "/s?kind=deposit");
         assert_eq!(StatementQuery::default().address("/s"), "/s");
@@ -186,10 +175,7 @@ mod tests {
         }
         let query = StatementQuery::days("2026-10-01".to_owned(), "2026-10-01".to_owned());
         let filter = query.filter(1).unwrap();
-        let month = StatementQuery {
-            month: "2026-02".to_owned(),
-            ..StatementQuery::default()
-        };
+        let month = StatementQuery { month: "2026-02".to_owned(), ..StatementQuery::default() };
         let february = month.filter(1).unwrap();
         let length_of_february = february.to.unwrap().ms_since(february.from.unwrap());
         assert_eq!(length_of_february, 28 * domain::timestamp::DAY_MS);

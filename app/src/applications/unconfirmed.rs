@@ -14,10 +14,7 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
     let keep = |problem: Problem| problem.typed("lost_answer", lost_answer.as_str());
     let (current, account) = signed_in().await.map_err(keep)?;
     let service = current.service();
-    service
-        .applications()
-        .set_lost_answer(account.id, reference, lost_answer)
-        .await?;
+    service.applications().set_lost_answer(account.id, reference, lost_answer).await?;
     let page = format!("/applications/{reference}/settings?unconfirmed=1");
     leptos_axum::redirect(&page);
     Ok(())

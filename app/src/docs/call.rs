@@ -71,20 +71,14 @@ impl<'a> Call<'a> {
     /// Returns the media types of the body.
     pub fn kinds_of_body(&self) -> Vec<&'a str> {
         let kinds = self.operation["requestBody"]["content"].as_object();
-        kinds
-            .into_iter()
-            .flatten()
-            .map(|(kind, _)| kind.as_str())
-            .collect()
+        kinds.into_iter().flatten().map(|(kind, _)| kind.as_str()).collect()
     }
 
     /// Returns the ways to make the call, without the key. Required parameters come first.
     pub fn ways(&self) -> Vec<Way<'a>> {
         let bodies = self.operation["requestBody"]["content"].as_object();
         let body = bodies.and_then(|bodies| bodies.values().next());
-        let ways = self
-            .document
-            .ways(body.map_or(&Value::Null, |body| &body["schema"]));
+        let ways = self.document.ways(body.map_or(&Value::Null, |body| &body["schema"]));
         let names = |schema: &'a Value| {
             let members = schema["properties"].as_object().into_iter().flatten();
             members.map(|(name, _)| name.as_str())
@@ -94,13 +88,8 @@ impl<'a> Call<'a> {
             let own: Vec<&str> = names(schema).collect();
             // Skip parameters that only another way's body has.
             let is_others = |name| of_bodies.contains(&name) && !own.contains(&name);
-            let outside = self
-                .outside()
-                .filter(|parameter| !is_others(parameter.name));
-            let mut way = Way {
-                about,
-                parameters: Vec::new(),
-            };
+            let outside = self.outside().filter(|parameter| !is_others(parameter.name));
+            let mut way = Way { about, parameters: Vec::new() };
             (outside.chain(self.in_body(schema))).for_each(|parameter| way.add(parameter));
             way.parameters.sort_by_key(|parameter| !parameter.required);
             way
@@ -160,10 +149,7 @@ impl<'a> Call<'a> {
 
     /// Returns the other responses: HTTP status and reasons.
     pub fn refusals(&self) -> Vec<(&'a str, Vec<&'a str>)> {
-        let answers = self.operation["responses"]
-            .as_object()
-            .into_iter()
-            .flatten();
+        let answers = self.operation["responses"].as_object().into_iter().flatten();
         let refused = answers.filter(|(status, _)| *status != "200");
         let reasons = refused.map(|(status, answer)| {
             // Each reason has an example under its code.
@@ -185,20 +171,11 @@ impl<'a> Call<'a> {
         }
         let given: Vec<_> = required()
             .filter(|parameter| parameter.places != ["path"])
-            .map(|parameter| {
-                (
-                    parameter.name,
-                    parameter.example.as_deref().unwrap_or_default(),
-                )
-            })
+            .map(|parameter| (parameter.name, parameter.example.as_deref().unwrap_or_default()))
             .collect();
         // A text of several lines is sent as a file.
         let has_file = given.iter().any(|(_, example)| example.contains('\n'));
-        let get = if self.method == "GET" && !given.is_empty() {
-            "--get "
-        } else {
-            ""
-        };
+        let get = if self.method == "GET" && !given.is_empty() { "--get " } else { "" };
         let mut command = format!("curl --retry 3 {get}{base_url}{path}");
         if (way.parameters.iter()).any(|parameter| parameter.name == "Idempotency-Key") {
             command += " \\\n  --header \"Idempotency-Key: order-$(date +%s)-$$\"";
@@ -220,10 +197,7 @@ impl<'a> Call<'a> {
 impl<'a> Way<'a> {
     /// Adds a parameter, or another position if the parameter is already there.
     fn add(&mut self, parameter: Parameter<'a>) {
-        let known = self
-            .parameters
-            .iter_mut()
-            .find(|known| known.name == parameter.name);
+        let known = self.parameters.iter_mut().find(|known| known.name == parameter.name);
         match known {
             Some(known) => {
                 known.places.extend(parameter.places);

@@ -32,11 +32,7 @@ pub fn call_chapters(calls: &[Call<'_>], base_url: &str, key: &str) -> AnyView {
 }
 
 fn shown(call: &Call<'_>, base_url: &str, key: &str) -> AnyView {
-    let request = format!(
-        "{} {}",
-        call.method,
-        call.path.replace("{key}", "<API_KEY>")
-    );
+    let request = format!("{} {}", call.method, call.path.replace("{key}", "<API_KEY>"));
     let description = call.description().map(str::to_owned);
     let kinds = call.kinds_of_body();
     let body = (!kinds.is_empty()).then(|| {
@@ -103,9 +99,8 @@ fn answer(call: &Call<'_>, request: &str) -> AnyView {
         .column("Meaning", |field| field.meaning.clone())
         .view();
     let label = format!("Fields of the answer to {request}");
-    let example = call
-        .example()
-        .map(|example| view! { <pre tabindex="0"><code>{example}</code></pre> });
+    let example =
+        call.example().map(|example| view! { <pre tabindex="0"><code>{example}</code></pre> });
     view! {
         <details>
             <summary>"Answer 200"</summary>

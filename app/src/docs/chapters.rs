@@ -80,10 +80,7 @@ const fn meaning(status: MessageStatus) -> &'static str {
 pub fn statuses() -> impl IntoView {
     let statuses = Table::wide(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
-        .column(
-            "Final",
-            |status| if status.is_final() { "yes" } else { "no" },
-        )
+        .column("Final", |status| if status.is_final() { "yes" } else { "no" })
         .column("Meaning", |status| meaning(*status))
         .in_region("Statuses of a message");
     view! {
@@ -121,10 +118,7 @@ pub fn outcomes() -> impl IntoView {
         ("00000003", "expired"),
         ("00000004", "rejected: the carrier refuses it"),
         ("00000005", "delivered after 30 seconds"),
-        (
-            "00000501 to 00000505",
-            "the send, or the whole upload, gets that code",
-        ),
+        ("00000501 to 00000505", "the send, or the whole upload, gets that code"),
     ];
     let outcomes = Table::narrow(&numbers)
         .styled("key", "Number", |number| number.0)

@@ -28,21 +28,13 @@ pub fn reason_address(reason: Reason) -> String {
 pub fn reasons(document: &Value) -> AnyView {
     let reserved = list(&document["components"]["schemas"]["Reason"]["x-reserved"]);
     let to_do = |reason: Reason| {
-        if reserved.iter().any(|word| word == reason.as_str()) {
-            RESERVED
-        } else {
-            advice(reason)
-        }
+        if reserved.iter().any(|word| word == reason.as_str()) { RESERVED } else { advice(reason) }
     };
     // The row without a reason is the success.
-    let rows: Vec<_> = std::iter::once(None)
-        .chain(Reason::ALL.into_iter().map(Some))
-        .collect();
+    let rows: Vec<_> = std::iter::once(None).chain(Reason::ALL.into_iter().map(Some)).collect();
     let table = Table::wide(&rows)
         .amount("Code", |reason| reason.map_or(CODE_SUCCESS, Reason::code))
-        .amount("HTTP", |reason| {
-            reason.map_or(CODE_SUCCESS, Reason::http_status)
-        })
+        .amount("HTTP", |reason| reason.map_or(CODE_SUCCESS, Reason::http_status))
         .styled("key", "Reason", |reason| {
             let word = reason.map_or("none", Reason::as_str);
             let id = reason.map(|_| anchor(word));

@@ -131,9 +131,7 @@ pub fn list(value: &Value) -> &[Value] {
 
 /// Formats a value as in a request: a string without quotes.
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn sentences(parts: impl Iterator<Item = String>) -> String {
@@ -172,10 +170,7 @@ mod tests {
         }}});
         let document = Document(&document);
         let limit = json!({"$ref": "#/components/schemas/Limit"});
-        assert_eq!(
-            document.meaning(&limit),
-            "Most entries. 1 to 1000. Defaults to 100."
-        );
+        assert_eq!(document.meaning(&limit), "Most entries. 1 to 1000. Defaults to 100.");
         let id = json!({"$ref": "#/components/schemas/Id"});
         assert_eq!(document.example(&id).as_deref(), Some("i_1"));
         let thing = json!({"$ref": "#/components/schemas/Thing"});

@@ -38,25 +38,14 @@ pub fn chapters(document: &Value, base_url: &str) -> String {
 pub(super) async fn written() -> Result<Written, Problem> {
     let current = current_request()?;
     let applications = match current.account().await? {
-        Some(account) => {
-            current
-                .service()
-                .applications()
-                .of_account(account.id)
-                .await?
-        }
+        Some(account) => current.service().applications().of_account(account.id).await?,
         None => Vec::new(),
     };
-    let first = applications
-        .first()
-        .map(|application| application.reference);
+    let first = applications.first().map(|application| application.reference);
     let table = current.service().money().price_table().await?;
     let site = current.site();
     let chapters = site.reference.replace(KEY, &key_sample(first));
-    Ok(Written {
-        html: chapters + &priced(&table),
-        base_url: site.base_url.clone(),
-    })
+    Ok(Written { html: chapters + &priced(&table), base_url: site.base_url.clone() })
 }
 
 fn priced(table: &PriceTable) -> String {

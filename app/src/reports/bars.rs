@@ -43,9 +43,8 @@ impl Bars {
     /// Returns the periods that have an amount, in ascending order.
     fn periods(&self) -> Vec<i64> {
         let layers = self.chart.layers.iter();
-        let mut periods: Vec<i64> = layers
-            .flat_map(|layer| layer.periods.iter().map(|(period, _)| *period))
-            .collect();
+        let mut periods: Vec<i64> =
+            layers.flat_map(|layer| layer.periods.iter().map(|(period, _)| *period)).collect();
         periods.sort_unstable();
         periods.dedup();
         periods
@@ -60,9 +59,7 @@ impl Bars {
         let (chart, periods) = (&self.chart, self.periods());
         let totals = periods.iter().map(|period| sum(&chart.layers, *period));
         let top = top(totals.max().unwrap_or_default());
-        let groups: Vec<_> = (0..chart.layers.len())
-            .map(|place| self.layer(place, top))
-            .collect();
+        let groups: Vec<_> = (0..chart.layers.len()).map(|place| self.layer(place, top)).collect();
         let scale = [0, top / 2, top];
         let labels = scale.map(|amount| (amount, self.words(amount)));
         let links: Vec<_> = periods.iter().map(|period| self.link(*period)).collect();
@@ -189,10 +186,8 @@ impl Bars {
             Some(hour) if is_one_day => format!("{hour:02}:00"),
             _ => length.name(period),
         };
-        let shown: Vec<_> = shown
-            .into_iter()
-            .map(|period| view! { <span>{name(period)}</span> })
-            .collect();
+        let shown: Vec<_> =
+            shown.into_iter().map(|period| view! { <span>{name(period)}</span> }).collect();
         view! {
             <div class="chart-dates" aria-hidden="true">
                 {shown}
@@ -259,16 +254,10 @@ impl Bars {
                 }
             };
         }
-        let what = if self.chart.by == By::Cost {
-            "Cost"
-        } else {
-            "Messages"
-        };
+        let what = if self.chart.by == By::Cost { "Cost" } else { "Messages" };
         let region = format!("{what} by {} and {}", length.word(), self.divided());
         table
-            .amount("Total", |period| {
-                self.words(sum(&self.chart.layers, *period))
-            })
+            .amount("Total", |period| self.words(sum(&self.chart.layers, *period)))
             .in_region(region)
     }
 }

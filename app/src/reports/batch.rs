@@ -103,9 +103,7 @@ fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
             batch.released.shown()
         )
     });
-    let test = batch
-        .test
-        .then(|| "This batch used the test balance.".to_owned());
+    let test = batch.test.then(|| "This batch used the test balance.".to_owned());
     let words: Vec<_> = back.into_iter().chain(test).collect();
     (!words.is_empty()).then(|| words.concat())
 }

@@ -39,10 +39,7 @@ pub async fn find(
         limit: BATCHES,
         cursor: below.map(|id| id.to_string()),
     };
-    let mut found = service
-        .messages()
-        .account_batches(account_id, reference, &query)
-        .await?;
+    let mut found = service.messages().account_batches(account_id, reference, &query).await?;
     let newer = found.items.len();
     found.items.retain(|batch| batch.batchid >= from);
     if found.items.len() < newer {

@@ -58,8 +58,7 @@ impl By {
     #[cfg(feature = "ssr")]
     fn read(word: &str) -> Self {
         let mut all = Self::ALL.into_iter();
-        all.find(|(_, known, _)| *known == word)
-            .map_or(Self::Status, |(by, _, _)| by)
+        all.find(|(_, known, _)| *known == word).map_or(Self::Status, |(by, _, _)| by)
     }
 }
 
@@ -103,9 +102,7 @@ pub struct Layer {
 
 impl Layer {
     pub fn within(&self, period: i64) -> i64 {
-        let place = self
-            .periods
-            .binary_search_by_key(&period, |(period, _)| *period);
+        let place = self.periods.binary_search_by_key(&period, |(period, _)| *period);
         place.map_or(0, |place| self.periods[place].1)
     }
 
@@ -225,9 +222,8 @@ impl Source<'_> {
         let messages = self.service.messages();
         let found = messages.account_days(self.account_id, self.reference, Some(self.key), days);
         let found = found.await?;
-        let statuses = ORDER
-            .into_iter()
-            .filter(|status| self.status.is_none_or(|only| only == *status));
+        let statuses =
+            ORDER.into_iter().filter(|status| self.status.is_none_or(|only| only == *status));
         let layers = statuses.map(|status| Layer {
             part: Part::Status(status),
             periods: amounts(&found, |counts| counts.get(status)),
@@ -241,11 +237,7 @@ impl Source<'_> {
             0 => None,
             _ => self.figures(By::DeliveryTime).await?.times,
         };
-        Ok(Content {
-            layers: layers.collect(),
-            delivered: (sum.delivered, sum.completed()),
-            times,
-        })
+        Ok(Content { layers: layers.collect(), delivered: (sum.delivered, sum.completed()), times })
     }
 
     /// Builds the layers from the figures by quarter hour.
@@ -286,10 +278,8 @@ impl Source<'_> {
             })
             .collect();
         if self.status.is_none() {
-            let under_way = Layer {
-                part: Part::UnderWay,
-                periods: layer(figures, Figures::under_way),
-            };
+            let under_way =
+                Layer { part: Part::UnderWay, periods: layer(figures, Figures::under_way) };
             // Above the delivered messages.
             layers.insert(1, under_way);
         }

@@ -62,12 +62,7 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
         }
         .into_any()
     } else {
-        Bars {
-            chart,
-            filter,
-            currency,
-        }
-        .view()
+        Bars { chart, filter, currency }.view()
     };
     view! {
         <h2 id="days">{title}</h2>

@@ -73,19 +73,12 @@ pub fn chosen(words: &str) -> Vec<Column> {
 /// columns need no value.
 fn words_after(columns: &[Column], changed: Column) -> String {
     let is_shown = |column| columns.contains(&column) != (column == changed);
-    if ALL
-        .iter()
-        .all(|(column, _, usual)| is_shown(*column) == *usual)
-    {
+    if ALL.iter().all(|(column, _, usual)| is_shown(*column) == *usual) {
         return String::new();
     }
     let words = ALL.iter().filter(|(column, _, _)| is_shown(*column));
     let words: Vec<_> = words.map(|(_, word, _)| *word).collect();
-    if words.is_empty() {
-        NONE.to_owned()
-    } else {
-        words.join(".")
-    }
+    if words.is_empty() { NONE.to_owned() } else { words.join(".") }
 }
 
 /// Renders a link for each column that shows or hides it, and a link that restores the default
@@ -142,10 +135,7 @@ mod tests {
         assert_eq!(usual.len(), 7);
         assert!(!usual.contains(&Column::Sender));
         assert_eq!(chosen("rubbish..%00"), usual);
-        assert_eq!(
-            chosen("cost.time.cost.rubbish"),
-            [Column::Time, Column::Cost]
-        );
+        assert_eq!(chosen("cost.time.cost.rubbish"), [Column::Time, Column::Cost]);
         assert_eq!(chosen("transid"), []);
     }
 
@@ -153,10 +143,7 @@ mod tests {
     fn a_column_is_added_and_taken_away_and_the_usual_ones_need_no_word() {
         let usual = chosen("");
         let with_sender = words_after(&usual, Column::Sender);
-        assert_eq!(
-            with_sender,
-            "time.number.message.status.sender.pages.segments.cost"
-        );
+        assert_eq!(with_sender, "time.number.message.status.sender.pages.segments.cost");
         assert_eq!(words_after(&chosen(&with_sender), Column::Sender), "");
         assert_eq!(words_after(&[Column::Cost], Column::Cost), "transid");
         for (column, word, _) in ALL {

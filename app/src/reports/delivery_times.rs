@@ -12,18 +12,13 @@ type Times = [i64; DELIVERY_TIMES];
 /// Returns a sentence that says how soon 50 % and 95 % of the delivered messages arrived. Returns
 /// `None` if no message was delivered.
 pub fn usual_times(times: &Times) -> Option<String> {
-    let figures = Figures {
-        delivered: *times,
-        ..Figures::default()
-    };
+    let figures = Figures { delivered: *times, ..Figures::default() };
     let within = |percent| match figures.delivered_within_ms(percent)? {
         Some(ms) => Some(format!("within {}", words(ms))),
         None => Some(format!("after more than {}", words(LONGEST_MS))),
     };
     let (half, most) = (within(50)?, within(95)?);
-    Some(format!(
-        "Time to delivery: half of the delivered messages arrived {half}, 95 % {most}."
-    ))
+    Some(format!("Time to delivery: half of the delivered messages arrived {half}, 95 % {most}."))
 }
 
 /// The longest limit. Messages that took longer are counted together.

@@ -41,26 +41,16 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let (reference, subject) = if let Some(batchid) = BatchId::parse(&id) {
-        let found = service
-            .messages()
-            .account_batch(account.id, batchid)
-            .await?;
+        let found = service.messages().account_batch(account.id, batchid).await?;
         let (reference, batch) = found.ok_or(Cause::NotFound)?;
         (reference, Subject::Batch(batch))
     } else {
         let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
-        let found = service
-            .messages()
-            .account_message(account.id, transid)
-            .await?;
+        let found = service.messages().account_message(account.id, transid).await?;
         let (reference, detail) = found.ok_or(Cause::NotFound)?;
         (reference, Subject::Message(detail))
     };
-    Ok(Report {
-        reference,
-        subject,
-        currency: current.site().currency.clone(),
-    })
+    Ok(Report { reference, subject, currency: current.site().currency.clone() })
 }
 
 #[component]
@@ -75,14 +65,12 @@ pub fn ReportPage() -> impl IntoView {
 fn ReportContent(report: Report) -> impl IntoView {
     let (reference, currency) = (report.reference, report.currency);
     let (title, content) = match report.subject {
-        Subject::Message(detail) => (
-            "Message",
-            view! { <MessageContent detail reference currency/> }.into_any(),
-        ),
-        Subject::Batch(batch) => (
-            "Batch",
-            view! { <BatchContent batch reference currency/> }.into_any(),
-        ),
+        Subject::Message(detail) => {
+            ("Message", view! { <MessageContent detail reference currency/> }.into_any())
+        }
+        Subject::Batch(batch) => {
+            ("Batch", view! { <BatchContent batch reference currency/> }.into_any())
+        }
     };
     view! {
         <Page title>

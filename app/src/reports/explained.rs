@@ -44,11 +44,7 @@ fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
         MessageStatus::Expired => ("It wasn't delivered in time.", SEND_AGAIN_LATER),
         MessageStatus::Rejected => ("The carrier refused the message.", ASK_SUPPORT),
     };
-    Some(
-        error
-            .and_then(DeliveryError::parse)
-            .map_or(by_status, sentences),
-    )
+    Some(error.and_then(DeliveryError::parse).map_or(by_status, sentences))
 }
 
 /// Returns what an error means, and what to do about it.
@@ -58,18 +54,16 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "No carrier accepts messages to this number.",
             "Check the country code. If it is right, ask support whether the country is served.",
         ),
-        DeliveryError::InvalidDestination => (
-            "The carrier says that there is no such number.",
-            ASK_FOR_THE_NUMBER,
-        ),
+        DeliveryError::InvalidDestination => {
+            ("The carrier says that there is no such number.", ASK_FOR_THE_NUMBER)
+        }
         DeliveryError::InvalidSender => (
             "The carrier doesn't accept messages from this sender name.",
             "Ask support whether the name can be registered, or request another sender name.",
         ),
-        DeliveryError::InvalidLength => (
-            "The message is too long for the carrier.",
-            "Shorten the text, or send it in parts.",
-        ),
+        DeliveryError::InvalidLength => {
+            ("The message is too long for the carrier.", "Shorten the text, or send it in parts.")
+        }
         DeliveryError::InvalidValidity => (
             "The carrier doesn't accept messages with so little time left.",
             "Send the message again.",
@@ -78,22 +72,19 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
         DeliveryError::HandsetUnavailable => {
             ("The phone was off or out of reach.", SEND_AGAIN_LATER)
         }
-        DeliveryError::Undeliverable => (
-            "The network couldn't deliver it to the phone.",
-            SEND_AGAIN_LATER,
-        ),
+        DeliveryError::Undeliverable => {
+            ("The network couldn't deliver it to the phone.", SEND_AGAIN_LATER)
+        }
         DeliveryError::RejectedByNetwork => (
             "The network rejected the message.",
             "Ask the person whether messages of your sender name are blocked on the phone.",
         ),
-        DeliveryError::DeletedByCarrier => (
-            "The carrier deleted it before it was delivered.",
-            SEND_AGAIN_LATER,
-        ),
-        DeliveryError::UnknownToCarrier => (
-            "The carrier doesn't know what became of it.",
-            ASK_BEFORE_SENDING,
-        ),
+        DeliveryError::DeletedByCarrier => {
+            ("The carrier deleted it before it was delivered.", SEND_AGAIN_LATER)
+        }
+        DeliveryError::UnknownToCarrier => {
+            ("The carrier doesn't know what became of it.", ASK_BEFORE_SENDING)
+        }
         DeliveryError::ValidityExpired => ("The phone wasn't reached in time.", SEND_AGAIN_LATER),
         DeliveryError::NoAnswer => (
             "The carrier never said whether it accepted the message, and sent no receipt. The \
@@ -108,10 +99,9 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "No carrier could accept it within 48 hours.",
             "Send the message again if it is still useful.",
         ),
-        DeliveryError::ExpiredInPart => (
-            "Carriers accepted only some of its segments within 48 hours.",
-            ASK_BEFORE_SENDING,
-        ),
+        DeliveryError::ExpiredInPart => {
+            ("Carriers accepted only some of its segments within 48 hours.", ASK_BEFORE_SENDING)
+        }
     }
 }
 

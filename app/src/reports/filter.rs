@@ -157,12 +157,7 @@ impl ReportFilter {
             let condition = conditions.find(|of| of.name == other);
             condition.map(|of| of.text.to_owned())
         });
-        Self {
-            by: self.by.clone(),
-            columns: self.columns.clone(),
-            ..rest
-        }
-        .page()
+        Self { by: self.by.clone(), columns: self.columns.clone(), ..rest }.page()
     }
 
     /// Converts the filters to those of the service. Days are in the time zone `zone`.
@@ -175,20 +170,16 @@ impl ReportFilter {
         limit: i64,
         zone: &Zone,
     ) -> Result<(Option<Reference>, MessageFilter), Problem> {
-        let reference = given(&self.application, Filter::Application, |text| {
-            Reference::parse(text).ok()
-        })?;
-        let number = given(&self.number, Filter::Number, |text| {
-            Number::parse_typed(text).ok()
-        })?;
+        let reference =
+            given(&self.application, Filter::Application, |text| Reference::parse(text).ok())?;
+        let number = given(&self.number, Filter::Number, |text| Number::parse_typed(text).ok())?;
         let from = given(&self.from, Filter::From, day)?;
         let to = given(&self.to, Filter::To, day)?;
         let hour = given(self.hour(), Filter::Hour, hour)?;
         let (from, to) = match from.zip(hour) {
-            None => (
-                from.map(|day| zone.start_of_day(day)),
-                to.map(|day| zone.start_of_day(day + 1)),
-            ),
+            None => {
+                (from.map(|day| zone.start_of_day(day)), to.map(|day| zone.start_of_day(day + 1)))
+            }
             Some((day, hour)) => {
                 let (begin, end) = zone.hour(day, hour);
                 (Some(begin), Some(end))
@@ -207,10 +198,7 @@ impl ReportFilter {
             limit,
         };
         // If the clocks skip the hour, the range is empty. That isn't an error.
-        let is_empty = filter
-            .from
-            .zip(filter.to)
-            .is_some_and(|(from, to)| from >= to);
+        let is_empty = filter.from.zip(filter.to).is_some_and(|(from, to)| from >= to);
         if is_empty && hour.is_none() {
             return Err(Cause::Filter(Filter::Order).into());
         }
@@ -282,10 +270,7 @@ mod tests {
             filter.page_with(|filter| filter.key = "test".to_owned()),
             "/reports?status=failed&key=test&number=58%2000&by=application&columns=time%2Esender"
         );
-        assert_eq!(
-            filter.page_at("cursor", "m_2"),
-            format!("{}&cursor=m%5F2", filter.page())
-        );
+        assert_eq!(filter.page_at("cursor", "m_2"), format!("{}&cursor=m%5F2", filter.page()));
         assert!(self::filter(&[("cursor", "m_1")]).is_empty());
     }
 
@@ -296,16 +281,12 @@ mod tests {
             .unwrap();
         assert_eq!(wanted.number.as_deref(), Some("58001987"));
         assert_eq!(wanted.key, Some(KeyKind::Test));
-        let (_, wanted) = filter(&[("from", "2026-11-21"), ("hour", "7")])
-            .parse(1, &Zone::default())
-            .unwrap();
+        let (_, wanted) =
+            filter(&[("from", "2026-11-21"), ("hour", "7")]).parse(1, &Zone::default()).unwrap();
         let hour = wanted.from.zip(wanted.to);
         let hour = hour.map(|(from, to)| (from.to_string(), to.to_string()));
         let expected = ["2026-11-21T07:00:00.000Z", "2026-11-21T08:00:00.000Z"];
-        assert_eq!(
-            hour.map(<[String; 2]>::from),
-            Some(expected.map(String::from))
-        );
+        assert_eq!(hour.map(<[String; 2]>::from), Some(expected.map(String::from)));
         let hour_alone = filter(&[("hour", "7")]);
         assert!(hour_alone.is_empty());
         let (_, wanted) = hour_alone.parse(1, &Zone::default()).unwrap();
@@ -313,9 +294,7 @@ mod tests {
         let of_two_days = [("from", "2026-11-21"), ("to", "2026-11-22"), ("hour", "7")];
         assert_eq!(filter(&of_two_days).hour(), "");
         assert!(
-            filter(&[("from", "2026-11-21"), ("hour", "24")])
-                .parse(1, &Zone::default())
-                .is_err()
+            filter(&[("from", "2026-11-21"), ("hour", "24")]).parse(1, &Zone::default()).is_err()
         );
         let days = |from, to| filter(&[("from", from), ("to", to)]).parse(1, &Zone::default());
         assert!(days("2026-11-21", "2026-11-21").is_ok());

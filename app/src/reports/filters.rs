@@ -81,11 +81,7 @@ fn named_ranges(today: i64) -> [(&'static str, String, String); 5] {
         until_today("7 days", date(today - 6)),
         until_today("30 days", date(today - 29)),
         until_today("This month", month.start().to_date()),
-        (
-            "Last month",
-            month.previous().start().to_date(),
-            end_of_last_month,
-        ),
+        ("Last month", month.previous().start().to_date(), end_of_last_month),
     ]
 }
 

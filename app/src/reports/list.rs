@@ -18,9 +18,7 @@ use crate::ui::{Loaded, Page};
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
-    let data = PageData::new(move || LoadReports {
-        filter: filter.get(),
-    });
+    let data = PageData::new(move || LoadReports { filter: filter.get() });
     view! { <Loaded data render=|reports| view! { <ReportsContent reports/> }/> }
 }
 
@@ -77,15 +75,10 @@ fn NothingShown(filter: ReportFilter) -> impl IntoView {
 /// Renders the results. Batches come first if the user looked for a batch.
 #[component]
 fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoView {
-    let batches = found
-        .batches
-        .map(|batches| batches_section(&batches, &filter, &currency).into_any());
+    let batches =
+        found.batches.map(|batches| batches_section(&batches, &filter, &currency).into_any());
     let is_of_batches = !(filter.batchid.is_empty() && filter.requestid.is_empty());
-    let (first, last) = if is_of_batches {
-        (batches, None)
-    } else {
-        (None, batches)
-    };
+    let (first, last) = if is_of_batches { (batches, None) } else { (None, batches) };
     let contents = last.is_some().then(|| {
         view! {
             <p class="toc">

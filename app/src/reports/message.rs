@@ -88,11 +88,7 @@ pub fn MessageFacts(
 #[component]
 pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl IntoView {
     let money = |amount: Money| format!("{} {currency}", amount.shown());
-    let price = format!(
-        "{} at {} a page",
-        counted(charge.pages, "page"),
-        money(charge.unit_price)
-    );
+    let price = format!("{} at {} a page", counted(charge.pages, "page"), money(charge.unit_price));
     let (charged, released) = (money(charge.charged), money(charge.released));
     let paid = charge.charged.checked_sub(charge.released);
     let paid = money(paid.unwrap_or_default());

@@ -100,9 +100,7 @@ fn listed(
     nothing: AnyView,
 ) -> AnyView {
     let table = Table::wide(messages).compact();
-    let table = columns
-        .iter()
-        .fold(table, |table, column| with_column(table, *column, currency));
+    let table = columns.iter().fold(table, |table, column| with_column(table, *column, currency));
     table
         .styled("key", "Transaction ID", |message| {
             let transid = message.transid.to_string();
@@ -137,14 +135,11 @@ fn with_column<'a>(
             }
         }),
         Column::Sender => table.column(name, |message| message.sender.clone()),
-        Column::Completed => table.styled("figures", name, |message| {
-            message.final_at.map(|at| view! { <DateTime at/> })
-        }),
+        Column::Completed => table
+            .styled("figures", name, |message| message.final_at.map(|at| view! { <DateTime at/> })),
         Column::Pages => table.amount(name, |message| message.pages),
         Column::Segments => table.amount(name, |message| message.segments),
-        Column::Cost => table.money(name, currency, |message| {
-            price(message.paid(), message.test)
-        }),
+        Column::Cost => table.money(name, currency, |message| price(message.paid(), message.test)),
         Column::Request => table.styled("key", name, |message| message.requestid.clone()),
         Column::Batch => table.styled("key", name, |message| {
             message.batchid.map(|batchid| {

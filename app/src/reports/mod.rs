@@ -47,11 +47,7 @@ use domain::Money;
 
 /// Formats a count with its noun.
 pub fn counted(count: i64, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{} {noun}s", grouped(count))
-    }
+    if count == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(count)) }
 }
 
 /// Formats a count with a comma between groups of three digits, for example `1,234,567`.
@@ -70,11 +66,7 @@ pub fn grouped(count: i64) -> String {
 
 /// Formats an amount for a column of costs. Amounts of the test balance are marked.
 fn price(amount: Money, test: bool) -> String {
-    if test {
-        format!("{} test", amount.shown())
-    } else {
-        amount.shown()
-    }
+    if test { format!("{} test", amount.shown()) } else { amount.shown() }
 }
 
 #[cfg(test)]

@@ -25,11 +25,7 @@ impl Fill {
     /// Returns the fill of an application. There are two, because an account has at most one
     /// application of each category.
     pub const fn of_application(place: usize) -> Self {
-        if place.is_multiple_of(2) {
-            Self("ink-moving", 0, 6)
-        } else {
-            Self("ink-waiting", 45, 3)
-        }
+        if place.is_multiple_of(2) { Self("ink-moving", 0, 6) } else { Self("ink-waiting", 45, 3) }
     }
 
     /// Returns the SVG pattern. Bars refer to it by `id`.

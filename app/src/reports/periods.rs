@@ -83,20 +83,12 @@ impl Periods {
         let (first, last) = (*days.start(), *days.end());
         let is_short = (1..=DAYS_BY_HOUR).contains(&(last - first + 1));
         let length = if is_short { Length::Hour } else { Length::Day };
-        Self {
-            length,
-            first: first * length.of_day(),
-            last: (last + 1) * length.of_day() - 1,
-        }
+        Self { length, first: first * length.of_day(), last: (last + 1) * length.of_day() - 1 }
     }
 
     /// Returns the days from `first` to `last`.
     pub const fn of_days(first: i64, last: i64) -> Self {
-        Self {
-            length: Length::Day,
-            first,
-            last,
-        }
+        Self { length: Length::Day, first, last }
     }
 
     /// Returns the ranges of quarter hours that the figures of these periods are read from.
@@ -104,14 +96,12 @@ impl Periods {
         let of_day = self.length.of_day();
         let day = |period: i64| zone.start_of_day(period.div_euclid(of_day));
         let parts = zone.parts(day(self.first), day(self.last + 1));
-        let ranges = parts
-            .into_iter()
-            .map(|(from, below, minutes)| QuarterRange {
-                first: from.quarter(),
-                below: below.quarter(),
-                ahead: i64::from(minutes).div_euclid(15),
-                length: 96 / of_day,
-            });
+        let ranges = parts.into_iter().map(|(from, below, minutes)| QuarterRange {
+            first: from.quarter(),
+            below: below.quarter(),
+            ahead: i64::from(minutes).div_euclid(15),
+            length: 96 / of_day,
+        });
         ranges.collect()
     }
 }
@@ -184,10 +174,7 @@ mod tests {
         // Two hours ahead of UTC until 01:00 UTC today, and one hour ahead from then on.
         let change = Timestamp::of_day(TODAY).plus_ms(3_600_000);
         let summer = (Timestamp::of_day(0), 120, "CEST".to_owned());
-        let zone = Zone::new(
-            "Zone".to_owned(),
-            vec![summer, (change, 60, "CET".to_owned())],
-        );
+        let zone = Zone::new("Zone".to_owned(), vec![summer, (change, 60, "CET".to_owned())]);
         let day = MessageFilter {
             from: Some(zone.start_of_day(TODAY)),
             to: Some(zone.start_of_day(TODAY + 1)),
@@ -196,14 +183,8 @@ mod tests {
         let shown = Periods::shown(&day, &zone, TODAY);
         assert_eq!((shown.first, shown.last), (TODAY * 24, TODAY * 24 + 23));
         let [before, after] = shown.quarters(&zone).try_into().unwrap();
-        assert_eq!(
-            (before.first, before.below),
-            (TODAY * 96 - 8, TODAY * 96 + 4)
-        );
-        assert_eq!(
-            (after.first, after.below),
-            (TODAY * 96 + 4, TODAY * 96 + 92)
-        );
+        assert_eq!((before.first, before.below), (TODAY * 96 - 8, TODAY * 96 + 4));
+        assert_eq!((after.first, after.below), (TODAY * 96 + 4, TODAY * 96 + 92));
         assert_eq!((before.ahead, after.ahead), (8, 4));
     }
 

@@ -33,10 +33,7 @@ pub fn spoken(batch: &BatchRecord) -> String {
         ),
         BatchStatus::Expanding | BatchStatus::Sending => {
             let quarters = done.saturating_mul(4) / batch.rows.max(1);
-            format!(
-                "At least {} percent of the messages are completed.",
-                quarters * 25
-            )
+            format!("At least {} percent of the messages are completed.", quarters * 25)
         }
     }
 }
@@ -82,11 +79,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_done_says_how_many_were_delivered() {
-        let counts = StatusCounts {
-            delivered: 5,
-            failed: 3,
-            ..StatusCounts::default()
-        };
+        let counts = StatusCounts { delivered: 5, failed: 3, ..StatusCounts::default() };
         assert_eq!(
             spoken(&batch(BatchStatus::Done, counts)),
             "The batch is done: 5 of 8 delivered."

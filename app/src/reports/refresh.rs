@@ -26,18 +26,14 @@ pub fn refresh(filter: &ReportFilter, found: RwSignal<Option<Found>>) {
     };
     let filter = filter.clone();
     let known = StoredValue::new(open);
-    follow_by(
-        &of.address(REPORT_EVENTS_PATH, &[]),
-        is_under_way,
-        move |counts| {
-            // The user may have left the page.
-            let is_new = known.try_with_value(|known| *known != counts);
-            if is_new == Some(true) {
-                known.set_value(counts);
-                leptos::task::spawn_local(read_again(filter.clone(), found));
-            }
-        },
-    );
+    follow_by(&of.address(REPORT_EVENTS_PATH, &[]), is_under_way, move |counts| {
+        // The user may have left the page.
+        let is_new = known.try_with_value(|known| *known != counts);
+        if is_new == Some(true) {
+            known.set_value(counts);
+            leptos::task::spawn_local(read_again(filter.clone(), found));
+        }
+    });
 }
 
 async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {

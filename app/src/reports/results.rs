@@ -65,11 +65,7 @@ pub struct Found {
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Reports, Problem> {
     let (current, account) = signed_in().await?;
-    let applications = current
-        .service()
-        .applications()
-        .of_account(account.id)
-        .await?;
+    let applications = current.service().applications().of_account(account.id).await?;
     let applications: Vec<_> = applications
         .into_iter()
         .map(|application| (application.reference, application.category))
@@ -95,10 +91,7 @@ async fn find(
 ) -> Result<Found, Problem> {
     let service = current.service();
     let (reference, wanted) = filter.parse(MESSAGES, zone)?;
-    let messages = service
-        .messages()
-        .account_messages(account_id, reference, &wanted)
-        .await?;
+    let messages = service.messages().account_messages(account_id, reference, &wanted).await?;
     let total = total(service, account_id, (reference, &wanted), &messages).await?;
     let open = open_counts(service, account_id, reference, wanted.key).await?;
     // Later pages show only messages.
@@ -111,13 +104,7 @@ async fn find(
     } else {
         (None, None)
     };
-    Ok(Found {
-        chart,
-        batches,
-        messages,
-        total,
-        open,
-    })
+    Ok(Found { chart, batches, messages, total, open })
 }
 
 /// Returns the number of messages that match the filters, if known. Counts are kept only for whole
@@ -203,10 +190,7 @@ pub async fn open_counts(
 ) -> service::Result<StatusCounts> {
     let today = service.clock().now().day();
     let days = (today - DAYS_OPEN, today);
-    service
-        .messages()
-        .account_totals(account_id, reference, key, days)
-        .await
+    service.messages().account_totals(account_id, reference, key, days).await
 }
 
 /// Whether some of these messages can still change.

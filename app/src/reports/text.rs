@@ -29,11 +29,7 @@ pub fn MessageText(text: String) -> impl IntoView {
 /// the mark. They aren't part of the text, so they aren't copied with it.
 fn run(run: Run<'_>) -> impl IntoView + use<> {
     let text = run.text.to_owned();
-    let text = if run.foreign {
-        view! { <mark>{text}</mark> }.into_any()
-    } else {
-        text.into_any()
-    };
+    let text = if run.foreign { view! { <mark>{text}</mark> }.into_any() } else { text.into_any() };
     let ends = [("page", run.ends_page), ("segment", run.ends_segment)];
     let marks = ends.map(|(noun, number)| {
         number.map(|number| {
@@ -54,9 +50,8 @@ fn described(text: &str) -> Vec<String> {
     let chars = count(text.chars().count(), "character");
     let (pages, segments) = (count(pages(text), "page"), segments(text));
     let in_segments = count(segments, "segment");
-    let mut lines = vec![format!(
-        "{chars}, {pages}: a page has up to 160 characters, and you pay per page."
-    )];
+    let mut lines =
+        vec![format!("{chars}, {pages}: a page has up to 160 characters, and you pay per page.")];
     if encoding(text) == Encoding::Gsm7 {
         lines.push(format!(
             "{in_segments} in GSM-7: a text is sent in segments. A segment has 160 places, or up \
@@ -78,11 +73,7 @@ fn described(text: &str) -> Vec<String> {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => named.concat(),
     };
-    let (are, them) = if found.len() == 1 {
-        ("isn't", "it")
-    } else {
-        ("aren't", "them")
-    };
+    let (are, them) = if found.len() == 1 { ("isn't", "it") } else { ("aren't", "them") };
     let plain = segments_in_gsm7(text);
     let is_all = text.chars().all(|c| found.contains(&c));
     let without = (plain < segments && !is_all).then(|| {
@@ -118,10 +109,7 @@ mod tests {
     fn a_text_says_by_what_it_is_counted() {
         let plain = described(&"a".repeat(161));
         assert_eq!(plain.len(), 2);
-        assert!(
-            plain[0].starts_with("161 characters, 2 pages:"),
-            "{plain:?}"
-        );
+        assert!(plain[0].starts_with("161 characters, 2 pages:"), "{plain:?}");
         assert!(plain[1].starts_with("2 segments in GSM-7:"), "{plain:?}");
         let curly = described(&format!("’{}", "a".repeat(99)));
         assert!(curly[1].starts_with("2 segments in UCS-2:"), "{curly:?}");
@@ -131,9 +119,6 @@ mod tests {
              1 segment."
         );
         let many = described("абвгдежз");
-        assert!(
-            many[2].contains("(U+0434) and 3 other characters aren't"),
-            "{many:?}"
-        );
+        assert!(many[2].contains("(U+0434) and 3 other characters aren't"), "{many:?}");
     }
 }

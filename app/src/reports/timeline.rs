@@ -16,9 +16,7 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
     let begin = timeline.first().map(|entry| entry.at);
     let entries = timeline.into_iter().enumerate().map(|(place, entry)| {
         let words = told(&entry, place == 0);
-        let later = begin
-            .filter(|_| place > 0)
-            .map(|begin| later(entry.at.ms_since(begin)));
+        let later = begin.filter(|_| place > 0).map(|begin| later(entry.at.ms_since(begin)));
         let detail = entry.detail.filter(|detail| !detail.starts_with(TAKEN_BY));
         view! {
             <li>
@@ -92,18 +90,12 @@ mod tests {
                 step(MessageStatus::Submitted, Some("taken by acme")),
                 "The carrier acme accepted it.",
             ),
-            (
-                step(MessageStatus::Submitted, None),
-                "A carrier accepted it.",
-            ),
+            (step(MessageStatus::Submitted, None), "A carrier accepted it."),
             (
                 step(MessageStatus::Failed, Some("handset_unavailable")),
                 "The phone was off or out of reach.",
             ),
-            (
-                step(MessageStatus::Queued, None),
-                "It waits for a carrier again.",
-            ),
+            (step(MessageStatus::Queued, None), "It waits for a carrier again."),
         ] {
             assert_eq!(told(&entry, false), words);
         }

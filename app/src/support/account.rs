@@ -59,16 +59,8 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
         }
         file => file?,
     };
-    let link = if is_shown() {
-        current.take_text(NEW_LINK).await?
-    } else {
-        None
-    };
-    Ok(AccountView {
-        file,
-        currency: current.site().currency.clone(),
-        link,
-    })
+    let link = if is_shown() { current.take_text(NEW_LINK).await? } else { None };
+    Ok(AccountView { file, currency: current.site().currency.clone(), link })
 }
 
 /// Disables or enables an account, signs it out, changes its role, removes its second factor, or
@@ -106,12 +98,7 @@ async fn change(
     step_up(current, account, credential).await?;
     let actor = Actor::Account(account.id);
     match action {
-        DISABLE => {
-            service
-                .accounts()
-                .disable_account(&actor, &email, reason)
-                .await?
-        }
+        DISABLE => service.accounts().disable_account(&actor, &email, reason).await?,
         ENABLE => service.accounts().enable_account(&actor, &email).await?,
         SIGN_OUT => service.accounts().sign_out_account(&actor, &email).await?,
         PROMOTE => {
@@ -176,11 +163,7 @@ pub fn SupportAccountPage() -> impl IntoView {
 
 #[component]
 fn Account(data: AccountView, forms: Forms) -> impl IntoView {
-    let AccountView {
-        file,
-        currency,
-        link,
-    } = data;
+    let AccountView { file, currency, link } = data;
     let email = file.account.email.clone();
     let entries = format!("/support/audit?subject={}", Url::escape(&email));
     view! {
@@ -300,9 +283,7 @@ fn applications(account: i64, applications: &[ApplicationRecord], currency: &str
         .column("Status", |application| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", currency, |application| {
-            application.balance.shown()
-        })
+        .money("Balance", currency, |application| application.balance.shown())
         .in_region_or("Applications", "The account has no application.")
 }
 

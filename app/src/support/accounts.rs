@@ -36,10 +36,7 @@ pub async fn load_support_accounts(
     let (current, _) = staff().await?;
     let support = current.service().support();
     let found = support.account_list(&part, cursor.as_deref(), ACCOUNTS);
-    Ok(AccountsView {
-        accounts: found.await?,
-        part,
-    })
+    Ok(AccountsView { accounts: found.await?, part })
 }
 
 #[component]
@@ -96,13 +93,7 @@ pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
                 <LetterWarning email/>
             }
         })
-        .column("Role", |line| {
-            if line.account.staff {
-                "staff"
-            } else {
-                "customer"
-            }
-        })
+        .column("Role", |line| if line.account.staff { "staff" } else { "customer" })
         .column("State", |line| {
             if line.account.closed {
                 "closed"

@@ -51,10 +51,7 @@ pub async fn load_support_applications(
         list,
         viewers: view(service, account.id, CaseKind::Application, cases).await?,
         applications,
-        reasons: service
-            .applications()
-            .staff_list(StaffList::SuspendReasons)
-            .await?,
+        reasons: service.applications().staff_list(StaffList::SuspendReasons).await?,
         currency: current.site().currency.clone(),
     })
 }
@@ -70,12 +67,7 @@ pub async fn change_application(
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
         APPROVE => service.applications().approve(&actor, reference).await?,
-        SUSPEND => {
-            service
-                .applications()
-                .suspend(&actor, reference, &reason)
-                .await?
-        }
+        SUSPEND => service.applications().suspend(&actor, reference, &reason).await?,
         REINSTATE => service.applications().reinstate(&actor, reference).await?,
         _ => return Err(Cause::Unreadable.into()),
     };
@@ -88,9 +80,7 @@ const REINSTATE: &str = "reinstate";
 
 /// Returns the identifiers of the cases on a page. Only the list of activation requests has cases.
 fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<String> {
-    let waiting = applications
-        .iter()
-        .filter(|_| list == ApplicationList::Waiting);
+    let waiting = applications.iter().filter(|_| list == ApplicationList::Waiting);
     waiting.map(|item| item.reference.to_string()).collect()
 }
 
@@ -100,9 +90,7 @@ pub fn SupportApplicationsPage() -> impl IntoView {
     let query = use_query_map();
     let asked = Memo::new(move |_| {
         query.with(|query| {
-            let list = query
-                .get("list")
-                .and_then(|list| ApplicationList::parse(&list));
+            let list = query.get("list").and_then(|list| ApplicationList::parse(&list));
             (list.unwrap_or_default(), query.get("cursor"))
         })
     });
@@ -116,13 +104,7 @@ pub fn SupportApplicationsPage() -> impl IntoView {
 
 #[component]
 fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
-    let ApplicationsView {
-        list,
-        applications,
-        viewers,
-        reasons,
-        currency,
-    } = data;
+    let ApplicationsView { list, applications, viewers, reasons, currency } = data;
     let cases = cases(list, &applications.items);
     let viewers = followed(CaseKind::Application, cases, viewers);
     let address = format!("/support/applications?list={}&", list.as_str());
@@ -203,26 +185,16 @@ fn listed(
         })
         .column("Category", |application| application.category.as_str())
         .column("Sender name", |application| {
-            application
-                .sender_name
-                .as_deref()
-                .unwrap_or("none")
-                .to_owned()
+            application.sender_name.as_deref().unwrap_or("none").to_owned()
         })
         .column("Status", |application| {
             view! { <StateMark state=application.status/> }
         })
         .styled("figures", "Requested (UTC)", |application| {
-            application
-                .activation_requested_at
-                .map(|at| view! { <DateTime at/> })
+            application.activation_requested_at.map(|at| view! { <DateTime at/> })
         })
-        .money("Balance", currency, |application| {
-            application.balance.shown()
-        })
-        .styled(BUTTONS, "Action", move |application| {
-            actions(application, form)
-        })
+        .money("Balance", currency, |application| application.balance.shown())
+        .styled(BUTTONS, "Action", move |application| actions(application, form))
         .in_region_or("Applications", none)
 }
 
@@ -239,17 +211,9 @@ fn actions(application: &ApplicationRecord, form: FormState) -> impl IntoView + 
         .into_iter()
         .filter(|(action, ..)| application.status.after(*action, before).is_some())
         .map(|(action, word, label)| {
-            let fields = vec![
-                ("reference", reference.clone()),
-                ("action", word.to_owned()),
-            ];
+            let fields = vec![("reference", reference.clone()), ("action", word.to_owned())];
             let suspends = action == StatusAction::Suspend;
-            row_form(
-                form,
-                label,
-                fields,
-                suspends.then_some(StaffList::SuspendReasons),
-            )
+            row_form(form, label, fields, suspends.then_some(StaffList::SuspendReasons))
         })
         .collect_view()
 }

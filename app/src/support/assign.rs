@@ -40,20 +40,12 @@ pub async fn load_assignment(
 ) -> Result<AssignmentView, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
-    let deposit = service
-        .money()
-        .deposit(&bank_id)
-        .await?
-        .ok_or(Cause::NotFound)?;
+    let deposit = service.money().deposit(&bank_id).await?.ok_or(Cause::NotFound)?;
     let application = match Reference::parse(reference.trim()) {
         Ok(reference) => service.applications().find_application(reference).await?,
         Err(_) => None,
     };
-    Ok(AssignmentView {
-        deposit,
-        application,
-        currency: current.site().currency.clone(),
-    })
+    Ok(AssignmentView { deposit, application, currency: current.site().currency.clone() })
 }
 
 /// Assigns an unmatched deposit to an application.
@@ -67,11 +59,7 @@ pub async fn assign_deposit(
     step_up(&current, &account, &credential).await?;
     let act = StaffAct::AssignDeposit { bank_id, reference };
     let done = current.service().support().act(account.id, act).await?;
-    leptos_axum::redirect(if done {
-        "/support/deposits?assigned=1"
-    } else {
-        APPROVALS_PATH
-    });
+    leptos_axum::redirect(if done { "/support/deposits?assigned=1" } else { APPROVALS_PATH });
     Ok(())
 }
 
@@ -94,11 +82,7 @@ pub fn AssignPage() -> impl IntoView {
 
 #[component]
 fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
-    let AssignmentView {
-        deposit,
-        application,
-        currency,
-    } = data;
+    let AssignmentView { deposit, application, currency } = data;
     let action = match (deposit.assigned_to, &application) {
         (Some(reference), _) => {
             let told = format!("This deposit was credited to {reference} before.");

@@ -122,12 +122,7 @@ pub struct AuditView {
 pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<AuditView, Problem> {
     let (current, _) = staff().await?;
     let found = match filter.parse(ENTRIES) {
-        Ok(wanted) => current
-            .service()
-            .support()
-            .audit(&wanted)
-            .await
-            .map_err(Problem::from),
+        Ok(wanted) => current.service().support().audit(&wanted).await.map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     match found {
@@ -140,19 +135,14 @@ pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<Audit
 /// it.
 #[cfg(feature = "ssr")]
 fn is_about_filters(problem: &Problem) -> bool {
-    matches!(
-        problem.cause,
-        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor)
-    )
+    matches!(problem.cause, Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor))
 }
 
 #[component]
 pub fn AuditPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| AuditAddress::read(|name| query.get(name))));
-    let data = PageData::new(move || LoadAudit {
-        filter: filter.get(),
-    });
+    let data = PageData::new(move || LoadAudit { filter: filter.get() });
     view! { <Loaded data render=|data| view! { <Audit data/> }/> }
 }
 

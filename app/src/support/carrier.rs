@@ -27,10 +27,7 @@ impl CarrierNow {
             connection.updated_at = connection.since;
         }
         let oldest = record.oldest_waiting_at;
-        Self {
-            record,
-            oldest_age_s: oldest.map(|at| now.ms_since(at).max(0) / 1000),
-        }
+        Self { record, oldest_age_s: oldest.map(|at| now.ms_since(at).max(0) / 1000) }
     }
 }
 
@@ -40,9 +37,8 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let carrier = &carrier.record;
     let (state, waiting) = (carrier.state, carrier.waiting);
     let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
-    let since = carrier
-        .drained_at
-        .map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
+    let since =
+        carrier.drained_at.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
     view! {
         <dl class="facts">
             <Fact term="State">

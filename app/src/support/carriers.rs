@@ -68,12 +68,7 @@ pub async fn change_carrier(
     stepped_up.map_err(of_it)?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     let changed = match action.as_str() {
-        DRAIN => {
-            service
-                .delivery()
-                .drain_carrier(&actor, &name, confirmed)
-                .await
-        }
+        DRAIN => service.delivery().drain_carrier(&actor, &name, confirmed).await,
         RESUME => service.delivery().resume_carrier(&actor, &name).await,
         _ => return Err(Cause::Unreadable.into()),
     };
@@ -94,9 +89,8 @@ pub fn CarriersPage() -> impl IntoView {
 
 #[component]
 fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> impl IntoView {
-    let names: Vec<_> = (carriers.carriers.iter())
-        .map(|carrier| carrier.record.name.clone())
-        .collect();
+    let names: Vec<_> =
+        (carriers.carriers.iter()).map(|carrier| carrier.record.name.clone()).collect();
     let live = RwSignal::new(carriers);
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);

@@ -38,11 +38,7 @@ pub async fn load_support_deposits(
     let (current, _) = staff().await?;
     let money = (current.service()).money();
     let found = money.deposit_list(list, cursor.as_deref(), DEPOSITS);
-    Ok(DepositsView {
-        list,
-        deposits: found.await?,
-        currency: current.site().currency.clone(),
-    })
+    Ok(DepositsView { list, deposits: found.await?, currency: current.site().currency.clone() })
 }
 
 #[component]
@@ -63,17 +59,10 @@ pub fn DepositsPage() -> impl IntoView {
 
 #[component]
 fn Deposits(data: DepositsView) -> impl IntoView {
-    let DepositsView {
-        list,
-        deposits,
-        currency,
-    } = data;
+    let DepositsView { list, deposits, currency } = data;
     let next = deposits.next.map(|cursor| {
-        let href = format!(
-            "/support/deposits?list={}&cursor={}",
-            list.as_str(),
-            Url::escape(&cursor)
-        );
+        let href =
+            format!("/support/deposits?list={}&cursor={}", list.as_str(), Url::escape(&cursor));
         view! {
             <p>
                 <a href=href rel="next">
@@ -130,9 +119,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
     };
     Table::wide(deposits)
         .styled("key", "Bank id", |case| case.deposit.bank_id.clone())
-        .column("Reference as written", |case| {
-            case.deposit.reference.clone()
-        })
+        .column("Reference as written", |case| case.deposit.reference.clone())
         .money("Amount", currency, |case| case.deposit.amount.shown())
         .styled("figures", "Received (UTC)", |case| {
             view! { <DateTime at=case.deposit.received_at/> }
@@ -152,9 +139,8 @@ fn actions(case: &DepositCase) -> impl IntoView + use<> {
         return ().into_any();
     }
     let bank_id = case.deposit.bank_id.clone();
-    let suggested = (case.suggestions.iter())
-        .map(|reference| suggestion(&bank_id, *reference))
-        .collect_view();
+    let suggested =
+        (case.suggestions.iter()).map(|reference| suggestion(&bank_id, *reference)).collect_view();
     view! {
         {suggested}
         <form class="form-inline" method="get" action=ASSIGN_PATH>

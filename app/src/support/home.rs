@@ -36,17 +36,9 @@ pub async fn load_support() -> Result<SupportView, Problem> {
     waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
     Ok(SupportView {
         waiting,
-        unpaid: service
-            .operations()
-            .unpaid_use()
-            .filter(UnpaidUse::is_too_much),
+        unpaid: service.operations().unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.delivery().carriers().await?,
-        strained: service
-            .accounts()
-            .strained_limits()
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
+        strained: service.accounts().strained_limits().into_iter().map(str::to_owned).collect(),
     })
 }
 
@@ -58,12 +50,7 @@ pub fn SupportPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: SupportView) -> impl IntoView {
-    let SupportView {
-        waiting,
-        unpaid,
-        carriers,
-        strained,
-    } = data;
+    let SupportView { waiting, unpaid, carriers, strained } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
         .into_iter()
@@ -162,9 +149,7 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
         .styled("figures", "Oldest (UTC)", |waiting| {
             waiting.oldest.map(|at| view! { <DateTime at/> })
         })
-        .column("Usually done within", |waiting| {
-            waiting.usual_ms.map(within)
-        })
+        .column("Usually done within", |waiting| waiting.usual_ms.map(within))
         .in_region("Pending work")
 }
 

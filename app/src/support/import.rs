@@ -60,13 +60,7 @@ pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<Im
         columns = current.take_text(UNKNOWN_COLUMNS).await?;
     }
     let report = match statement {
-        Some(id) => Some(
-            service
-                .money()
-                .statement_report(id)
-                .await?
-                .ok_or(Cause::NotFound)?,
-        ),
+        Some(id) => Some(service.money().statement_report(id).await?.ok_or(Cause::NotFound)?),
         None => None,
     };
     Ok(ImportView {
@@ -105,12 +99,7 @@ pub async fn choose_columns(
     #[server(default)] currency: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let columns = BankColumns {
-        bank_id,
-        reference,
-        amount,
-        currency: currency.parse().ok(),
-    };
+    let columns = BankColumns { bank_id, reference, amount, currency: currency.parse().ok() };
     let actor = Actor::Account(account.id);
     let money = current.service().money();
     let chosen = money.choose_columns(&actor, &header, columns);
@@ -137,22 +126,14 @@ pub fn ImportPage() -> impl IntoView {
     });
     let data = PageData::new(move || {
         forms.confirm.accepted.track();
-        LoadImport {
-            statement: statement.get(),
-        }
+        LoadImport { statement: statement.get() }
     });
     view! { <Loaded data render=move |data| view! { <Import data forms/> }/> }
 }
 
 #[component]
 fn Import(data: ImportView, forms: Forms) -> impl IntoView {
-    let ImportView {
-        refused,
-        columns,
-        report,
-        statements,
-        currency,
-    } = data;
+    let ImportView { refused, columns, report, statements, currency } = data;
     view! {
         <Page title="Import a bank statement">
             <p class="back">
@@ -232,11 +213,7 @@ fn select(
 
 #[component]
 fn Report(report: StatementReport, currency: String, form: FormState) -> impl IntoView {
-    let StatementReport {
-        statement,
-        counts,
-        first,
-    } = report;
+    let StatementReport { statement, counts, first } = report;
     let id = statement.id.to_string();
     view! {
         <h2>{format!("Statement {id}")}</h2>
@@ -298,12 +275,8 @@ fn listed(statements: &[BankStatement]) -> AnyView {
             let href = format!("{IMPORT_PATH}?statement={}", statement.id);
             view! { <a href=href>{statement.id}</a> }
         })
-        .styled("figures", "Sent (UTC)", move |one| {
-            time(Some(one.created_at))
-        })
-        .styled("figures", "Confirmed (UTC)", move |one| {
-            time(one.confirmed_at)
-        })
+        .styled("figures", "Sent (UTC)", move |one| time(Some(one.created_at)))
+        .styled("figures", "Confirmed (UTC)", move |one| time(one.confirmed_at))
         .styled("figures", "Done (UTC)", move |one| time(one.done_at))
         .in_region_or("Statements", "No statement was imported yet.")
 }

@@ -26,9 +26,7 @@ pub async fn open_incident(
     let opening = delivery.open_incident(&actor, &text, carrier);
     opening.await.map(drop).map_err(|error| {
         let problem = Problem::from(error);
-        problem
-            .typed("text", &text)
-            .typed("carrier", carrier.unwrap_or_default())
+        problem.typed("text", &text).typed("carrier", carrier.unwrap_or_default())
     })
 }
 
@@ -37,12 +35,7 @@ pub async fn open_incident(
 pub async fn end_incident(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    Ok(current
-        .service()
-        .delivery()
-        .end_incident(&actor, id)
-        .await
-        .map(drop)?)
+    Ok(current.service().delivery().end_incident(&actor, id).await.map(drop)?)
 }
 
 /// The forms of the notes.
@@ -104,14 +97,8 @@ pub fn Incidents(
 fn listed(notes: &[IncidentRecord], form: FormState) -> AnyView {
     Table::wide(notes)
         .column("Note", |note| note.text.clone())
-        .column("Carrier", |note| {
-            note.carrier.clone().unwrap_or_else(|| "none".to_owned())
-        })
-        .styled(
-            "figures",
-            "Since (UTC)",
-            |note| view! { <DateTime at=note.began_at/> },
-        )
+        .column("Carrier", |note| note.carrier.clone().unwrap_or_else(|| "none".to_owned()))
+        .styled("figures", "Since (UTC)", |note| view! { <DateTime at=note.began_at/> })
         .styled(BUTTONS, "Action", move |note| {
             row_form(form, "End", vec![("id", note.id.to_string())], None)
         })

@@ -16,8 +16,7 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
     let actor = Actor::Account(account.id);
     let applications = current.service().applications();
     let set = applications.set_staff_list(&actor, parsed, &lines);
-    set.await
-        .map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
+    set.await.map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
 }
 
 /// The hint below a list of reasons.
@@ -56,10 +55,8 @@ pub fn ListForm(
 /// Renders a list of reasons, which fields refer to for suggestions.
 #[component]
 pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
-    let options = reasons
-        .into_iter()
-        .map(|reason| view! { <option value=reason></option> })
-        .collect_view();
+    let options =
+        reasons.into_iter().map(|reason| view! { <option value=reason></option> }).collect_view();
     view! { <datalist id=list.as_str()>{options}</datalist> }
 }
 

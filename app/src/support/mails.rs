@@ -42,11 +42,7 @@ pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<Mai
 pub async fn retry_mail(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    current
-        .service()
-        .operations()
-        .retry_mail(&actor, id)
-        .await?;
+    current.service().operations().retry_mail(&actor, id).await?;
     leptos_axum::redirect("/support/mail");
     Ok(())
 }
@@ -58,9 +54,7 @@ pub fn MailsPage() -> impl IntoView {
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
     let data = PageData::new(move || {
         form.accepted.track();
-        LoadMails {
-            cursor: cursor.get(),
-        }
+        LoadMails { cursor: cursor.get() }
     });
     view! { <Loaded data render=move |data| view! { <Mails data form/> }/> }
 }
@@ -97,9 +91,7 @@ fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
         .column("Recipient", |mail| mail.recipient.clone())
         .column("Mail", said)
         .amount("Attempts", |mail| mail.attempts)
-        .column("Last error", |mail| {
-            mail.last_error.as_deref().unwrap_or("none").to_owned()
-        })
+        .column("Last error", |mail| mail.last_error.as_deref().unwrap_or("none").to_owned())
         .styled(BUTTONS, "Action", move |mail| actions(mail, form))
         .in_region_or("Mails", "There is no mail.")
 }
@@ -122,10 +114,7 @@ fn said(mail: &MailRecord) -> impl IntoView + use<> {
 }
 
 fn actions(mail: &MailRecord, form: FormState) -> impl IntoView + use<> {
-    let can_retry = matches!(
-        mail.state,
-        MailState::Queued | MailState::Kept | MailState::Failed
-    );
+    let can_retry = matches!(mail.state, MailState::Queued | MailState::Kept | MailState::Failed);
     let retry = can_retry.then(|| {
         let fields = vec![("id", mail.id.to_string())];
         row_form(form, "Retry", fields, None)

@@ -44,11 +44,7 @@ pub async fn load_margin(
     let (from, to) = (given(from), given(to));
     let days = days(service.clock().now(), from.as_deref(), to.as_deref());
     let report = match days {
-        Ok(days) => service
-            .messages()
-            .margins(days)
-            .await
-            .map_err(Problem::from),
+        Ok(days) => service.messages().margins(days).await.map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     let shown = |text: Option<String>, day: Option<i64>| {
@@ -135,10 +131,7 @@ fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
             date(until)
         ),
     };
-    let total = [MarginRow {
-        name: "All".to_owned(),
-        figures: report.total,
-    }];
+    let total = [MarginRow { name: "All".to_owned(), figures: report.total }];
     let days: Vec<_> = report.days.iter().map(with_date).collect();
     let unpriced = report.total.unpriced;
     let unpriced = (unpriced > 0).then(|| {
@@ -194,7 +187,5 @@ fn listed<'r>(
         .amount("Segments per page", |row| row.figures.ratio())
         .money("Money in", currency, |row| row.figures.charged.shown())
         .money("Money out", currency, |row| row.figures.cost.shown())
-        .money("Margin", currency, |row| {
-            MarginFigures::margin(&row.figures).shown()
-        })
+        .money("Margin", currency, |row| MarginFigures::margin(&row.figures).shown())
 }

@@ -20,11 +20,7 @@ pub fn text_name(transid: Transid) -> String {
 pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    let text = current
-        .service()
-        .support()
-        .show_text(&actor, transid)
-        .await?;
+    let text = current.service().support().show_text(&actor, transid).await?;
     let kept = current.keep_text(&text_name(transid), &text).await;
     kept.map_err(Problem::after_change)?;
     leptos_axum::redirect(&format!("/support/messages/{transid}"));
@@ -68,9 +64,7 @@ pub fn masked_table<T>(
             view! { <a href=href>{transid}</a> }
         })
         .styled("figures", "Number", move |row| message(row).number.clone())
-        .styled("key", "Request ID", move |row| {
-            message(row).requestid.clone().unwrap_or_default()
-        })
+        .styled("key", "Request ID", move |row| message(row).requestid.clone().unwrap_or_default())
         .column("Text", move |row| masked(message(row).chars))
         .column("Status", move |row| {
             let test = message(row).test;

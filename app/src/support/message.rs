@@ -35,11 +35,7 @@ pub async fn load_support_message(transid: String) -> Result<MessageView, Proble
     let (current, _) = staff().await?;
     let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
     let file = current.service().support().message_file(transid).await?;
-    let text = if is_shown() {
-        current.take_text(&text_name(transid)).await?
-    } else {
-        None
-    };
+    let text = if is_shown() { current.take_text(&text_name(transid)).await? } else { None };
     Ok(MessageView {
         file: file.ok_or(Cause::NotFound)?,
         currency: current.site().currency.clone(),
@@ -57,20 +53,14 @@ pub fn SupportMessagePage() -> impl IntoView {
     });
     let data = PageData::new(move || {
         form.accepted.track();
-        LoadSupportMessage {
-            transid: transid.get(),
-        }
+        LoadSupportMessage { transid: transid.get() }
     });
     view! { <Loaded data render=move |data| view! { <Message data form/> }/> }
 }
 
 #[component]
 fn Message(data: MessageView, form: FormState) -> impl IntoView {
-    let MessageView {
-        file,
-        currency,
-        text,
-    } = data;
+    let MessageView { file, currency, text } = data;
     let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
     let account = format!("/support/accounts/{}", owner.account_id);
     let application = format!("{account}/{}", owner.reference);
@@ -116,9 +106,7 @@ fn segments(segments: &[SegmentRecord]) -> AnyView {
     Table::wide(segments)
         .amount("Segment", |segment| segment.segment)
         .column("Carrier", |segment| segment.carrier.clone())
-        .styled("key", "Carrier message ID", move |segment| {
-            text(&segment.carrier_id)
-        })
+        .styled("key", "Carrier message ID", move |segment| text(&segment.carrier_id))
         .column("Status", |segment| {
             view! { <StateMark state=segment.status/> }
         })

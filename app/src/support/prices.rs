@@ -50,11 +50,7 @@ pub async fn load_support_prices(
     };
     let mut changes = service.money().price_changes().await?;
     changes.truncate(CHANGES);
-    Ok(PricesView {
-        table: service.money().price_table().await?,
-        changes,
-        asked,
-    })
+    Ok(PricesView { table: service.money().price_table().await?, changes, asked })
 }
 
 /// Sets the base prices from the time `from` on, or at once if `from` is empty.
@@ -66,10 +62,7 @@ pub async fn set_base_prices(
     #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
-        problem
-            .typed("local", &local)
-            .typed("international", &international)
-            .typed("from", &from)
+        problem.typed("local", &local).typed("international", &international).typed("from", &from)
     };
     let change = || {
         let prices = Prices::new(price(&local)?, price(&international)?);
@@ -89,10 +82,7 @@ pub async fn set_prefix_price(
     #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
-        problem
-            .typed("prefix", &prefix)
-            .typed("price", &price)
-            .typed("prefix_from", &prefix_from)
+        problem.typed("prefix", &prefix).typed("price", &price).typed("prefix_from", &prefix_from)
     };
     let change = || {
         let prefix = Prefix::parse(&prefix).map_err(Refusal::from)?;
@@ -151,9 +141,7 @@ pub fn SupportPricesPage() -> impl IntoView {
     let data = PageData::new(move || {
         forms.base.accepted.track();
         forms.prefix.accepted.track();
-        LoadSupportPrices {
-            number: number.get(),
-        }
+        LoadSupportPrices { number: number.get() }
     });
     let render = move |data| view! { <Contents data number=number.get_untracked() forms/> };
     view! { <Loaded data render/> }
@@ -161,16 +149,10 @@ pub fn SupportPricesPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl IntoView {
-    let PricesView {
-        table,
-        changes,
-        asked,
-    } = data;
+    let PricesView { table, changes, asked } = data;
     let currency = table.currency.clone();
-    let coming = listed(&table.coming, &currency).in_region_or(
-        "Prices that are set for later",
-        "No change is set for later.",
-    );
+    let coming = listed(&table.coming, &currency)
+        .in_region_or("Prices that are set for later", "No change is set for later.");
     view! {
         <Page title="Prices">
             <p class="back">
@@ -203,16 +185,8 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     };
     let form = FormState::plain("lookup-alert", problem);
     let answer = answer.map(|answer| {
-        let NumberPrice {
-            price,
-            rule,
-            currency,
-            why,
-        } = answer;
-        let costs = format!(
-            "A page costs {} {currency} by the rule ",
-            price.per_page.shown()
-        );
+        let NumberPrice { price, rule, currency, why } = answer;
+        let costs = format!("A page costs {} {currency} by the rule ", price.per_page.shown());
         view! {
             <p class="notice">
                 {costs} <code>{rule}</code> {format!(". {why}")}

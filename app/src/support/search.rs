@@ -66,11 +66,7 @@ pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
 
 #[component]
 fn Results(data: SearchView, form: FormState) -> impl IntoView {
-    let SearchView {
-        text,
-        found,
-        currency,
-    } = data;
+    let SearchView { text, found, currency } = data;
     let nothing = (!text.is_empty() && found.is_empty())
         .then(|| view! { <p class="empty">"Nothing was found."</p> });
     let incomplete = found.incomplete.then(|| {
@@ -125,17 +121,12 @@ fn titled(title: &'static str, table: Option<AnyView>) -> impl IntoView {
 fn applications(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.applications)
         .styled("key", "Reference", |(owner, _)| owner_link(owner))
-        .column(
-            "Account",
-            |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> },
-        )
+        .column("Account", |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> })
         .column("Category", |(_, application)| application.category.as_str())
         .column("Status", |(_, application)| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", currency, |(_, application)| {
-            application.balance.shown()
-        });
+        .money("Balance", currency, |(_, application)| application.balance.shown());
     (!found.applications.is_empty()).then(|| table.in_region("Applications"))
 }
 
@@ -156,9 +147,7 @@ fn batches(found: &Found) -> Option<AnyView> {
 
 fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.deposits)
-        .styled("key", "Bank id", |deposit: &FoundDeposit| {
-            deposit.bank_id.clone()
-        })
+        .styled("key", "Bank id", |deposit: &FoundDeposit| deposit.bank_id.clone())
         .styled("figures", "Time (UTC)", |deposit| {
             view! { <DateTime at=deposit.received_at/> }
         })

@@ -40,22 +40,13 @@ pub async fn load_support_senders(
 ) -> Result<SendersView, Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
-    let cases = service
-        .applications()
-        .sender_cases(cursor.as_deref(), CASES)
-        .await?;
+    let cases = service.applications().sender_cases(cursor.as_deref(), CASES).await?;
     let names = names(&cases.items).into_iter();
     Ok(SendersView {
         viewers: view(service, account.id, CaseKind::Sender, names).await?,
         cases,
-        reasons: service
-            .applications()
-            .staff_list(StaffList::RejectReasons)
-            .await?,
-        reserved: service
-            .applications()
-            .staff_list(StaffList::ReservedWords)
-            .await?,
+        reasons: service.applications().staff_list(StaffList::RejectReasons).await?,
+        reserved: service.applications().staff_list(StaffList::ReservedWords).await?,
     })
 }
 
@@ -70,12 +61,7 @@ pub async fn decide_sender(
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
         ACCEPT => service.applications().accept_sender(&actor, id).await?,
-        REJECT => {
-            service
-                .applications()
-                .reject_sender(&actor, id, &reason)
-                .await?
-        }
+        REJECT => service.applications().reject_sender(&actor, id, &reason).await?,
         _ => return Err(Cause::Unreadable.into()),
     };
     Ok(())
@@ -86,10 +72,7 @@ const REJECT: &str = "reject";
 
 /// Returns the identifiers of cases, which are the IDs of the requests.
 fn names(cases: &[SenderCase]) -> Vec<String> {
-    cases
-        .iter()
-        .map(|case| case.request.id.to_string())
-        .collect()
+    cases.iter().map(|case| case.request.id.to_string()).collect()
 }
 
 #[component]
@@ -99,21 +82,14 @@ pub fn SendersPage() -> impl IntoView {
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
     let data = PageData::new(move || {
         forms.track();
-        LoadSupportSenders {
-            cursor: cursor.get(),
-        }
+        LoadSupportSenders { cursor: cursor.get() }
     });
     view! { <Loaded data render=move |data| view! { <Senders data forms/> }/> }
 }
 
 #[component]
 fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
-    let SendersView {
-        cases,
-        viewers,
-        reasons,
-        reserved,
-    } = data;
+    let SendersView { cases, viewers, reasons, reserved } = data;
     let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
     view! {
         <Page title="Sender names">
@@ -151,21 +127,14 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
                 {others(viewers, case.request.id.to_string())}
             }
         })
-        .column(
-            "Account",
-            |case| view! { <MarkedEmail email=case.email.clone()/> },
-        )
-        .column("Application", |case| {
-            format!("{} ({})", case.request.reference, case.category)
-        })
+        .column("Account", |case| view! { <MarkedEmail email=case.email.clone()/> })
+        .column("Application", |case| format!("{} ({})", case.request.reference, case.category))
         .styled("figures", "Requested (UTC)", |case| {
             view! { <DateTime at=case.request.requested_at/> }
         })
         .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
-        .styled(BUTTONS, "Action", move |case| {
-            actions(case.request.id, form)
-        })
+        .styled(BUTTONS, "Action", move |case| actions(case.request.id, form))
         .in_region_or("Sender names", "No sender name waits for a decision.")
 }
 
@@ -178,10 +147,7 @@ fn doubts(case: &SenderCase) -> impl IntoView + use<> {
     if doubts.is_empty() {
         return view! { "Nothing found" }.into_any();
     }
-    let items = doubts
-        .into_iter()
-        .map(|doubt| view! { <li>{doubt}</li> })
-        .collect_view();
+    let items = doubts.into_iter().map(|doubt| view! { <li>{doubt}</li> }).collect_view();
     view! { <ul>{items}</ul> }.into_any()
 }
 

@@ -21,13 +21,7 @@ pub async fn view_cases(kind: CaseKind, cases: String) -> Result<Vec<Viewer>, Pr
     // All identifiers of cases are numbers.
     let is_name = |case: &&str| !case.is_empty() && case.bytes().all(|b| b.is_ascii_digit());
     let names = cases.split(',').filter(is_name).take(CASES_MAX);
-    view(
-        current.service(),
-        account.id,
-        kind,
-        names.map(str::to_owned),
-    )
-    .await
+    view(current.service(), account.id, kind, names.map(str::to_owned)).await
 }
 
 /// Like [`view_cases`], for a page that is being loaded.
@@ -38,10 +32,7 @@ pub async fn view(
     kind: CaseKind,
     cases: impl Iterator<Item = String>,
 ) -> Result<Vec<Viewer>, Problem> {
-    Ok(service
-        .applications()
-        .view_cases(account_id, kind, cases.collect())
-        .await?)
+    Ok(service.applications().view_cases(account_id, kind, cases.collect()).await?)
 }
 
 /// Returns the other viewers of a page's cases. The browser reloads them whenever its window gets
@@ -82,8 +73,6 @@ pub fn others(viewers: RwSignal<Vec<Viewer>>, case: String) -> impl IntoView {
     };
     move || {
         let sentences = emails().into_iter();
-        sentences
-            .map(|sentence| view! { <div class="fine">{sentence}</div> })
-            .collect_view()
+        sentences.map(|sentence| view! { <div class="fine">{sentence}</div> }).collect_view()
     }
 }

@@ -53,15 +53,8 @@ pub async fn load_visit(
     let support = service.support();
     let visited = support.visit_application(&actor, account, reference);
     let application = visited.await?;
-    let filter = MessageFilter {
-        limit: LINES,
-        cursor: messages,
-        ..MessageFilter::default()
-    };
-    let found = service
-        .messages()
-        .account_messages(account, Some(reference), &filter)
-        .await?;
+    let filter = MessageFilter { limit: LINES, cursor: messages, ..MessageFilter::default() };
+    let found = service.messages().account_messages(account, Some(reference), &filter).await?;
     Ok(VisitView {
         account,
         application,
@@ -93,34 +86,18 @@ pub fn VisitPage() -> impl IntoView {
         let (id, reference) =
             params.with(|params| (params.get("account"), params.get("reference")));
         let (cursor, messages) = query.with(|query| (query.get("cursor"), query.get("messages")));
-        (
-            id.unwrap_or_default(),
-            reference.unwrap_or_default(),
-            cursor,
-            messages,
-        )
+        (id.unwrap_or_default(), reference.unwrap_or_default(), cursor, messages)
     });
     let data = PageData::new(move || {
         let (id, reference, cursor, messages) = asked.get();
-        LoadVisit {
-            id,
-            reference,
-            cursor,
-            messages,
-        }
+        LoadVisit { id, reference, cursor, messages }
     });
     view! { <Loaded data render=move |data| view! { <Visit data form/> }/> }
 }
 
 #[component]
 fn Visit(data: VisitView, form: FormState) -> impl IntoView {
-    let VisitView {
-        account,
-        application,
-        messages,
-        statement: lines,
-        currency,
-    } = data;
+    let VisitView { account, application, messages, statement: lines, currency } = data;
     let (reference, email) = (application.reference, application.email.clone());
     let back = format!("/support/accounts/{account}");
     let here = format!("{back}/{reference}");

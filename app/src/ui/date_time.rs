@@ -40,9 +40,5 @@ pub fn DateTime(
 /// Removes the `(UTC)` at the end of a heading over times if the page shows times in another zone.
 /// Then each time names its zone.
 pub fn in_zone(heading: &'static str) -> &'static str {
-    if ShownZone::read(Zone::is_utc) {
-        heading
-    } else {
-        heading.trim_end_matches(" (UTC)")
-    }
+    if ShownZone::read(Zone::is_utc) { heading } else { heading.trim_end_matches(" (UTC)") }
 }

@@ -47,10 +47,7 @@ impl Submits {
 
 /// A form's state.
 #[derive(Clone, Copy)]
-#[cfg_attr(
-    not(feature = "hydrate"),
-    expect(dead_code, reason = "only a browser sends forms")
-)]
+#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only a browser sends forms"))]
 pub struct FormState {
     /// The path of the server function.
     address: &'static str,
@@ -76,9 +73,7 @@ impl FormState {
     pub fn new<S: ServerFn<Error = Problem, Output = ()>>(alert: &'static str) -> Self {
         let come_back = use_context::<ComeBack>();
         let form = come_back.and_then(|form| form.get_value());
-        let problem = form
-            .filter(|form| form.function == S::PATH)
-            .map(|form| form.problem);
+        let problem = form.filter(|form| form.function == S::PATH).map(|form| form.problem);
         let submits = use_context::<Submits>();
         let form = Self {
             address: S::PATH,
@@ -100,10 +95,7 @@ impl FormState {
     /// needs this for two reasons: nothing of the previous account stays, and the server returns a
     /// form that was waiting for the sign-in.
     pub fn loading_next(self) -> Self {
-        Self {
-            loads_next: true,
-            ..self
-        }
+        Self { loads_next: true, ..self }
     }
 
     /// Creates the state of a form that the browser sends by GET.
@@ -146,8 +138,7 @@ impl FormState {
 
     /// Returns the text that a field had when the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
-        self.problem
-            .with_untracked(|problem| problem.as_ref()?.text_of(field))
+        self.problem.with_untracked(|problem| problem.as_ref()?.text_of(field))
     }
 }
 
@@ -237,8 +228,7 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
     }
     form.pending.set(true);
     let attribute = |name| event.submitter()?.get_attribute(name);
-    form.sent_by
-        .set_value(attribute("name").zip(attribute("value")));
+    form.sent_by.set_value(attribute("name").zip(attribute("value")));
     leptos::task::spawn_local(send(form, fields));
 }
 
@@ -257,11 +247,7 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
         Ok(_) => Outcome::Accepted,
         Err(_) => Outcome::Refused,
     };
-    if let Some(Submits {
-        last,
-        focuses_notice,
-    }) = submits
-    {
+    if let Some(Submits { last, focuses_notice }) = submits {
         focuses_notice.try_set_value(outcome == Outcome::Accepted);
         last.try_set(Some(outcome));
     }
@@ -305,14 +291,8 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
     });
     // A form sent by GET never comes back.
     let anchor = (!form.address.is_empty()).then(|| problem_anchor(form.address));
-    let cause = move || {
-        form.problem
-            .with(|problem| Some(problem.as_ref()?.cause.clone()))
-    };
-    let sentence = move || {
-        form.problem
-            .with(|problem| Some(problem.as_ref()?.sentence()))
-    };
+    let cause = move || form.problem.with(|problem| Some(problem.as_ref()?.cause.clone()));
+    let sentence = move || form.problem.with(|problem| Some(problem.as_ref()?.sentence()));
     view! {
         <div id=form.alert class="alert-slot" role="alert" tabindex="-1" node_ref=node>
             {move || {

@@ -97,11 +97,7 @@ fn Brand() -> impl IntoView {
 
 #[component]
 fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
-    let Viewer {
-        account,
-        must_set_up,
-        ..
-    } = viewer;
+    let Viewer { account, must_set_up, .. } = viewer;
     let links = if must_set_up {
         Either::Left(view! { <A href=TWO_FACTOR_PATH>"Set up two-factor"</A> })
     } else {

@@ -173,10 +173,7 @@ pub fn LeaveToSetUp() -> impl IntoView {
 }
 
 fn replacing() -> NavigateOptions {
-    NavigateOptions {
-        replace: true,
-        ..NavigateOptions::default()
-    }
+    NavigateOptions { replace: true, ..NavigateOptions::default() }
 }
 
 /// Opens the sign-in page, which then returns to this page. Needed if a session ends while the page
@@ -188,11 +185,7 @@ pub fn LeaveToSignIn() -> impl IntoView {
     Effect::new(move || {
         let path = location.pathname.get_untracked();
         let search = location.search.get_untracked();
-        let here = if search.is_empty() {
-            path
-        } else {
-            format!("{path}?{search}")
-        };
+        let here = if search.is_empty() { path } else { format!("{path}?{search}") };
         let target = format!("/login?next={}", Url::escape(&here));
         navigate(&target, replacing());
     });

@@ -13,11 +13,7 @@ use crate::problem::Problem;
 pub async fn ask_passkey() -> Result<String, Problem> {
     let current = current_request()?;
     let token = current.token().unwrap_or_default();
-    Ok(current
-        .service()
-        .accounts()
-        .ask_to_use_passkey(&token)
-        .await?)
+    Ok(current.service().accounts().ask_to_use_passkey(&token).await?)
 }
 
 /// Whether this browser can create and use passkeys. False on the server and until the page is
@@ -83,14 +79,8 @@ mod browser {
         parse: &'static str,
     }
 
-    const MAKE: Way = Way {
-        method: "create",
-        parse: "parseCreationOptionsFromJSON",
-    };
-    const USE: Way = Way {
-        method: "get",
-        parse: "parseRequestOptionsFromJSON",
-    };
+    const MAKE: Way = Way { method: "create", parse: "parseCreationOptionsFromJSON" };
+    const USE: Way = Way { method: "get", parse: "parseRequestOptionsFromJSON" };
 
     /// Whether this browser supports passkeys and can parse their options from JSON.
     pub fn runs() -> bool {

@@ -60,11 +60,7 @@ fn ShowButton(is_shown: RwSignal<bool>) -> impl IntoView {
     Effect::new(move || runs.set(true));
     let toggle = move |_| is_shown.update(|is_shown| *is_shown = !*is_shown);
     let word = move || {
-        if is_shown.get() {
-            "Hide password"
-        } else {
-            "Show password"
-        }
+        if is_shown.get() { "Hide password" } else { "Show password" }
     };
     move || {
         runs.get()
@@ -78,10 +74,7 @@ fn ShowButton(is_shown: RwSignal<bool>) -> impl IntoView {
 fn Meter(id: String, text: RwSignal<String>, email: RwSignal<String>) -> impl IntoView {
     let weighed = move || (!text.with(String::is_empty)).then(|| weigh(&text.get(), &email.get()));
     let sentence = move || {
-        weighed().map_or_else(
-            || InvalidPassword::Length.to_string(),
-            |(_, sentence)| sentence,
-        )
+        weighed().map_or_else(|| InvalidPassword::Length.to_string(), |(_, sentence)| sentence)
     };
     view! {
         {move || {

@@ -12,10 +12,7 @@ const NOTICE_MS: i64 = 5 * 60 * 1000;
 
 /// The notice's states.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "hydrate"),
-    expect(dead_code, reason = "only a browser shows the notice")
-)]
+#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only a browser shows the notice"))]
 enum Notice {
     None,
     /// The session will end because it hasn't been used.
@@ -149,10 +146,9 @@ mod watch {
                 match call(LoadSession {}).await {
                     Ok(end) => self.go_on(end),
                     // The end isn't known. Ask again in a minute.
-                    Err(_) => self.go_on(Some(SessionEnd {
-                        in_ms: NOTICE_MS + AGAIN_MS,
-                        idle: true,
-                    })),
+                    Err(_) => {
+                        self.go_on(Some(SessionEnd { in_ms: NOTICE_MS + AGAIN_MS, idle: true }))
+                    }
                 }
             });
         }

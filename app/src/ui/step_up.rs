@@ -17,8 +17,7 @@ pub fn StepUpField(
     // Two problems in a row that need the same credential share one field, so that its text stays.
     let asked = Memo::new(move |before: Option<&Option<Asked>>| {
         let before = before.copied().flatten();
-        form.problem
-            .with(|problem| asked(&problem.as_ref()?.cause, before))
+        form.problem.with(|problem| asked(&problem.as_ref()?.cause, before))
     });
     move || {
         asked.get().map(|asked| match asked {

@@ -36,10 +36,7 @@ impl<'a, T> Table<'a, T> {
 
     /// Makes each row of a wide table take few lines on a narrow screen.
     pub fn compact(self) -> Self {
-        Self {
-            class: COMPACT,
-            ..self
-        }
+        Self { class: COMPACT, ..self }
     }
 
     fn new(class: &'static str, values: &'a [T]) -> Self {

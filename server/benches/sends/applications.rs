@@ -59,10 +59,7 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
 async fn register(service: &Service, email: &str) -> NewApplication {
     let email = Email::parse(email).unwrap();
     let password = Password::parse("correct horse battery").unwrap();
-    let account = service
-        .accounts()
-        .register(&email, &password, "127.0.0.1")
-        .await;
+    let account = service.accounts().register(&email, &password, "127.0.0.1").await;
     let applications = service.applications();
     let new = applications.create_application(account.unwrap().id, Category::Sms, None);
     new.await.unwrap()
@@ -71,11 +68,7 @@ async fn register(service: &Service, email: &str) -> NewApplication {
 async fn make_one(service: &Service, number: usize) -> String {
     let new = register(service, &format!("bench{number}@example.org")).await;
     let actor = Actor::CommandLine;
-    service
-        .applications()
-        .approve(&actor, new.reference)
-        .await
-        .unwrap();
+    service.applications().approve(&actor, new.reference).await.unwrap();
     let order = DepositRequest {
         bank_id: format!("bench {number}"),
         reference: new.reference.as_str().to_owned(),

@@ -70,19 +70,10 @@ pub struct Bare {
 impl Bare {
     pub fn start() -> Self {
         let this = std::env::current_exe().unwrap();
-        let mut child = Command::new(this)
-            .arg(ARGUMENT)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(this).arg(ARGUMENT).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        Self {
-            child,
-            address: line.trim().to_owned(),
-        }
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, address: line.trim().to_owned() }
     }
 
     pub fn contender(&self) -> Contender<'_> {

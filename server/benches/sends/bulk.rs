@@ -47,20 +47,12 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     let peak = machine::peak_kib(server.id());
     println!("      writing the file took {:.1?}", upload.writing);
     let mut add = |what: &str, figure, most| {
-        table.add(
-            format!("{database}: a million rows, {what}"),
-            figure,
-            Target::AtMost(most),
-        );
+        table.add(format!("{database}: a million rows, {what}"), figure, Target::AtMost(most));
     };
     let answer = Figure::Seconds(upload.answer.as_secs_f64());
     add("answer after the last byte", answer, 1.0);
     let queued = Figure::Seconds(queued.as_secs_f64());
-    add(
-        "all rows queued, without other load",
-        queued,
-        queued_within_s,
-    );
+    add("all rows queued, without other load", queued, queued_within_s);
     let growth = Figure::mebibytes_of(peak.saturating_sub(before));
     add("growth of the server's RSS", growth, 64.0);
     server.check();
@@ -84,12 +76,7 @@ fn beside_sends(table: &mut Table) {
     let what =
         format!("SQLite: p99 of sends, {CONNECTIONS} connections, while a million rows expand");
     let beside = format!("{measured}, during {:.1?}", answers.duration);
-    table.add_beside(
-        what,
-        Figure::millis(measured.p99),
-        Target::AtMost(12.0),
-        &[beside],
-    );
+    table.add_beside(what, Figure::millis(measured.p99), Target::AtMost(12.0), &[beside]);
 }
 
 /// An accepted file.

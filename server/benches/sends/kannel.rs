@@ -52,12 +52,7 @@ impl Boxes {
         connect(boxes);
         let smsbox = spawn(&smsbox, folder.path());
         connect(sendsms);
-        Some(Self {
-            bearerbox,
-            smsbox,
-            address: format!("127.0.0.1:{sendsms}"),
-            _folder: folder,
-        })
+        Some(Self { bearerbox, smsbox, address: format!("127.0.0.1:{sendsms}"), _folder: folder })
     }
 
     pub fn address(&self) -> &str {
@@ -112,11 +107,7 @@ impl Kannel {
         let stream = connect(smsc);
         std::thread::spawn(move || count_lines(stream, &count));
         let answered = boxes.wait_until_connected();
-        let mut kannel = Self {
-            boxes,
-            arrived,
-            answered,
-        };
+        let mut kannel = Self { boxes, arrived, answered };
         kannel.settle(0);
         Some(kannel)
     }

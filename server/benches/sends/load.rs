@@ -82,10 +82,7 @@ impl Load<'_> {
         let addresses: Vec<_> = addresses.collect();
         let mut streams = Vec::with_capacity(self.connections);
         for some in addresses.chunks(AT_ONCE) {
-            let mut talkers: Vec<_> = some
-                .iter()
-                .map(|address| Talker::connect(address))
-                .collect();
+            let mut talkers: Vec<_> = some.iter().map(|address| Talker::connect(address)).collect();
             for talker in &mut talkers {
                 talker.write(self.requests.next());
             }
@@ -114,14 +111,8 @@ impl Running<'_> {
             stream.set_nonblocking(true).unwrap();
             let mut stream = mio::net::TcpStream::from_std(stream);
             let registry = self.poll.registry();
-            registry
-                .register(&mut stream, Token(number), Interest::READABLE)
-                .unwrap();
-            self.connections.push(Connection {
-                stream,
-                part: Vec::new(),
-                asked: Instant::now(),
-            });
+            registry.register(&mut stream, Token(number), Interest::READABLE).unwrap();
+            self.connections.push(Connection { stream, part: Vec::new(), asked: Instant::now() });
             self.ask(number);
         }
     }
@@ -155,11 +146,7 @@ impl Running<'_> {
         let request = self.requests.next();
         connection.asked = Instant::now();
         let written = connection.stream.write(request).unwrap();
-        assert_eq!(
-            written,
-            request.len(),
-            "the socket's buffer takes a whole request"
-        );
+        assert_eq!(written, request.len(), "the socket's buffer takes a whole request");
     }
 
     fn count(&mut self, number: usize) {
@@ -210,11 +197,7 @@ impl Talker {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self {
-            stream,
-            buffer: vec![0; BUFFER],
-            answer: Vec::new(),
-        }
+        Self { stream, buffer: vec![0; BUFFER], answer: Vec::new() }
     }
 
     pub fn ask(&mut self, request: &[u8]) {
@@ -313,11 +296,7 @@ fn whole(answer: &[u8]) -> bool {
 
 fn content_length(head: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length: ";
-    let at = head
-        .windows(NAME.len())
-        .position(|window| window.eq_ignore_ascii_case(NAME))?;
-    let digits = head[at + NAME.len()..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit());
+    let at = head.windows(NAME.len()).position(|window| window.eq_ignore_ascii_case(NAME))?;
+    let digits = head[at + NAME.len()..].iter().take_while(|byte| byte.is_ascii_digit());
     Some(digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0')))
 }

@@ -18,16 +18,11 @@ pub fn print() {
     let model = cpus
         .lines()
         .find_map(|line| line.strip_prefix("model name"))
-        .map_or("unknown processor", |rest| {
-            rest.trim_start_matches([' ', '\t', ':'])
-        });
+        .map_or("unknown processor", |rest| rest.trim_start_matches([' ', '\t', ':']));
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     println!("{cores} cores, {model}");
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!(
-        "load before the start: {}",
-        load.split(' ').next().unwrap_or_default()
-    );
+    println!("load before the start: {}", load.split(' ').next().unwrap_or_default());
 }
 
 /// Measures the median time of an fsync, which is the least that a commit takes. It changes over
@@ -93,9 +88,7 @@ fn switches_of_threads(id: u32) -> u64 {
         std::fs::read_to_string(status).ok()
     });
     let count = |status: String| {
-        let lines = status
-            .lines()
-            .filter(|line| line.contains("_ctxt_switches:"));
+        let lines = status.lines().filter(|line| line.contains("_ctxt_switches:"));
         let counts = lines.filter_map(|line| line.rsplit('\t').next()?.parse::<u64>().ok());
         counts.sum::<u64>()
     };
@@ -107,11 +100,7 @@ fn children(id: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
     tasks
         .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).ok())
-        .flat_map(|ids| {
-            ids.split_whitespace()
-                .map(|id| id.parse().unwrap())
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|ids| ids.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<_>>())
         .collect()
 }
 
@@ -164,13 +153,10 @@ fn send(id: u32, name: &str) -> Command {
 /// `None` if it isn't built.
 pub fn wasm_bytes() -> Option<u64> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg");
-    let file = std::fs::read_dir(built)
-        .ok()?
-        .filter_map(Result::ok)
-        .find(|file| {
-            let name = file.file_name();
-            let name = name.to_string_lossy();
-            name.starts_with("heliograph.") && name.ends_with(".wasm.br")
-        })?;
+    let file = std::fs::read_dir(built).ok()?.filter_map(Result::ok).find(|file| {
+        let name = file.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("heliograph.") && name.ends_with(".wasm.br")
+    })?;
     Some(file.metadata().ok()?.len())
 }

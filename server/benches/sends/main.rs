@@ -80,10 +80,8 @@ const PARTS: [(&str, Measure); 19] = [
 
 fn main() -> ExitCode {
     // Cargo passes `--bench`.
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if wanted == [bare::ARGUMENT] {
         bare::serve();
         return ExitCode::SUCCESS;
@@ -96,10 +94,7 @@ fn main() -> ExitCode {
     };
     let mut table = Table::default();
     machine::print();
-    println!(
-        "medians of {} runs; compared systems run in turns",
-        rounds::rounds()
-    );
+    println!("medians of {} runs; compared systems run in turns", rounds::rounds());
     let sync = Figure::millis(machine::sync_time());
     table.add("fsync of 4 KiB at the start", sync, Target::None);
     let mut failed = false;
@@ -107,11 +102,7 @@ fn main() -> ExitCode {
         failed |= !run(name, measure, &mut table);
     }
     table.print();
-    if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Returns the named parts, or all parts except attacks if none is named. `None` if a name is

@@ -18,10 +18,7 @@ impl Metrics {
     }
 
     pub fn work(&self) -> Work {
-        Work {
-            transactions: self.sum(GROUPS),
-            fsyncs: self.sum(COMMITS),
-        }
+        Work { transactions: self.sum(GROUPS), fsyncs: self.sum(COMMITS) }
     }
 
     /// Returns the number of passwords hashed.

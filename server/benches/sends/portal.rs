@@ -21,11 +21,7 @@ pub fn measure(table: &mut Table) {
     repeat(server.address(), &mut sends, CONNECTIONS, RUN);
     server.wait_until_sent();
     let application = format!("/applications/{}", server.reference());
-    let pages = [
-        ("/applications", 2000.0),
-        (&application, 2000.0),
-        ("/reports", 1500.0),
-    ];
+    let pages = [("/applications", 2000.0), (&application, 2000.0), ("/reports", 1500.0)];
     let cookie = sign_in(&server);
     for (path, least) in pages {
         let mut requests = page(path, &cookie);

@@ -25,10 +25,7 @@ struct Template {
 impl Requests {
     /// Each template is a whole request. `digits` is the range of the digits.
     pub fn new(templates: impl IntoIterator<Item = Vec<u8>>, digits: Range<u64>) -> Self {
-        Self {
-            templates: templates.into_iter().map(Template::new).collect(),
-            digits,
-        }
+        Self { templates: templates.into_iter().map(Template::new).collect(), digits }
     }
 
     /// Makes requests from one template, with local numbers.
@@ -53,9 +50,7 @@ impl Requests {
 
 impl Template {
     fn new(bytes: Vec<u8>) -> Self {
-        let digits = bytes
-            .windows(DIGITS.len())
-            .position(|window| window == DIGITS.as_bytes());
+        let digits = bytes.windows(DIGITS.len()).position(|window| window == DIGITS.as_bytes());
         Self { bytes, digits }
     }
 }

@@ -102,12 +102,7 @@ pub fn repeat(
 ) -> Runs {
     let mut runs = Runs::default();
     for _ in 0..rounds() {
-        let load = Load {
-            addresses: &[address.to_owned()],
-            requests,
-            connections,
-            duration,
-        };
+        let load = Load { addresses: &[address.to_owned()], requests, connections, duration };
         runs.push(Measured::of(&load.run()));
     }
     runs

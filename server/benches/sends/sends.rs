@@ -27,30 +27,10 @@ pub struct Goal {
 }
 
 const GOALS: [Goal; 4] = [
-    Goal {
-        connections: 1,
-        ratio: Target::None,
-        p50_ms: Some(0.6),
-        life_us: None,
-    },
-    Goal {
-        connections: 8,
-        ratio: Target::AtLeast(1.1),
-        p50_ms: Some(0.9),
-        life_us: Some(100.0),
-    },
-    Goal {
-        connections: 64,
-        ratio: Target::AtLeast(1.6),
-        p50_ms: None,
-        life_us: None,
-    },
-    Goal {
-        connections: 256,
-        ratio: Target::AtLeast(2.3),
-        p50_ms: None,
-        life_us: Some(50.0),
-    },
+    Goal { connections: 1, ratio: Target::None, p50_ms: Some(0.6), life_us: None },
+    Goal { connections: 8, ratio: Target::AtLeast(1.1), p50_ms: Some(0.9), life_us: Some(100.0) },
+    Goal { connections: 64, ratio: Target::AtLeast(1.6), p50_ms: None, life_us: None },
+    Goal { connections: 256, ratio: Target::AtLeast(2.3), p50_ms: None, life_us: Some(50.0) },
 ];
 
 pub fn measure(table: &mut Table) {
@@ -63,10 +43,8 @@ pub fn compare(database: &str, server: Server, goals: &[Goal], table: &mut Table
     let server = server.with_applications(APPLICATIONS[1]);
     let bare = Bare::start();
     let mut kannel = Kannel::start();
-    let mut contenders: Vec<_> = APPLICATIONS
-        .iter()
-        .map(|count| server.contender(server.sends(*count)))
-        .collect();
+    let mut contenders: Vec<_> =
+        APPLICATIONS.iter().map(|count| server.contender(server.sends(*count))).collect();
     contenders.push(bare.contender());
     contenders.extend(kannel.as_mut().map(Kannel::contender));
     let mut waiting = 0;

@@ -60,14 +60,9 @@ fn command(folder: &Path, log: &str, arguments: &[&str]) -> Command {
 
 /// Starts the binary and waits for the line that says it is ready.
 fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
-    let mut child = command(folder, "log.txt", arguments)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command(folder, "log.txt", arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (child, serde_json::from_str(&line).unwrap())
 }
 
@@ -118,10 +113,7 @@ impl Server {
     /// Starts on a Citus cluster with this many shards, otherwise like [`Server::start`].
     pub fn start_distributed(cluster: Cluster, shards: usize) -> Self {
         let folder = folder_with(&cluster.setting());
-        call(
-            folder.path(),
-            &["distribute", "--shards", &shards.to_string()],
-        );
+        call(folder.path(), &["distribute", "--shards", &shards.to_string()]);
         Self::start_in(folder, Some(Rc::new(cluster)))
     }
 
@@ -137,13 +129,7 @@ impl Server {
     fn start_in(folder: TempDir, cluster: Option<Rc<Cluster>>) -> Self {
         let (child, ready) = start(folder.path(), DEMO);
         let keys = vec![text(&ready, "/api_key")];
-        let server = Self {
-            child,
-            folder,
-            ready,
-            keys,
-            cluster,
-        };
+        let server = Self { child, folder, ready, keys, cluster };
         let reference = server.reference();
         server.call(&["deposit", "add", &reference, DEPOSIT, "--bank-id", "bench"]);
         server
@@ -225,10 +211,7 @@ impl Server {
     pub fn database_url(&self) -> String {
         match &self.cluster {
             Some(cluster) => cluster.url().to_owned(),
-            None => format!(
-                "sqlite:{}",
-                self.folder.path().join("data/heliograph.db").display()
-            ),
+            None => format!("sqlite:{}", self.folder.path().join("data/heliograph.db").display()),
         }
     }
 
@@ -309,9 +292,7 @@ impl Server {
     pub fn wait_until_final(&self) {
         self.wait_until_sent();
         let url = self.database_url();
-        wait_until("every message to be final", || {
-            stored::unfinished(&url) == 0
-        });
+        wait_until("every message to be final", || stored::unfinished(&url) == 0);
     }
 
     /// Waits until no message waits for a carrier.

@@ -10,26 +10,16 @@ pub fn measure(table: &mut Table) {
     let (mut times, rss) = server::starts(STARTS);
     times.sort();
     let what = format!("start to ready, migrated database, median of {STARTS}");
-    table.add(
-        what,
-        Figure::millis(times[times.len() / 2]),
-        Target::AtMost(300.0),
-    );
-    table.add(
-        "RSS after such a start",
-        Figure::mebibytes_of(rss),
-        Target::AtMost(40.0),
-    );
+    table.add(what, Figure::millis(times[times.len() / 2]), Target::AtMost(300.0));
+    table.add("RSS after such a start", Figure::mebibytes_of(rss), Target::AtMost(40.0));
     let rss = machine::rss_kib(Server::start().id());
     let what = "RSS after a start with demo data, whose passwords are hashed";
     table.add(what, Figure::mebibytes_of(rss), Target::AtMost(40.0));
     let what = "WebAssembly, brotli";
     match machine::wasm_bytes() {
-        Some(bytes) => table.add(
-            what,
-            Figure::Kilobytes(float(bytes) / 1000.0),
-            Target::AtMost(300.0),
-        ),
+        Some(bytes) => {
+            table.add(what, Figure::Kilobytes(float(bytes) / 1000.0), Target::AtMost(300.0))
+        }
         None => table.not_measured(what, "it isn't built (make build)"),
     }
 }

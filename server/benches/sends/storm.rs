@@ -40,11 +40,7 @@ pub fn compare(database: &str, mut server: Server, table: &mut Table) {
         let (from, until) = raging.join().unwrap();
         // Only the sends during the storm count.
         storm.push(Measured::of(&answers.within(from, until)));
-        println!(
-            "      the storm of round {} took {:.0?}",
-            round + 1,
-            until - from
-        );
+        println!("      the storm of round {} took {:.0?}", round + 1, until - from);
         server.wait_until_sent();
     }
     let (calm, storm) = (calm.median_by_p99(), storm.median_by_p99());

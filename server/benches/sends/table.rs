@@ -158,10 +158,7 @@ impl Table {
             "{} met, {} missed, {} not measured",
             count("met"),
             count("MISSED"),
-            self.lines
-                .iter()
-                .filter(|line| line.result.is_err())
-                .count()
+            self.lines.iter().filter(|line| line.result.is_err()).count()
         );
     }
 }

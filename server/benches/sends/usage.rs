@@ -66,11 +66,7 @@ impl fmt::Display for Cost {
         let number = |figure: Option<f64>| figure.map_or("–".to_owned(), |n| format!("{n:.3}"));
         write!(f, "each: {:.0} µs", self.cpu_us)?;
         if self.by_process.len() > 1 {
-            let parts: Vec<_> = self
-                .by_process
-                .iter()
-                .map(|us| format!("{us:.0}"))
-                .collect();
+            let parts: Vec<_> = self.by_process.iter().map(|us| format!("{us:.0}")).collect();
             write!(f, " ({})", parts.join(" + "))?;
         }
         write!(

@@ -75,9 +75,7 @@ impl Clock {
 /// Reads the machine's clock, in Unix milliseconds. A time before 1970 reads as 0.
 fn machine_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn elapsed_ms(since: Instant) -> i64 {

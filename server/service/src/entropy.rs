@@ -25,10 +25,7 @@ impl Entropy {
         let mut bytes = [0; N];
         match &self.0 {
             // A panic can't leave the generator half changed, so a poisoned lock is safe to use.
-            Some(rng) => rng
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .fill_bytes(&mut bytes),
+            Some(rng) => rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(&mut bytes),
             None => rand::rng().fill_bytes(&mut bytes),
         }
         bytes

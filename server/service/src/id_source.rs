@@ -23,10 +23,7 @@ impl IdSource {
     pub(crate) fn after(last: i64, last_of_batches: i64) -> Self {
         // Skips the rest of that millisecond, because another node may have generated `last`.
         let end = ids::compose_id(ids::id_unix_ms(last) + 1, 0) - 1;
-        Self {
-            last: Mutex::new(end),
-            last_of_batches: Mutex::new(last_of_batches),
-        }
+        Self { last: Mutex::new(end), last_of_batches: Mutex::new(last_of_batches) }
     }
 
     /// Returns the next ID of the process with this slot. Continues with the next millisecond when
@@ -48,17 +45,11 @@ impl IdSource {
     /// Reserves `count` IDs and returns the first and the last of them. [`ids::nth_id`] returns the
     /// ones in between.
     pub(crate) fn range(&self, now: Timestamp, count: i64, slot: i64) -> (i64, i64) {
-        let mut last = self
-            .last_of_batches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_of_batches.lock().unwrap_or_else(PoisonError::into_inner);
         // Start no lower than the newest message: IDs below the sweep's mark count as final, and
         // the clock may have been set back.
         let newest = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let ms = now
-            .unix_ms()
-            .max(ids::id_unix_ms(*last) + 1)
-            .max(ids::id_unix_ms(newest));
+        let ms = now.unix_ms().max(ids::id_unix_ms(*last) + 1).max(ids::id_unix_ms(newest));
         let first = ids::compose_id(ms, (SLOTS + slot) * IDS_PER_MS);
         *last = ids::nth_id(first, count - 1);
         (first, *last)

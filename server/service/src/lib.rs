@@ -188,11 +188,7 @@ struct Inner {
 impl From<Arc<Inner>> for Service {
     /// Returns a service for work that no client requested.
     fn from(inner: Arc<Inner>) -> Self {
-        Self {
-            inner,
-            client: Arc::default(),
-            device_cookie: None,
-        }
+        Self { inner, client: Arc::default(), device_cookie: None }
     }
 }
 
@@ -236,11 +232,8 @@ impl Service {
         }
         let shared = store.dialect().is_shared();
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
-        let node = if beside || !shared {
-            Node::Alone
-        } else {
-            Node::join(&store, token, now).await?
-        };
+        let node =
+            if beside || !shared { Node::Alone } else { Node::join(&store, token, now).await? };
         // This check runs after the node has taken its slot, so a distribution that begins later
         // finds the node and refuses to run.
         if let Err(error) = operations::distribute::check(&store).await {
@@ -418,10 +411,7 @@ impl Service {
     }
 
     fn tasks(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
-        self.inner
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> &Store {

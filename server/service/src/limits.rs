@@ -69,10 +69,7 @@ pub enum FactorRule {
 }
 
 impl Default for Limits {
-    #[expect(
-        clippy::expect_used,
-        reason = "the file is compiled in, and tests read it"
-    )]
+    #[expect(clippy::expect_used, reason = "the file is compiled in, and tests read it")]
     fn default() -> Self {
         toml::from_str(DEFAULT_SETTINGS).expect("heliograph.default.toml has every limit")
     }

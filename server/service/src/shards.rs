@@ -41,10 +41,7 @@ impl Shards {
     }
 
     fn of_application(&self, id: ApplicationId) -> Option<Shard> {
-        let known = self
-            .of_applications
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = self.of_applications.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&id).copied()
     }
 
@@ -92,11 +89,7 @@ impl Service {
     /// Returns the address for a send. Returns `None` with SQLite, where a commit group reads all
     /// rows itself.
     pub(crate) async fn address_to_send(&self, reference: Reference) -> Result<Option<Address>> {
-        if self.store().dialect().is_shared() {
-            self.address_of(reference).await
-        } else {
-            Ok(None)
-        }
+        if self.store().dialect().is_shared() { self.address_of(reference).await } else { Ok(None) }
     }
 
     /// Returns the shard of the application with this reference, or `None` if there is no such
@@ -105,10 +98,7 @@ impl Service {
         if let Some(shard) = self.inner.shards.only() {
             return Ok(Some(shard));
         }
-        Ok(self
-            .address_of(reference)
-            .await?
-            .map(|address| address.shard))
+        Ok(self.address_of(reference).await?.map(|address| address.shard))
     }
 
     /// Returns the shard of the application with this reference.
@@ -133,10 +123,7 @@ impl Service {
         }
         let mut conn = self.store().read().await?;
         let shard = applications::shard_of(&mut conn, id).await?;
-        let mut known = shards
-            .of_applications
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = shards.of_applications.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(id, shard);
         Ok(shard)
     }

@@ -139,9 +139,7 @@ pub(crate) async fn run_detached_within<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let timed = tokio::time::timeout(time, work).in_current_span();
-    let done = tokio::spawn(timed)
-        .await
-        .map_err(|failed| Uncertain::Task(failed.to_string()))?;
+    let done = tokio::spawn(timed).await.map_err(|failed| Uncertain::Task(failed.to_string()))?;
     done.unwrap_or(Err(Uncertain::TimedOut.into()))
 }
 

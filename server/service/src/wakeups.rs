@@ -25,12 +25,7 @@ pub(crate) enum Wakeup {
 }
 
 impl Wakeup {
-    const ALL: [Self; 4] = [
-        Self::Queued,
-        Self::BatchAccepted,
-        Self::Reinstated,
-        Self::Drained,
-    ];
+    const ALL: [Self; 4] = [Self::Queued, Self::BatchAccepted, Self::Reinstated, Self::Drained];
 
     const fn bit(self) -> u8 {
         1 << self as u8
@@ -86,10 +81,7 @@ impl Inner {
 /// Starts the task that sends wakeups to the other processes. If `listens` is set, also starts the
 /// task that receives theirs.
 pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
-    let (wakeups, inner) = (
-        Arc::clone(&service.inner.wakeups),
-        Arc::downgrade(&service.inner),
-    );
+    let (wakeups, inner) = (Arc::clone(&service.inner.wakeups), Arc::downgrade(&service.inner));
     let mut tasks = vec![tokio::spawn(notify(wakeups, inner.clone())).abort_handle()];
     if listens {
         tasks.push(tokio::spawn(listen(inner)).abort_handle());
@@ -160,10 +152,7 @@ fn receive(here: &Inner, own: Option<i64>, payload: &str) {
     if token.parse().ok() == own {
         return;
     }
-    for what in Wakeup::ALL
-        .into_iter()
-        .filter(|what| wakeups & what.bit() != 0)
-    {
+    for what in Wakeup::ALL.into_iter().filter(|what| wakeups & what.bit() != 0) {
         here.wake_here(what);
     }
 }

@@ -53,18 +53,11 @@ fn zone(name: &str, now: Timestamp) -> Option<Zone> {
         if change.timestamp().as_millisecond() > last {
             break;
         }
-        offsets.push(offset(
-            change.timestamp(),
-            change.offset(),
-            change.abbreviation(),
-        ));
+        offsets.push(offset(change.timestamp(), change.offset(), change.abbreviation()));
     }
     // The database also has changes that concern neither the offset nor the short name.
     offsets.dedup_by(|later, earlier| later.1 == earlier.1 && later.2 == earlier.2);
-    if offsets
-        .iter()
-        .all(|(_, minutes, short)| *minutes == 0 && short == UTC)
-    {
+    if offsets.iter().all(|(_, minutes, short)| *minutes == 0 && short == UTC) {
         offsets.clear();
     }
     Some(Zone::new(name, offsets))
@@ -111,38 +104,14 @@ mod tests {
     fn zones_have_the_offsets_of_the_database() {
         for (name, time, expected) in [
             ("Europe/Berlin", "2020-01-01", "2020-01-01 01:00:00 CET"),
-            (
-                "Europe/Berlin",
-                "2026-03-29 00:59",
-                "2026-03-29 01:59:00 CET",
-            ),
-            (
-                "Europe/Berlin",
-                "2026-03-29 01:00",
-                "2026-03-29 03:00:00 CEST",
-            ),
+            ("Europe/Berlin", "2026-03-29 00:59", "2026-03-29 01:59:00 CET"),
+            ("Europe/Berlin", "2026-03-29 01:00", "2026-03-29 03:00:00 CEST"),
             ("Europe/Berlin", "2028-07-01", "2028-07-01 02:00:00 CEST"),
-            (
-                "Asia/Kathmandu",
-                "2026-11-23",
-                "2026-11-23 05:45:00 UTC+5:45",
-            ),
-            (
-                "America/Sao_Paulo",
-                "2026-11-23",
-                "2026-11-22 21:00:00 UTC-3",
-            ),
+            ("Asia/Kathmandu", "2026-11-23", "2026-11-23 05:45:00 UTC+5:45"),
+            ("America/Sao_Paulo", "2026-11-23", "2026-11-22 21:00:00 UTC-3"),
             ("America/St_Johns", "2026-11-23", "2026-11-22 20:30:00 NST"),
-            (
-                "Pacific/Apia",
-                "2021-04-03 13:59",
-                "2021-04-04 03:59:00 UTC+14",
-            ),
-            (
-                "Pacific/Apia",
-                "2021-04-03 14:00",
-                "2021-04-04 03:00:00 UTC+13",
-            ),
+            ("Pacific/Apia", "2021-04-03 13:59", "2021-04-04 03:59:00 UTC+14"),
+            ("Pacific/Apia", "2021-04-03 14:00", "2021-04-04 03:00:00 UTC+13"),
             ("Africa/Abidjan", "2026-11-23", "2026-11-23 00:00:00 GMT"),
             // A former name.
             ("Asia/Calcutta", "2026-11-23", "2026-11-23 05:30:00 IST"),

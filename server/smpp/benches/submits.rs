@@ -58,13 +58,7 @@ async fn measure(address: String, window: usize) {
         connection.submit((sent..sent + count).map(submit).collect());
         sent += count;
         for event in events.next().await.unwrap() {
-            let answer = matches!(
-                event,
-                Event::Answer {
-                    outcome: Outcome::Accepted { .. },
-                    ..
-                }
-            );
+            let answer = matches!(event, Event::Answer { outcome: Outcome::Accepted { .. }, .. });
             assert!(answer, "{event:?}");
             accepted += 1;
         }
@@ -81,16 +75,8 @@ fn submit(tag: u64) -> Submit {
         tag,
         not_after: Instant::now() + Duration::from_mins(1),
         service_type: String::new(),
-        source: Address {
-            ton: 5,
-            npi: 0,
-            digits: "Heliograph".to_owned(),
-        },
-        destination: Address {
-            ton: 1,
-            npi: 1,
-            digits: "491701234567".to_owned(),
-        },
+        source: Address { ton: 5, npi: 0, digits: "Heliograph".to_owned() },
+        destination: Address { ton: 1, npi: 1, digits: "491701234567".to_owned() },
         esm_class: 0,
         validity_period: None,
         registered_delivery: 1,

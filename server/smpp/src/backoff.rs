@@ -28,12 +28,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(min: Duration, max: Duration, seed: u64) -> Self {
-        Self {
-            min,
-            max,
-            bound: min / 2,
-            random: StdRng::seed_from_u64(seed),
-        }
+        Self { min, max, bound: min / 2, random: StdRng::seed_from_u64(seed) }
     }
 
     /// Returns the time until the next attempt. It is never 0: we must not flood a peer that drops
@@ -74,10 +69,7 @@ mod tests {
     /// of it.
     fn assert_bound(attempts: &[AttemptOutcome], bound: u64) {
         let (longest, bound) = (longest(attempts), Duration::from_millis(bound));
-        assert!(
-            longest <= bound && longest > bound.mul_f64(0.9),
-            "{longest:?}, {bound:?}"
-        );
+        assert!(longest <= bound && longest > bound.mul_f64(0.9), "{longest:?}, {bound:?}");
     }
 
     #[test]
@@ -85,11 +77,7 @@ mod tests {
         for (count, bound) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000)] {
             assert_bound(&vec![AttemptOutcome::Failed; count], bound);
         }
-        let held = [
-            [AttemptOutcome::Failed; 5].as_slice(),
-            &[AttemptOutcome::Held],
-        ]
-        .concat();
+        let held = [[AttemptOutcome::Failed; 5].as_slice(), &[AttemptOutcome::Held]].concat();
         assert_bound(&held, 100);
     }
 

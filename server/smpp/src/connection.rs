@@ -41,9 +41,7 @@ impl Connection {
     pub fn open(settings: Settings, seed: u64) -> (Self, Events) {
         let shared = Arc::new(Shared::new(settings));
         session::start(&shared, seed);
-        let events = Events {
-            shared: Arc::clone(&shared),
-        };
+        let events = Events { shared: Arc::clone(&shared) };
         (Self { shared }, events)
     }
 

@@ -46,15 +46,9 @@ pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
 /// # Errors
 /// The error names the setting that SMPP can't carry.
 pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str> {
-    let system_id = field(
-        &settings.system_id,
-        "system_id isn't 1 to 15 ASCII characters",
-    )?;
+    let system_id = field(&settings.system_id, "system_id isn't 1 to 15 ASCII characters")?;
     let password = field(&settings.password, "password isn't 0 to 8 ASCII characters")?;
-    let system_type = field(
-        &settings.system_type,
-        "system_type isn't 0 to 12 ASCII characters",
-    )?;
+    let system_type = field(&settings.system_type, "system_type isn't 0 to 12 ASCII characters")?;
     let (version, range) = (InterfaceVersion::Smpp3_4, COctetString::empty());
     let (ton, npi) = (Ton::Unknown, Npi::Unknown);
     Ok(match role {

@@ -92,12 +92,7 @@ fn addressed(fields: &mut Fields) -> Option<Delivery> {
     let source = fields.text()?;
     fields.skip(2)?; // destination ton, npi
     let destination = fields.text()?;
-    Some(Delivery {
-        source,
-        destination,
-        esm_class: fields.byte()?,
-        ..Delivery::default()
-    })
+    Some(Delivery { source, destination, esm_class: fields.byte()?, ..Delivery::default() })
 }
 
 /// The unread part of a body.

@@ -9,12 +9,10 @@ use std::task::Poll;
 /// again. It may have left the values that it was changing inconsistent.
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Some),
-            Err(_) => Poll::Ready(None),
-        },
-    )
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
     .await
 }
 
@@ -48,11 +46,7 @@ mod tests {
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             let read = Pin::new(&mut self.0).poll_read(context, buffer);
-            assert_ne!(
-                buffer.filled().first(),
-                Some(&PANIC),
-                "as the test wants it"
-            );
+            assert_ne!(buffer.filled().first(), Some(&PANIC), "as the test wants it");
             read
         }
     }

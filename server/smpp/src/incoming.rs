@@ -70,9 +70,7 @@ impl Link {
 
     fn read_answer(&mut self, frame: &Frame) {
         let outcome = match frame.status {
-            status_code::OK => Outcome::Accepted {
-                message_id: frames::message_id(&frame.body),
-            },
+            status_code::OK => Outcome::Accepted { message_id: frames::message_id(&frame.body) },
             status => Outcome::Refused { status },
         };
         self.answer(frame.sequence, outcome);
@@ -157,11 +155,7 @@ impl Link {
             // final.
             Phase::Leaving { .. } => return,
         }
-        let read = if data {
-            frames::data_sm(frame.body)
-        } else {
-            frames::deliver_sm(frame.body)
-        };
+        let read = if data { frames::data_sm(frame.body) } else { frames::deliver_sm(frame.body) };
         let Some(delivery) = read else {
             self.respond(status_code::SYSTEM_ERROR, sequence, Pdu::GenericNack);
             return;
@@ -176,7 +170,6 @@ impl Link {
             sequence,
             data,
         };
-        self.events
-            .push(Event::Deliver(Delivery { handle, ..delivery }));
+        self.events.push(Event::Deliver(Delivery { handle, ..delivery }));
     }
 }

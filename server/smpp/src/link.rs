@@ -48,10 +48,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// An end that counts as a failed attempt.
     pub(crate) fn failed(error: String) -> Self {
-        Self {
-            error,
-            attempt: AttemptOutcome::Failed,
-        }
+        Self { error, attempt: AttemptOutcome::Failed }
     }
 }
 
@@ -182,8 +179,7 @@ impl Link {
             if let Err(error) = progress {
                 self.read_frames();
                 let reason = self.parting.take();
-                self.end
-                    .get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
+                self.end.get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
             }
         }
     }
@@ -214,9 +210,7 @@ impl Link {
     /// Begins to shut down the link. The link handles no more PDUs and starts no more submits; it
     /// only finishes a partly written one.
     pub(crate) fn part(&mut self, reason: String) {
-        self.phase = Phase::Leaving {
-            until: Instant::now() + FAREWELL,
-        };
+        self.phase = Phase::Leaving { until: Instant::now() + FAREWELL };
         self.parting = Some(reason);
         self.take_back(|_| true);
         self.shared.link_down(self.index);
@@ -238,9 +232,7 @@ impl Link {
     }
 
     fn put(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
-        self.socket
-            .outbox
-            .append(|out| encode::put(out, status, sequence, pdu));
+        self.socket.outbox.append(|out| encode::put(out, status, sequence, pdu));
     }
 
     /// Reports the outcome of a submit that has left the window.
@@ -308,11 +300,9 @@ impl Link {
         let (tag, not_after) = (submit.tag, submit.not_after);
         match encode::submit(submit) {
             Ok(pdu) => {
-                self.socket
-                    .outbox
-                    .append_submit(sequence, not_after, |out| {
-                        encode::put(out, 0, sequence, pdu);
-                    });
+                self.socket.outbox.append_submit(sequence, not_after, |out| {
+                    encode::put(out, 0, sequence, pdu);
+                });
             }
             Err(status) => {
                 self.window.remove(sequence);

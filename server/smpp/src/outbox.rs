@@ -136,10 +136,7 @@ impl Outbox {
 
     /// Returns the earliest deadline of the submits that can still be removed.
     pub(crate) fn not_after(&self) -> Option<Instant> {
-        let whole = self
-            .submits
-            .iter()
-            .filter(|submit| submit.start >= self.taken);
+        let whole = self.submits.iter().filter(|submit| submit.start >= self.taken);
         whole.map(|submit| submit.not_after).min()
     }
 }

@@ -19,10 +19,7 @@ impl Pace {
     /// `rate` is per second; 0 means no limit.
     pub(crate) fn new(rate: u32, now: Instant) -> Self {
         let interval = (rate > 0).then(|| Duration::from_secs(1) / rate);
-        Self {
-            interval,
-            next: now,
-        }
+        Self { interval, next: now }
     }
 
     /// Returns whether a submit may be sent now, and counts it if so.

@@ -76,10 +76,7 @@ pub enum Failure {
 /// one in the text, because some SMSCs cut off the text. For the error code, the text takes
 /// precedence.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
-    let marked = matches!(
-        delivery.esm_class & MESSAGE_TYPE,
-        RECEIPT_BIT | INTERMEDIATE
-    );
+    let marked = matches!(delivery.esm_class & MESSAGE_TYPE, RECEIPT_BIT | INTERMEDIATE);
     let by_text_alone = !marked && delivery.receipted_message_id.is_none();
     let text = decode(&delivery.text);
     let fields = Fields::read(&text);
@@ -168,8 +165,6 @@ fn decode(text: &[u8]) -> Cow<'_, str> {
         return String::from_utf8_lossy(text);
     }
     let units = text.chunks_exact(2);
-    let units: Vec<u16> = units
-        .map(|unit| u16::from_be_bytes([unit[0], unit[1]]))
-        .collect();
+    let units: Vec<u16> = units.map(|unit| u16::from_be_bytes([unit[0], unit[1]])).collect();
     Cow::Owned(String::from_utf16_lossy(&units))
 }

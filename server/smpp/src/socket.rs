@@ -96,11 +96,7 @@ impl Socket {
             self.caught_up = false;
         }
         progress |= self.poll_write(context);
-        if progress {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
+        if progress { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -17,10 +17,7 @@ pub(crate) struct Throttle {
 
 impl Throttle {
     pub(crate) fn new() -> Self {
-        Self {
-            next: FIRST,
-            until: None,
-        }
+        Self { next: FIRST, until: None }
     }
 
     /// Returns whether a status asks us to slow down.

@@ -148,11 +148,7 @@ impl Link {
         // wake without end.
         let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
         if takes && !inner.queue.is_empty() {
-            at(inner
-                .queue
-                .iter()
-                .map(|submit| just_after(submit.not_after))
-                .min());
+            at(inner.queue.iter().map(|submit| just_after(submit.not_after)).min());
             at(Some(self.pace.next()).filter(|next| *next > now));
         }
         next

@@ -52,11 +52,7 @@ impl Window {
     /// Returns the next sequence number that isn't in use.
     pub(crate) fn next_sequence(&mut self) -> u32 {
         loop {
-            self.last = if self.last >= MAX_SEQUENCE {
-                1
-            } else {
-                self.last + 1
-            };
+            self.last = if self.last >= MAX_SEQUENCE { 1 } else { self.last + 1 };
             if !self.waiting.contains_key(&self.last) && !self.late.contains_key(&self.last) {
                 return self.last;
             }

@@ -14,11 +14,7 @@ const NOON: i64 = 1_795_262_400_000;
 const AFTER: i64 = NOON + 60_000;
 
 fn marked(text: &[u8]) -> Delivery {
-    Delivery {
-        esm_class: 0x04,
-        text: text.to_vec(),
-        ..Delivery::default()
-    }
+    Delivery { esm_class: 0x04, text: text.to_vec(), ..Delivery::default() }
 }
 
 fn read(text: &str) -> Receipt {
@@ -63,38 +59,10 @@ fn receipts_in_many_dialects_are_read() {
             noon,
             after,
         ),
-        (
-            "stat:DELIVRD err:1A id:0123456789",
-            id,
-            delivered,
-            Some("1A"),
-            None,
-            None,
-        ),
-        (
-            "stat:DELIVRD,id:0123456789,err:000",
-            id,
-            delivered,
-            Some("000"),
-            None,
-            None,
-        ),
-        (
-            "id: 0123456789  stat: DELIVRD  err: 000",
-            id,
-            delivered,
-            Some("000"),
-            None,
-            None,
-        ),
-        (
-            "id :0123456789 stat :DELIVRD",
-            id,
-            delivered,
-            None,
-            None,
-            None,
-        ),
+        ("stat:DELIVRD err:1A id:0123456789", id, delivered, Some("1A"), None, None),
+        ("stat:DELIVRD,id:0123456789,err:000", id, delivered, Some("000"), None, None),
+        ("id: 0123456789  stat: DELIVRD  err: 000", id, delivered, Some("000"), None, None),
+        ("id :0123456789 stat :DELIVRD", id, delivered, None, None, None),
         (
             "id:a1-b2_c3.d4 submit_date:2611211200 done_date:2611211201 stat:ENROUTE",
             Some("a1-b2_c3.d4"),
@@ -103,49 +71,14 @@ fn receipts_in_many_dialects_are_read() {
             noon,
             after,
         ),
-        (
-            "id:0123456789 submit date:now done date: stat:DELIVRD",
-            id,
-            delivered,
-            None,
-            None,
-            None,
-        ),
-        (
-            "id:0123456789 done date:2613451201 stat:DELIVRD",
-            id,
-            delivered,
-            None,
-            None,
-            None,
-        ),
+        ("id:0123456789 submit date:now done date: stat:DELIVRD", id, delivered, None, None, None),
+        ("id:0123456789 done date:2613451201 stat:DELIVRD", id, delivered, None, None, None),
         ("stat:DELIVRD", None, delivered, None, None, None),
         ("id:0123456789", id, State::Unrecognised, None, None, None),
-        (
-            "id:0123456789 stat: err:",
-            id,
-            State::Unrecognised,
-            None,
-            None,
-            None,
-        ),
+        ("id:0123456789 stat: err:", id, State::Unrecognised, None, None, None),
         ("id:0123456789\0", id, State::Unrecognised, None, None, None),
-        (
-            "text:id:5 stat:DELIVRD",
-            None,
-            State::Unrecognised,
-            None,
-            None,
-            None,
-        ),
-        (
-            "void:5 avoid:6 state:7",
-            None,
-            State::Unrecognised,
-            None,
-            None,
-            None,
-        ),
+        ("text:id:5 stat:DELIVRD", None, State::Unrecognised, None, None, None),
+        ("void:5 avoid:6 state:7", None, State::Unrecognised, None, None, None),
         ("", None, State::Unrecognised, None, None, None),
     ];
     for (text, id, state, error, submitted_at, done_at) in table {
@@ -185,11 +118,7 @@ fn the_word_of_a_state_is_read_whole_cut_or_written_out() {
         ("whatever", State::Unrecognised),
     ];
     for (word, state) in table {
-        assert_eq!(
-            read(&format!("id:1 stat:{word} err:000")).state,
-            state,
-            "{word}"
-        );
+        assert_eq!(read(&format!("id:1 stat:{word} err:000")).state, state, "{word}");
     }
 }
 
@@ -207,10 +136,7 @@ fn a_receipt_is_read_in_other_data_codings() {
         // The SMSC copied data_coding from the message.
         (8, ascii),
     ] {
-        let delivery = Delivery {
-            data_coding,
-            ..marked(&text)
-        };
+        let delivery = Delivery { data_coding, ..marked(&text) };
         let receipt = parse(&delivery).unwrap();
         assert_eq!(receipt.message_id.as_deref(), Some("77"), "{data_coding}");
         assert_eq!(receipt.state, State::Expired);
@@ -255,35 +181,23 @@ fn the_number_of_a_state_in_a_tlv_is_read() {
         };
         assert_eq!(parse(&delivery).unwrap().state, state, "{number}");
     }
-    let delivery = Delivery {
-        message_state: Some(99),
-        ..marked(b"stat:DELIVRD")
-    };
+    let delivery = Delivery { message_state: Some(99), ..marked(b"stat:DELIVRD") };
     assert_eq!(parse(&delivery).unwrap().state, State::Delivered);
 }
 
 #[test]
 fn a_message_from_a_phone_is_no_receipt() {
     for esm_class in [0x00, 0x40, 0x08, 0x10, 0x03] {
-        let delivery = Delivery {
-            esm_class,
-            ..marked(b"id:1 stat:DELIVRD err:000")
-        };
+        let delivery = Delivery { esm_class, ..marked(b"id:1 stat:DELIVRD err:000") };
         assert_eq!(parse(&delivery), None, "{esm_class:#04X}");
     }
     // An unmarked text that has every field of a receipt counts as a receipt.
     let whole =
         b"id:1 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000";
-    let unmarked = Delivery {
-        esm_class: 0,
-        ..marked(whole)
-    };
+    let unmarked = Delivery { esm_class: 0, ..marked(whole) };
     assert!(parse(&unmarked).is_some_and(|receipt| receipt.by_text_alone));
     for esm_class in [0x04, 0x05, 0x20, 0x44] {
-        let delivery = Delivery {
-            esm_class,
-            ..marked(b"id:1 stat:DELIVRD err:000")
-        };
+        let delivery = Delivery { esm_class, ..marked(b"id:1 stat:DELIVRD err:000") };
         assert!(parse(&delivery).is_some(), "{esm_class:#04X}");
     }
 }

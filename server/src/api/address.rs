@@ -42,9 +42,8 @@ pub const DOCUMENT_PATH: &str = "/openapi.json";
 /// paths with extra leading slashes. The API handles those too, and responds `not_found`.
 pub fn is_in(path: &str) -> bool {
     let inside = path.trim_start_matches('/');
-    let is_sms = inside
-        .strip_prefix("sms")
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_sms =
+        inside.strip_prefix("sms").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     path == DOCUMENT_PATH || (is_sms && inside.len() < path.len())
 }
 
@@ -67,15 +66,9 @@ impl<S: Sync> FromRequestParts<S> for Address {
         let (key, id) = segments(parts.uri.path(), in_header.is_some());
         let matched = parts.extensions.get::<MatchedPath>();
         let matched = matched.map_or("", MatchedPath::as_str);
-        let mut templates = TEMPLATES
-            .into_iter()
-            .filter(|template| template.starts_with(matched));
+        let mut templates = TEMPLATES.into_iter().filter(|template| template.starts_with(matched));
         // If the ID stands in the key's segment, axum matched the shorter of two routes.
-        let template = if id.is_some() {
-            templates.next_back()
-        } else {
-            templates.next()
-        };
+        let template = if id.is_some() { templates.next_back() } else { templates.next() };
         Ok(Self {
             key: KeyText::find(key, in_header),
             client: parts.extensions.get().map(|ClientAddress(client)| *client),
@@ -112,19 +105,14 @@ impl Address {
             if is_known {
                 api.service.applications().note_key_use(&key, self.client);
             }
-            api.service
-                .applications()
-                .note_call(&key, self.call(answered, is_known));
+            api.service.applications().note_call(&key, self.call(answered, is_known));
         }
     }
 
     /// Returns the record of the call that the application's owner sees.
     fn call(&self, answered: Result<&Answer, &Failure>, is_known: bool) -> ApiCall {
         let recipient = match answered {
-            Ok(answer) => answer
-                .extensions()
-                .get()
-                .map(|Recipient(number)| number.as_str()),
+            Ok(answer) => answer.extensions().get().map(|Recipient(number)| number.as_str()),
             Err(failure) => failure.recipient(),
         };
         let failure = answered.err();

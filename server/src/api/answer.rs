@@ -52,11 +52,7 @@ pub struct Head {
 
 impl Head {
     pub const fn success() -> Self {
-        Self {
-            code: CODE_SUCCESS,
-            message: SUCCESS,
-            text: SUCCESS,
-        }
+        Self { code: CODE_SUCCESS, message: SUCCESS, text: SUCCESS }
     }
 }
 
@@ -115,11 +111,7 @@ pub struct RowError {
 
 impl From<&BadRow> for RowError {
     fn from(row: &BadRow) -> Self {
-        Self {
-            line: row.line,
-            reason: row.reason.as_str(),
-            detail: row.detail,
-        }
+        Self { line: row.line, reason: row.reason.as_str(), detail: row.detail }
     }
 }
 
@@ -138,10 +130,7 @@ impl Failure {
     }
 
     pub fn with_detail(reason: Reason, detail: impl Into<String>) -> Self {
-        Self {
-            detail: Some(detail.into()),
-            ..Self::of(reason)
-        }
+        Self { detail: Some(detail.into()), ..Self::of(reason) }
     }
 
     /// Refuses a parameter whose value isn't allowed.
@@ -152,10 +141,7 @@ impl Failure {
 
     /// Replaces the reason's own sentence with a more specific one.
     pub fn saying(self, detail: &str) -> Self {
-        Self {
-            detail: Some(detail.to_owned()),
-            ..self
-        }
+        Self { detail: Some(detail.to_owned()), ..self }
     }
 
     /// Refuses a parameter that occurs more than once.
@@ -175,11 +161,7 @@ impl Failure {
                  those that are left, until there are none."
             )
         });
-        Self {
-            detail: cut,
-            file: Some(Box::new(file)),
-            ..Self::of(Reason::InvalidFile)
-        }
+        Self { detail: cut, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }
     }
 
     /// Returns true if the failure depends only on the content of the request. Such a request can't
@@ -191,26 +173,17 @@ impl Failure {
     /// Fails a request whose outcome is unknown. Any response could be wrong, so the server sends
     /// none.
     pub fn unanswered() -> Self {
-        Self {
-            unanswered: true,
-            ..Self::of(Reason::Internal)
-        }
+        Self { unanswered: true, ..Self::of(Reason::Internal) }
     }
 
     /// Sets the number of seconds after which the client may repeat the request.
     pub fn retry_after(self, seconds: i64) -> Self {
-        Self {
-            retry_after_s: seconds,
-            ..self
-        }
+        Self { retry_after_s: seconds, ..self }
     }
 
     /// Closes the connection after the response.
     pub fn closing(self) -> Self {
-        Self {
-            close: true,
-            ..self
-        }
+        Self { close: true, ..self }
     }
 
     /// Adds the requestid that the caller chose.
@@ -241,20 +214,14 @@ impl Failure {
         };
         let first = file.errors.first()?;
         let (count, line, detail) = (file.error_count, first.line, first.detail);
-        Some(format!(
-            "Bad rows: {count}; the first is in line {line}. {detail}"
-        ))
+        Some(format!("Bad rows: {count}; the first is in line {line}. {detail}"))
     }
 
     /// Returns true if the key is invalid, or if the request failed before the key was checked.
     pub fn leaves_key_unknown(&self) -> bool {
         // A method is refused before the key is checked.
-        let unknown = [
-            Reason::ApiInvalid,
-            Reason::Internal,
-            Reason::MethodNotAllowed,
-            Reason::Unavailable,
-        ];
+        let unknown =
+            [Reason::ApiInvalid, Reason::Internal, Reason::MethodNotAllowed, Reason::Unavailable];
         unknown.contains(&self.reason)
     }
 
@@ -325,9 +292,7 @@ pub fn internal() -> Answer {
 /// because the rest of its data may not be what the client meant.
 pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
-    Failure::with_detail(Reason::InvalidParameter, detail)
-        .closing()
-        .into_answer()
+    Failure::with_detail(Reason::InvalidParameter, detail).closing().into_answer()
 }
 
 /// Returns the response to data that isn't a valid HTTP request. The status is 400 or 431. The

@@ -165,24 +165,14 @@ async fn find_list(api: &Api, access: &KeyAccess, filter: &BatchFilter) -> Resul
     let batches = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
         head: Head::success(),
-        batches: batches
-            .map(|record| Batch::new(record, &api.currency))
-            .collect(),
+        batches: batches.map(|record| Batch::new(record, &api.currency)).collect(),
         next: page.next,
     }))
 }
 
 async fn find_one(api: &Api, access: &KeyAccess, batchid: BatchId) -> Result<Answer, Failure> {
-    let record = api
-        .service
-        .messages()
-        .batch(access, batchid)
-        .await?
-        .ok_or_else(not_found)?;
-    Ok(answer::json(&OneAnswer {
-        head: Head::success(),
-        batch: Batch::new(record, &api.currency),
-    }))
+    let record = api.service.messages().batch(access, batchid).await?.ok_or_else(not_found)?;
+    Ok(answer::json(&OneAnswer { head: Head::success(), batch: Batch::new(record, &api.currency) }))
 }
 
 fn not_found() -> Failure {

@@ -95,18 +95,12 @@ async fn add_parts(
     let pieces = stream::iter([Ok::<_, Infallible>(body)]);
     let mut parts = Multipart::new(pieces, boundary);
     for _ in 0..=PARTS_MAX {
-        let part = parts
-            .next_field()
-            .await
-            .map_err(|error| multipart::failure(&error))?;
+        let part = parts.next_field().await.map_err(|error| multipart::failure(&error))?;
         let Some(part) = part else {
             return Ok(());
         };
         let name = multipart::name(&part)?;
-        let value = part
-            .bytes()
-            .await
-            .map_err(|error| multipart::failure(&error))?;
+        let value = part.bytes().await.map_err(|error| multipart::failure(&error))?;
         parameters.add_bytes(name.as_deref(), value.into(), false);
     }
     Err(multipart::too_many_parts())
@@ -149,16 +143,13 @@ fn media_type(value: &str) -> Option<Form<'_>> {
 /// Returns true if the content type is `wanted` and its charset, if any, is UTF-8.
 fn is_text(value: &str, wanted: &str) -> bool {
     is(value, wanted)
-        && value
-            .split(';')
-            .skip(1)
-            .all(|parameter| match parameter.trim().split_once('=') {
-                Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
-                    let charset = charset.trim_matches('"');
-                    charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
-                }
-                _ => true,
-            })
+        && value.split(';').skip(1).all(|parameter| match parameter.trim().split_once('=') {
+            Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
+                let charset = charset.trim_matches('"');
+                charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8")
+            }
+            _ => true,
+        })
 }
 
 /// Returns true if the content type is `wanted`, whatever its parameters.
@@ -176,14 +167,8 @@ mod tests {
         for (value, form) in [
             ("application/json", Some(Form::Json)),
             ("Application/JSON; Charset=\"UTF-8\"", Some(Form::Json)),
-            (
-                "application/x-www-form-urlencoded;charset=utf-8",
-                Some(Form::UrlEncoded),
-            ),
-            (
-                "application/x-www-form-urlencoded; charset=iso-8859-1",
-                None,
-            ),
+            ("application/x-www-form-urlencoded;charset=utf-8", Some(Form::UrlEncoded)),
+            ("application/x-www-form-urlencoded; charset=iso-8859-1", None),
             (
                 "multipart/form-data; boundary=x",
                 Some(Form::Multipart("multipart/form-data; boundary=x")),

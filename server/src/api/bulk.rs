@@ -180,12 +180,7 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
         _ => shared_parameters::idempotency(&head.headers),
     };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
-    match api
-        .service
-        .messages()
-        .begin_bulk(key.as_deref(), known_key)
-        .await
-    {
+    match api.service.messages().begin_bulk(key.as_deref(), known_key).await {
         Ok(permit) => {
             let bad_key = idempotency.err();
             let answered = upload(api, key, &permit, &head.headers, query, body, bad_key).await;
@@ -264,19 +259,11 @@ fn request(
         return Err(small.missing("message"));
     }
     let rows = file.rows.map_err(Failure::of_file)?;
-    let message = if to_many {
-        Some(shared_parameters::message(api, small)?)
-    } else {
-        None
-    };
+    let message = if to_many { Some(shared_parameters::message(api, small)?) } else { None };
     let requestid = shared_parameters::requestid(small)?;
     let dry_run = shared_parameters::dry_run(small)?;
     small.refuse_unknown()?;
-    let request = BatchRequest {
-        message,
-        requestid,
-        dry_run,
-    };
+    let request = BatchRequest { message, requestid, dry_run };
     match bad_key {
         Some(failure) if !dry_run => Err(failure),
         _ => Ok((rows, request)),
@@ -292,22 +279,17 @@ async fn submission(
 ) -> Result<Answer, Failure> {
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
     let count = rows.rows();
-    let accepted = match api
-        .service
-        .messages()
-        .accept_batch(permit, rows, request)
-        .await
-    {
+    let accepted = match api.service.messages().accept_batch(permit, rows, request).await {
         Ok(accepted) => accepted,
         Err(SendError::Refused(reason)) => {
             return Err(shared_parameters::not_charged(api, permit.key(), count, reason).await);
         }
         Err(SendError::Lost) => return Err(Failure::unanswered()),
     };
-    let warnings = accepted.warnings.present().map(|(warning, count)| Warning {
-        warning: warning.as_str(),
-        count,
-    });
+    let warnings = accepted
+        .warnings
+        .present()
+        .map(|(warning, count)| Warning { warning: warning.as_str(), count });
     let response = answer::json(&Accepted {
         head: Head::success(),
         requestid: requestid.as_ref().map(RequestId::as_str),

@@ -21,8 +21,6 @@ pub fn response(messages: &[MessageRecord], currency: &str) -> Result<Answer, Fa
     let content_type = HeaderValue::from_static("text/csv; charset=utf-8");
     let mut response = guarded(lines, content_type);
     let disposition = HeaderValue::from_static("attachment; filename=\"reports.csv\"");
-    response
-        .headers_mut()
-        .insert(CONTENT_DISPOSITION, disposition);
+    response.headers_mut().insert(CONTENT_DISPOSITION, disposition);
     Ok(response)
 }

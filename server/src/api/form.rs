@@ -6,11 +6,7 @@ use percent_encoding::percent_decode;
 /// Percent-decodes a text. `plus_is_space` is true for forms and queries. A `%` that doesn't start
 /// an escape is literal, as in browsers. Returns `None` if the result isn't UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
-    let bytes = if plus_is_space {
-        unescape(text)
-    } else {
-        percent_decode(text).collect()
-    };
+    let bytes = if plus_is_space { unescape(text) } else { percent_decode(text).collect() };
     String::from_utf8(bytes).ok()
 }
 
@@ -24,15 +20,13 @@ pub fn unescape(text: &[u8]) -> Vec<u8> {
 
 /// Returns the name-value pairs of a query or form. A name or value is `None` if it isn't UTF-8.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = (Option<String>, Option<String>)> {
-    text.split(|&byte| byte == b'&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = match pair.iter().position(|&byte| byte == b'=') {
-                Some(at) => (&pair[..at], &pair[at + 1..]),
-                None => (pair, &b""[..]),
-            };
-            (decode(name, true), decode(value, true))
-        })
+    text.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = match pair.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &b""[..]),
+        };
+        (decode(name, true), decode(value, true))
+    })
 }
 
 #[cfg(test)]
@@ -64,13 +58,6 @@ mod tests {
     fn pairs_split_at_the_first_equals_sign() {
         let found: Vec<_> = pairs(b"a=1=2&&b&=c").collect();
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            found,
-            [
-                (some("a"), some("1=2")),
-                (some("b"), some("")),
-                (some(""), some("c"))
-            ]
-        );
+        assert_eq!(found, [(some("a"), some("1=2")), (some("b"), some("")), (some(""), some("c"))]);
     }
 }

@@ -41,12 +41,7 @@ impl Frames {
     /// `too_large` if the declared length exceeds the limit.
     pub fn new(body: Body, allowed: Allowed) -> Result<Self, Failure> {
         let declared = body.size_hint().lower();
-        let frames = Self {
-            body: Some(body),
-            allowed,
-            started: Instant::now(),
-            received: 0,
-        };
+        let frames = Self { body: Some(body), allowed, started: Instant::now(), received: 0 };
         frames.refuse_above(declared)?;
         Ok(frames)
     }

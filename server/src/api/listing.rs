@@ -18,9 +18,7 @@ pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
 
 /// Returns the cursor, which comes from the previous response.
 pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
-    read(parameters, "cursor", CURSOR_ALLOWED, |text| {
-        (!text.is_empty()).then(|| text.to_owned())
-    })
+    read(parameters, "cursor", CURSOR_ALLOWED, |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
 /// Parses an optional parameter. `allowed` describes the valid values in the error message.
@@ -32,16 +30,12 @@ pub fn read<T>(
 ) -> Result<Option<T>, Failure> {
     match parameters.optional(name, Reason::InvalidParameter)? {
         None => Ok(None),
-        Some(text) => parse(text)
-            .map(Some)
-            .ok_or_else(|| Failure::invalid(name, allowed)),
+        Some(text) => parse(text).map(Some).ok_or_else(|| Failure::invalid(name, allowed)),
     }
 }
 
 /// Parses plain digits from 1 to 1000.
 fn rows(text: &str) -> Option<i64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit());
-    text.parse()
-        .ok()
-        .filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
+    text.parse().ok().filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
 }

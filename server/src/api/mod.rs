@@ -102,9 +102,9 @@ fn add(
     let methods = only(allowed, methods);
     let path = paths.paths.keys().next().cloned().unwrap_or_default();
     let routes = match path.strip_suffix("/{key}") {
-        Some(bare) => routes
-            .route(bare, methods.clone())
-            .route(&format!("{bare}/"), methods.clone()),
+        Some(bare) => {
+            routes.route(bare, methods.clone()).route(&format!("{bare}/"), methods.clone())
+        }
         None => routes,
     };
     routes.routes((schemas, paths, methods))
@@ -148,8 +148,6 @@ pub async fn not_found(request: Request) -> Answer {
     };
     frames::drop_rest(request.into_body());
     let mut answer = failure.into_answer();
-    answer
-        .extensions_mut()
-        .insert(RouteTemplate(NO_ROUTE.into()));
+    answer.extensions_mut().insert(RouteTemplate(NO_ROUTE.into()));
     answer
 }

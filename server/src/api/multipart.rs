@@ -98,11 +98,8 @@ fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
 /// encoded content as it is would send a text that nobody wrote.
 fn is_encoded(part: &Field<'_>) -> bool {
     let plain = ["7bit", "8bit", "binary"];
-    let is_plain = |encoding: &str| {
-        plain
-            .iter()
-            .any(|plain| plain.eq_ignore_ascii_case(encoding.trim()))
-    };
+    let is_plain =
+        |encoding: &str| plain.iter().any(|plain| plain.eq_ignore_ascii_case(encoding.trim()));
     let encoding = part.headers().get("content-transfer-encoding");
     encoding.is_some_and(|encoding| !encoding.to_str().is_ok_and(is_plain))
 }

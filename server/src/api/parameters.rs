@@ -44,11 +44,7 @@ struct Unknown {
 impl Parameters {
     /// Parses a query. `known` lists the names that the route accepts.
     pub fn of_query(known: &'static [&'static str], query: Option<&str>) -> Self {
-        let mut parameters = Self {
-            known,
-            given: vec![None; known.len()],
-            unknown: None,
-        };
+        let mut parameters = Self { known, given: vec![None; known.len()], unknown: None };
         parameters.add_form(query.unwrap_or_default().as_bytes());
         parameters
     }
@@ -152,10 +148,9 @@ impl Parameters {
         match self.slot(name) {
             None => Ok(None),
             Some(Given::Text(text) | Given::UrlDecoded(text)) => Ok(Some(text)),
-            Some(Given::Boolean(_) | Given::NotText) => Err(Failure::with_detail(
-                invalid,
-                format!("{name} must be a JSON string."),
-            )),
+            Some(Given::Boolean(_) | Given::NotText) => {
+                Err(Failure::with_detail(invalid, format!("{name} must be a JSON string.")))
+            }
             Some(Given::BadEncoding) => Err(Failure::with_detail(
                 Reason::InvalidEncoding,
                 format!("{name} isn't valid UTF-8; encode it as UTF-8 and try again."),
@@ -166,8 +161,7 @@ impl Parameters {
 
     /// Returns the text of a required parameter.
     pub fn required(&self, name: &str, invalid: Reason) -> Result<&str, Failure> {
-        self.optional(name, invalid)?
-            .ok_or_else(|| self.missing(name))
+        self.optional(name, invalid)?.ok_or_else(|| self.missing(name))
     }
 
     /// Returns the phone number in an optional parameter.

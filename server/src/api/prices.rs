@@ -118,12 +118,8 @@ async fn find(api: &Api, asked: &Asked<Prices>) -> Result<Answer, Failure> {
     let records = table.in_force.into_iter().chain(table.coming);
     Ok(answer::json(&PricesAnswer {
         head: Head::success(),
-        prices: records
-            .map(|record| Price::new(record, &api.currency))
-            .collect(),
-        price: price.map(|found| OfNumber {
-            per_page: Amount(found.price.per_page),
-            rule: found.rule,
-        }),
+        prices: records.map(|record| Price::new(record, &api.currency)).collect(),
+        price: price
+            .map(|found| OfNumber { per_page: Amount(found.price.per_page), rule: found.rule }),
     }))
 }

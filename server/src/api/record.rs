@@ -85,11 +85,7 @@ pub struct Step {
 
 impl From<TimelineEntry> for Step {
     fn from(entry: TimelineEntry) -> Self {
-        Self {
-            status: entry.status.as_str(),
-            at: DateTime(entry.at),
-            detail: entry.detail,
-        }
+        Self { status: entry.status.as_str(), at: DateTime(entry.at), detail: entry.detail }
     }
 }
 

@@ -210,9 +210,7 @@ async fn find_list(
     let records = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
         head: Head::success(),
-        reports: records
-            .map(|record| Report::new(record, &api.currency))
-            .collect(),
+        reports: records.map(|record| Report::new(record, &api.currency)).collect(),
         next: page.next,
     }))
 }
@@ -223,12 +221,7 @@ async fn find_one(
     transid: Transid,
     as_csv: bool,
 ) -> Result<Answer, Failure> {
-    let detail = api
-        .service
-        .messages()
-        .message(access, transid)
-        .await?
-        .ok_or_else(not_found)?;
+    let detail = api.service.messages().message(access, transid).await?.ok_or_else(not_found)?;
     if as_csv {
         return csv_report::response(&[detail.record], &api.currency);
     }

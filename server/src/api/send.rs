@@ -115,9 +115,7 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
-    Err(failure
-        .about(requestid(&parameters))
-        .to(recipient(&parameters)))
+    Err(failure.about(requestid(&parameters)).to(recipient(&parameters)))
 }
 
 /// Sends a message by POST. A caller that isn't allowed to send is refused before the body is read.
@@ -178,9 +176,7 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
         Ok(request) => submission(api, request).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
-            Err(failure
-                .about(requestid(&parameters))
-                .to(recipient(&parameters)))
+            Err(failure.about(requestid(&parameters)).to(recipient(&parameters)))
         }
     }
 }
@@ -213,19 +209,8 @@ fn read(
     let requestid = shared_parameters::requestid(parameters)?;
     let dry_run = shared_parameters::dry_run(parameters)?;
     parameters.refuse_unknown()?;
-    let idempotency = if dry_run {
-        None
-    } else {
-        shared_parameters::idempotency(headers)?
-    };
-    Ok(SendRequest {
-        key,
-        number,
-        message,
-        requestid,
-        idempotency,
-        dry_run,
-    })
+    let idempotency = if dry_run { None } else { shared_parameters::idempotency(headers)? };
+    Ok(SendRequest { key, number, message, requestid, idempotency, dry_run })
 }
 
 /// Submits a message to the service and builds the response.

@@ -103,12 +103,7 @@ pub async fn refused(
     if !matches!(dry_run(parameters), Ok(true)) {
         return Reason::IdempotencyMismatch.into();
     }
-    match api
-        .service
-        .messages()
-        .authorize_send(key.as_deref(), None)
-        .await
-    {
+    match api.service.messages().authorize_send(key.as_deref(), None).await {
         Ok(_) => failure,
         Err(reason) => reason.into(),
     }

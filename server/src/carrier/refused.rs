@@ -51,9 +51,7 @@ impl Refused {
 
     /// Returns the last reason, and the time of that refusal.
     pub fn last(&self) -> Option<(&str, Instant)> {
-        self.last
-            .as_ref()
-            .map(|(reason, at)| (reason.as_str(), *at))
+        self.last.as_ref().map(|(reason, at)| (reason.as_str(), *at))
     }
 }
 

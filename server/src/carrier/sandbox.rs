@@ -80,9 +80,7 @@ impl Sandbox {
     /// Adds messages that an earlier process stored as accepted and whose receipts are still due.
     pub fn expect_receipts(&self, messages: &[Outstanding]) {
         let mut inner = self.inner();
-        inner
-            .due
-            .extend(messages.iter().map(|message| Reverse(self.due(message))));
+        inner.due.extend(messages.iter().map(|message| Reverse(self.due(message))));
         drop(inner);
         self.added.notify_one();
     }
@@ -93,11 +91,8 @@ impl Sandbox {
 
     fn due(&self, message: &Outstanding) -> Due {
         let outcome = outcome(&message.number);
-        let delay_ms = if outcome == TestNumber::DeliveredSlowly {
-            SLOW_DELIVERY_MS
-        } else {
-            self.delay_ms
-        };
+        let delay_ms =
+            if outcome == TestNumber::DeliveredSlowly { SLOW_DELIVERY_MS } else { self.delay_ms };
         Due {
             at: message.submitted_at.plus_ms(delay_ms),
             id: message.id,
@@ -118,9 +113,7 @@ impl Sandbox {
             && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
         {
             let due = inner.due.pop();
-            report
-                .receipts
-                .extend(due.map(|Reverse(due)| due.into_receipt()));
+            report.receipts.extend(due.map(|Reverse(due)| due.into_receipt()));
         }
         if !report.submitted.is_empty() || !report.receipts.is_empty() {
             return NextReport::Report(report);
@@ -145,10 +138,9 @@ enum NextReport {
 impl Due {
     fn into_receipt(self) -> Receipt {
         let (status, error) = match self.outcome {
-            TestNumber::HandsetUnavailable => (
-                MessageStatus::Failed,
-                Some(DeliveryError::HandsetUnavailable),
-            ),
+            TestNumber::HandsetUnavailable => {
+                (MessageStatus::Failed, Some(DeliveryError::HandsetUnavailable))
+            }
             TestNumber::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
             // A refused message is never accepted, so it has no receipt.
             TestNumber::Delivered
@@ -169,12 +161,8 @@ fn answer(message: &Claimed, lease: Lease) -> Submitted {
     let over = Instant::now() > Instant::from_std(lease.not_after);
     let outcome = match outcome(&message.number) {
         _ if over => SubmitOutcome::NotSent,
-        TestNumber::Refused => SubmitOutcome::Refused {
-            error: "refused_by_carrier".to_owned(),
-        },
-        _ => SubmitOutcome::Accepted {
-            carrier_message_id: None,
-        },
+        TestNumber::Refused => SubmitOutcome::Refused { error: "refused_by_carrier".to_owned() },
+        _ => SubmitOutcome::Accepted { carrier_message_id: None },
     };
     Submitted {
         id: message.id,
@@ -302,10 +290,7 @@ mod tests {
         };
         let wait_ms = i64::try_from(wait.as_millis()).unwrap();
         now.store(START_MS + wait_ms - 1, Ordering::Relaxed);
-        assert!(
-            matches!(sandbox.take(), NextReport::Wait(_)),
-            "{number}: not before"
-        );
+        assert!(matches!(sandbox.take(), NextReport::Wait(_)), "{number}: not before");
         now.store(START_MS + wait_ms, Ordering::Relaxed);
         let NextReport::Report(mut report) = sandbox.take() else {
             panic!("{number}: nothing comes");
@@ -320,18 +305,8 @@ mod tests {
         for (number, after_ms, status, error) in [
             ("57000001", DELAY_MS, MessageStatus::Delivered, None),
             ("00000001", DELAY_MS, MessageStatus::Delivered, None),
-            (
-                "00000002",
-                DELAY_MS,
-                MessageStatus::Failed,
-                Some("handset_unavailable"),
-            ),
-            (
-                "00000003",
-                DELAY_MS,
-                MessageStatus::Expired,
-                Some("validity_expired"),
-            ),
+            ("00000002", DELAY_MS, MessageStatus::Failed, Some("handset_unavailable")),
+            ("00000003", DELAY_MS, MessageStatus::Expired, Some("validity_expired")),
             ("00000005", 30_000, MessageStatus::Delivered, None),
             // Only local numbers are reserved.
             ("+00000002", DELAY_MS, MessageStatus::Delivered, None),
@@ -368,11 +343,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_reserved_number_is_refused() {
-        for (number, refused) in [
-            ("00000004", true),
-            ("+00000004", false),
-            ("00000005", false),
-        ] {
+        for (number, refused) in [("00000004", true), ("+00000004", false), ("00000005", false)] {
             let outcome = outcome(number, Instant::now() + LONG).await;
             let seen = matches!(outcome, SubmitOutcome::Refused { .. });
             assert_eq!(seen, refused, "{number}: {outcome:?}");

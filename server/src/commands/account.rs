@@ -30,10 +30,7 @@ pub async fn run(
     match command {
         Account::Add { email, staff, .. } => add(service, &email, staff, output).await,
         Account::Reset { email } => {
-            let token = service
-                .accounts()
-                .issue_reset(&Actor::CommandLine, &email)
-                .await?;
+            let token = service.accounts().issue_reset(&Actor::CommandLine, &email).await?;
             let link = format!("{}/reset/{token}", settings.base_url(settings.addr));
             let reset = BTreeMap::from([("email", &email), ("link", &link)]);
             Ok(output.print(&reset, |_| link.clone())?)
@@ -41,10 +38,7 @@ pub async fn run(
         Account::List => list(service, output).await,
         Account::Show { email } => show(service, &email, output).await,
         Account::Note { email, text } => {
-            let note = service
-                .support()
-                .add_note(&Actor::CommandLine, &email, &text)
-                .await?;
+            let note = service.support().add_note(&Actor::CommandLine, &email, &text).await?;
             Ok(output.print(&Note::from(note), |_| format!("Noted on {email}."))?)
         }
         command => change(service, command, output).await,
@@ -56,10 +50,7 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
     let actor = Actor::CommandLine;
     let (email, done) = match command {
         Account::Disable { email, reason } => {
-            service
-                .accounts()
-                .disable_account(&actor, &email, &reason)
-                .await?;
+            service.accounts().disable_account(&actor, &email, &reason).await?;
             (email, "is disabled and signed out; its keys send nothing")
         }
         Account::Enable { email } => {
@@ -80,10 +71,7 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
         }
         Account::ResetFactor { email } => {
             service.accounts().reset_factor(&actor, &email).await?;
-            (
-                email,
-                "has no second factor and is signed out on every device",
-            )
+            (email, "has no second factor and is signed out on every device")
         }
         Account::Add { .. }
         | Account::Reset { .. }
@@ -134,11 +122,7 @@ struct Note {
 
 impl From<NoteRecord> for Note {
     fn from(note: NoteRecord) -> Self {
-        Self {
-            at: DateTime(note.at),
-            author: note.author,
-            text: note.text,
-        }
+        Self { at: DateTime(note.at), author: note.author, text: note.text }
     }
 }
 
@@ -165,9 +149,7 @@ impl Shown {
 const COLUMNS: [Column<Shown>; 5] = [
     ("EMAIL", |account| account.email.clone()),
     ("ROLE", |account| account.role().to_owned()),
-    ("SECOND FACTOR", |account| {
-        (if account.second_factor { "yes" } else { "-" }).to_owned()
-    }),
+    ("SECOND FACTOR", |account| (if account.second_factor { "yes" } else { "-" }).to_owned()),
     ("CREATED", |account| account.created_at.0.to_table()),
     ("DISABLED", |account| {
         let disabled = account.disabled_at.map(|at| at.0.to_table());
@@ -213,10 +195,7 @@ fn words(whole: &Whole) -> String {
         ("Second factor since", time(whole.second_factor_since)),
         ("Recovery codes left", or_dash(codes.as_deref())),
         ("Signed-in devices", whole.devices.to_string()),
-        (
-            "Applications",
-            or_dash(joined(&whole.applications).as_deref()),
-        ),
+        ("Applications", or_dash(joined(&whole.applications).as_deref())),
     ];
     let notes = whole.notes.iter().map(|note| {
         let at = note.at.0.to_table();
@@ -237,24 +216,16 @@ async fn add(
     output: Output,
 ) -> Result<(), CommandError> {
     let mut line = String::new();
-    io::stdin()
-        .read_line(&mut line)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => {
-                CommandError::Refused("the password isn't valid UTF-8".to_owned())
-            }
-            _ => CommandError::Refused(format!("can't read the password: {error}")),
-        })?;
+    io::stdin().read_line(&mut line).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            CommandError::Refused("the password isn't valid UTF-8".to_owned())
+        }
+        _ => CommandError::Refused(format!("can't read the password: {error}")),
+    })?;
     let password = Password::parse(line.trim_end_matches(['\r', '\n']))
         .map_err(|error| CommandError::Refused(error.to_string()))?;
-    let account = service
-        .accounts()
-        .add_account(&Actor::CommandLine, email, &password, staff)
-        .await?;
-    let added = Added {
-        id: account.id,
-        email: account.email,
-        staff: account.staff,
-    };
+    let account =
+        service.accounts().add_account(&Actor::CommandLine, email, &password, staff).await?;
+    let added = Added { id: account.id, email: account.email, staff: account.staff };
     Ok(output.print(&added, |added| format!("Added {}.", added.email))?)
 }

@@ -54,9 +54,7 @@ const COLUMNS: [Column<Shown>; 7] = [
     ("ACCOUNT", |shown| shown.email.clone()),
     ("ACTIVATION", |shown| {
         let requested_at = shown.activation_requested_at;
-        requested_at.map_or("-".to_owned(), |at| {
-            format!("requested {}", at.0.to_table())
-        })
+        requested_at.map_or("-".to_owned(), |at| format!("requested {}", at.0.to_table()))
     }),
 ];
 
@@ -80,10 +78,7 @@ pub async fn run(
             service.applications().approve(&actor, reference).await?
         }
         Application::Suspend { reference, reason } => {
-            service
-                .applications()
-                .suspend(&actor, reference, &reason)
-                .await?
+            service.applications().suspend(&actor, reference, &reason).await?
         }
         Application::Reinstate { reference } => {
             service.applications().reinstate(&actor, reference).await?
@@ -103,10 +98,7 @@ fn details(application: &Shown) -> String {
         ("created", application.created_at.0.to_table()),
     ];
     if let Some(request) = &application.requested_sender {
-        rows.push((
-            "requested name",
-            format!("{} ({})", request.name, request.status),
-        ));
+        rows.push(("requested name", format!("{} ({})", request.name, request.status)));
     }
     if let Some(reason) = &application.suspend_reason {
         rows.push(("suspended for", reason.clone()));

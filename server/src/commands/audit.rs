@@ -55,12 +55,7 @@ const COLUMNS: [Column<Shown>; 8] = [
 
 pub async fn run(service: &Service, command: Audit, output: Output) -> Result<(), CommandError> {
     let Audit::List { subject, from } = command;
-    let mut filter = AuditFilter {
-        subject,
-        from,
-        limit: PAGE,
-        ..AuditFilter::default()
-    };
+    let mut filter = AuditFilter { subject, from, limit: PAGE, ..AuditFilter::default() };
     let mut entries = Vec::new();
     loop {
         let page = service.support().audit(&filter).await?;

@@ -84,9 +84,7 @@ const COLUMNS: [Column<Shown>; 7] = [
         let oldest = carrier.oldest_waiting_at.map(|at| at.0.to_table());
         or_dash(oldest.as_deref())
     }),
-    ("UNMATCHED", |carrier| {
-        carrier.receipts_unmatched.to_string()
-    }),
+    ("UNMATCHED", |carrier| carrier.receipts_unmatched.to_string()),
     ("MATCHED", |carrier| carrier.receipts_matched.to_string()),
     ("BOUND", |carrier| {
         let bound = ConnectionState::Bound.as_str();
@@ -99,16 +97,11 @@ const COLUMNS: [Column<Shown>; 7] = [
 pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<(), CommandError> {
     let done = match command {
         Carrier::List => return list(service, output).await,
-        Carrier::Drain { name, yes } => Done {
-            changed: drain(service, &name, yes).await?,
-            drained: true,
-            name,
-        },
+        Carrier::Drain { name, yes } => {
+            Done { changed: drain(service, &name, yes).await?, drained: true, name }
+        }
         Carrier::Resume { name } => Done {
-            changed: service
-                .delivery()
-                .resume_carrier(&Actor::CommandLine, &name)
-                .await?,
+            changed: service.delivery().resume_carrier(&Actor::CommandLine, &name).await?,
             drained: false,
             name,
         },
@@ -159,19 +152,13 @@ fn connection_table(connections: &[(&str, &Connection)]) -> String {
     table(
         connections,
         &[
-            ("CONNECTION", |(carrier, shown)| {
-                format!("{carrier} {}.{}", shown.node, shown.number)
-            }),
+            ("CONNECTION", |(carrier, shown)| format!("{carrier} {}.{}", shown.node, shown.number)),
             ("STATE", |(_, shown)| shown.state.to_owned()),
             ("SINCE", |(_, shown)| shown.since.0.to_table()),
-            ("WINDOW", |(_, shown)| {
-                format!("{}/{}", shown.in_flight, shown.window)
-            }),
+            ("WINDOW", |(_, shown)| format!("{}/{}", shown.in_flight, shown.window)),
             ("PER SECOND", |(_, shown)| shown.rate.to_string()),
             ("THROTTLED", |(_, shown)| shown.throttled.to_string()),
-            ("LAST ERROR", |(_, shown)| {
-                or_dash(shown.last_error.as_deref())
-            }),
+            ("LAST ERROR", |(_, shown)| or_dash(shown.last_error.as_deref())),
         ],
     )
 }

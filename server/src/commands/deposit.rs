@@ -68,21 +68,17 @@ const COLUMNS: [Column<Shown>; 5] = [
 
 pub async fn run(service: &Service, command: Deposit, output: Output) -> Result<(), CommandError> {
     match command {
-        Deposit::Add {
-            reference,
-            amount,
-            bank_id,
-        } => add(service, bank_id, reference, amount, output).await,
+        Deposit::Add { reference, amount, bank_id } => {
+            add(service, bank_id, reference, amount, output).await
+        }
         Deposit::Import { file } => import(service, &file, output).await,
         Deposit::Unmatched => {
             let deposits = service.money().unmatched_deposits().await?;
             Ok(output.list(deposits, &COLUMNS)?)
         }
         Deposit::Assign { bank_id, reference } => {
-            let record = service
-                .money()
-                .assign_deposit(&Actor::CommandLine, &bank_id, reference)
-                .await?;
+            let record =
+                service.money().assign_deposit(&Actor::CommandLine, &bank_id, reference).await?;
             Ok(output.print(&Shown::from(record), |deposit| {
                 format!("{} credited to {reference}.", deposit.amount.0)
             })?)
@@ -98,10 +94,7 @@ async fn add(
     output: Output,
 ) -> Result<(), CommandError> {
     let order = payment(&bank_id, &reference, amount).map_err(CommandError::Refused)?;
-    let outcome = service
-        .money()
-        .add_deposit(&Actor::CommandLine, &order)
-        .await?;
+    let outcome = service.money().add_deposit(&Actor::CommandLine, &order).await?;
     let added = Added {
         status: outcome.status.as_str(),
         bank_id: order.bank_id,
@@ -134,10 +127,7 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
     };
     let checked = service.money().check_deposits(&orders).await;
     checked.map_err(|error| refused(error, NONE_CREDITED))?;
-    let imported = service
-        .money()
-        .import_deposits(&Actor::CommandLine, &orders)
-        .await;
+    let imported = service.money().import_deposits(&Actor::CommandLine, &orders).await;
     // Fails here if somebody has entered other data under a bank ID since the check.
     let outcome = imported.map_err(|error| refused(error, SOME_CREDITED))?;
     let imported = Imported {
@@ -172,10 +162,7 @@ fn at_line(file: &Path, line: usize, what: &dyn Display, end: &str) -> String {
 /// Reads a file of payments. Returns the byte position and the content of each. A single invalid
 /// line rejects the whole file.
 fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositRequest>), String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(bytes);
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     let (mut starts, mut orders) = (Vec::new(), Vec::new());
     let mut header_seen = false;
     for record in reader.records() {
@@ -210,10 +197,7 @@ fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositReques
     if header_seen {
         Ok((starts, orders))
     } else {
-        Err(format!(
-            "{} is empty; it needs the header bank_id,reference,amount",
-            file.display()
-        ))
+        Err(format!("{} is empty; it needs the header bank_id,reference,amount", file.display()))
     }
 }
 
@@ -222,10 +206,7 @@ fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositReques
 fn line(bytes: &[u8], start: u64) -> usize {
     let start = usize::try_from(start).map_or(bytes.len(), |start| start.min(bytes.len()));
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let blank = bytes[start..]
-        .iter()
-        .take_while(|byte| is_end(byte))
-        .count();
+    let blank = bytes[start..].iter().take_while(|byte| is_end(byte)).count();
     let before = &bytes[..start + blank];
     // CR LF is one line ending.
     let pairs = before.windows(2).filter(|pair| pair == b"\r\n").count();
@@ -245,11 +226,7 @@ fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositReque
     if bank_id.is_empty() || reference.is_empty() {
         return Err("bank_id and reference must not be empty".to_owned());
     }
-    Ok(DepositRequest {
-        bank_id: bank_id.to_owned(),
-        reference: reference.to_owned(),
-        amount,
-    })
+    Ok(DepositRequest { bank_id: bank_id.to_owned(), reference: reference.to_owned(), amount })
 }
 
 #[cfg(test)]
@@ -259,16 +236,7 @@ mod tests {
     #[test]
     fn a_record_is_on_the_line_after_the_blank_ones() {
         let bytes = b"a\r\n\r\nb\n\rc\r\rd";
-        for (start, expected) in [
-            (0, 1),
-            (1, 3),
-            (3, 3),
-            (5, 3),
-            (6, 5),
-            (8, 5),
-            (9, 7),
-            (99, 7),
-        ] {
+        for (start, expected) in [(0, 1), (1, 3), (3, 3), (5, 3), (6, 5), (8, 5), (9, 7), (99, 7)] {
             assert_eq!(line(bytes, start), expected, "{start}");
         }
     }

@@ -59,9 +59,7 @@ impl From<Distributed> for Shown {
         let workers = workers.into_iter();
         Self::Distributed {
             shards,
-            workers: workers
-                .map(|(worker, shards)| Shards { worker, shards })
-                .collect(),
+            workers: workers.map(|(worker, shards)| Shards { worker, shards }).collect(),
         }
     }
 }

@@ -45,12 +45,7 @@ pub async fn run(service: &Service, command: Incident, output: Output) -> Result
             let opening = delivery.open_incident(&actor, &text, carrier.as_deref());
             (opening.await?, "is open: customers can see it")
         }
-        Incident::End { id } => (
-            service.delivery().end_incident(&actor, id).await?,
-            "is ended",
-        ),
+        Incident::End { id } => (service.delivery().end_incident(&actor, id).await?, "is ended"),
     };
-    Ok(output.print(&Shown::from(record), |note| {
-        format!("Note {} {done}.", note.id)
-    })?)
+    Ok(output.print(&Shown::from(record), |note| format!("Note {} {done}.", note.id))?)
 }

@@ -73,10 +73,7 @@ pub async fn run(service: &Service, command: Mail, output: Output) -> Result<(),
             Ok(output.list(mails, &COLUMNS)?)
         }
         Mail::Retry { id } => {
-            let mail = service
-                .operations()
-                .retry_mail(&Actor::CommandLine, id)
-                .await?;
+            let mail = service.operations().retry_mail(&Actor::CommandLine, id).await?;
             Ok(output.print(&Shown::from(mail), |mail| {
                 format!("The mail to {} is queued again.", mail.recipient)
             })?)

@@ -28,14 +28,7 @@ struct Line {
 
 impl From<MarginLine> for Line {
     fn from(line: MarginLine) -> Self {
-        let MarginFigures {
-            messages,
-            pages,
-            segments,
-            unpriced,
-            charged,
-            cost,
-        } = line.figures;
+        let MarginFigures { messages, pages, segments, unpriced, charged, cost } = line.figures;
         Self {
             day: Timestamp::of_day(line.day).to_date(),
             application: line.reference.to_string(),

@@ -61,9 +61,7 @@ const STEPS: [Column<Step>; 3] = [
 const SEGMENTS: [Column<SegmentLine>; 7] = [
     ("SEGMENT", |segment| segment.segment.to_string()),
     ("CARRIER", |segment| segment.carrier.clone()),
-    ("CARRIER'S ID", |segment| {
-        or_dash(segment.carrier_id.as_deref())
-    }),
+    ("CARRIER'S ID", |segment| or_dash(segment.carrier_id.as_deref())),
     ("STATUS", |segment| segment.status.to_owned()),
     ("ERROR", |segment| or_dash(segment.error.as_deref())),
     ("SUBMITS", |segment| segment.submits.to_string()),
@@ -74,10 +72,7 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
     let Message::Show { transid, text } = command;
     let mut file = found(service, transid).await?;
     if text {
-        file.record.message = service
-            .support()
-            .show_text(&Actor::CommandLine, transid)
-            .await?;
+        file.record.message = service.support().show_text(&Actor::CommandLine, transid).await?;
     }
     let currency = service.money().price_list().await?.currency;
     let shown = Shown {

@@ -99,10 +99,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
         data_dir: settings.data_dir.clone(),
         network: network(settings),
         limits: settings.limits,
-        mail: MailSettings {
-            base_url,
-            is_set_up: settings.mail.is_some(),
-        },
+        mail: MailSettings { base_url, is_set_up: settings.mail.is_some() },
         clock: Clock::system(),
         entropy: Entropy::system(),
     }
@@ -110,10 +107,8 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
 
 /// Returns the carriers and routes, or the sandbox alone if none are set up.
 fn network(settings: &Settings) -> Network {
-    let (country_code, default_sender) = (
-        settings.country_code.clone(),
-        settings.default_sender.clone(),
-    );
+    let (country_code, default_sender) =
+        (settings.country_code.clone(), settings.default_sender.clone());
     if settings.carriers.list.is_empty() {
         return Network::sandbox(country_code, default_sender);
     }

@@ -78,9 +78,7 @@ pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
     let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
+        let padded: Vec<String> = cells.map(|(cell, width)| format!("{cell:<width$}")).collect();
         padded.join("  ").trim_end().to_owned()
     };
     let lines: Vec<String> = rows.iter().map(line).collect();
@@ -106,10 +104,8 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let columns: [Column<(&str, u8)>; 2] = [
-            ("NAME", |(name, _)| (*name).to_owned()),
-            ("N", |(_, number)| number.to_string()),
-        ];
+        let columns: [Column<(&str, u8)>; 2] =
+            [("NAME", |(name, _)| (*name).to_owned()), ("N", |(_, number)| number.to_string())];
         let rows = [("é", 1), ("longer", 100)];
         assert_eq!(table(&rows, &columns), "NAME    N\né       1\nlonger  100");
         assert_eq!(table(&[], &columns), "NAME  N");

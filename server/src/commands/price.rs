@@ -21,16 +21,11 @@ struct Listed {
 }
 
 const COLUMNS: [Column<Listed>; 4] = [
-    ("PREFIX", |price| {
-        super::output::or_dash(price.prefix.as_deref())
-    }),
+    ("PREFIX", |price| super::output::or_dash(price.prefix.as_deref())),
     ("KIND", |price| price.kind.as_str().to_owned()),
     ("PER PAGE", |price| {
         let shown = |amount: &Amount| format!("{} {}", amount.0, price.currency);
-        price
-            .per_page
-            .as_ref()
-            .map_or_else(|| "removed".to_owned(), shown)
+        price.per_page.as_ref().map_or_else(|| "removed".to_owned(), shown)
     }),
     ("FROM", |price| price.from.0.to_table()),
 ];
@@ -54,22 +49,13 @@ pub async fn run(service: &Service, command: Price, output: Output) -> Result<()
     let (change, from) = match command {
         Price::List => return list(service, output).await,
         Price::Of { number } => return of(service, &number, output).await,
-        Price::Set {
-            local,
-            international,
-            from,
-        } => {
+        Price::Set { local, international, from } => {
             let prices = Prices::new(local, international).map_err(Refusal::from);
-            (
-                PriceChange::Base(prices.map_err(service::Error::from)?),
-                from,
-            )
+            (PriceChange::Base(prices.map_err(service::Error::from)?), from)
         }
-        Price::SetPrefix {
-            prefix,
-            price,
-            from,
-        } => (PriceChange::Prefix(prefix, Some(price)), from),
+        Price::SetPrefix { prefix, price, from } => {
+            (PriceChange::Prefix(prefix, Some(price)), from)
+        }
         Price::RemovePrefix { prefix, from } => (PriceChange::Prefix(prefix, None), from),
     };
     set(service, change, from, output).await
@@ -90,18 +76,8 @@ async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
 }
 
 async fn of(service: &Service, number: &Number, output: Output) -> Result<(), CommandError> {
-    let NumberPrice {
-        price,
-        rule,
-        currency,
-        why,
-    } = service.money().price_of(number).await?;
-    let shown = OfNumber {
-        per_page: Amount(price.per_page),
-        currency,
-        rule,
-        why,
-    };
+    let NumberPrice { price, rule, currency, why } = service.money().price_of(number).await?;
+    let shown = OfNumber { per_page: Amount(price.per_page), currency, rule, why };
     Ok(output.print(&shown, |shown| {
         let (price, currency) = (shown.per_page.0, &shown.currency);
         format!("{price} {currency} a page ({}). {}", shown.rule, shown.why)
@@ -117,10 +93,7 @@ async fn set(
     let money = service.money();
     let set = money.set_price(&Actor::CommandLine, change, from.from);
     let from: Timestamp = set.await?;
-    Ok(output.print(
-        &Set {
-            from: DateTime(from),
-        },
-        |set| format!("In force from {} (UTC).", set.from.0.to_table()),
-    )?)
+    Ok(output.print(&Set { from: DateTime(from) }, |set| {
+        format!("In force from {} (UTC).", set.from.0.to_table())
+    })?)
 }

@@ -162,9 +162,7 @@ const ACCOUNTS: [Column<Account>; 4] = [
 ];
 
 const APPLICATIONS: [Column<Application>; 5] = [
-    ("APPLICATION", |application| {
-        application.reference.to_string()
-    }),
+    ("APPLICATION", |application| application.reference.to_string()),
     ("ACCOUNT", |application| application.account.clone()),
     ("CATEGORY", |application| application.category.to_owned()),
     ("STATUS", |application| application.status.to_owned()),
@@ -195,9 +193,7 @@ const MESSAGES: [Column<Message>; 7] = [
     ("MESSAGE", |message| message.transid.clone()),
     ("APPLICATION", |message| message.reference.to_string()),
     ("NUMBER", |message| message.number.clone()),
-    ("REQUEST ID", |message| {
-        or_dash(message.requestid.as_deref())
-    }),
+    ("REQUEST ID", |message| or_dash(message.requestid.as_deref())),
     ("STATUS", |message| message.status.to_owned()),
     ("COST", |message| message.cost.0.to_string()),
     ("ACCEPTED", |message| message.created_at.0.to_table()),
@@ -212,11 +208,7 @@ impl From<Found> for Shown {
     fn from(found: Found) -> Self {
         Self {
             accounts: found.accounts.into_iter().map(Account::from).collect(),
-            applications: found
-                .applications
-                .into_iter()
-                .map(Application::from)
-                .collect(),
+            applications: found.applications.into_iter().map(Application::from).collect(),
             batches: found.batches.into_iter().map(Batch::from).collect(),
             deposits: found.deposits.into_iter().map(Deposit::from).collect(),
             messages: found.messages.into_iter().map(Message::from).collect(),

@@ -54,10 +54,7 @@ pub async fn run(service: &Service, command: Sender, output: Output) -> Result<(
         }
         Sender::Accept { id } => service.applications().accept_sender(&actor, id).await?,
         Sender::Reject { id, reason } => {
-            service
-                .applications()
-                .reject_sender(&actor, id, &reason)
-                .await?
+            service.applications().reject_sender(&actor, id, &reason).await?
         }
     };
     Ok(output.print(&Request::from(record), |request| {

@@ -25,16 +25,11 @@ pub async fn run(
                 CommandError::Refused(format!("can't read {}: {error}", file.display()))
             })?;
             let actor = Actor::CommandLine;
-            service
-                .applications()
-                .set_staff_list(&actor, list, &text)
-                .await?;
+            service.applications().set_staff_list(&actor, list, &text).await?;
             list
         }
     };
-    let shown = Shown {
-        list: list.as_str(),
-        entries: service.applications().staff_list(list).await?,
-    };
+    let shown =
+        Shown { list: list.as_str(), entries: service.applications().staff_list(list).await? };
     Ok(output.print(&shown, |shown| shown.entries.join("\n"))?)
 }

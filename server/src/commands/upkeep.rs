@@ -24,16 +24,9 @@ pub async fn migrate(settings: &Settings, output: Output) -> Result<(), CommandE
 
 pub async fn check(service: &Service, output: Output) -> Result<(), CommandError> {
     let broken = service.operations().check().await?;
-    let checked = Checked {
-        ok: broken.is_empty(),
-        broken,
-    };
+    let checked = Checked { ok: broken.is_empty(), broken };
     output.print(&checked, |checked| {
-        if checked.ok {
-            "All invariants hold.".to_owned()
-        } else {
-            checked.broken.join("\n")
-        }
+        if checked.ok { "All invariants hold.".to_owned() } else { checked.broken.join("\n") }
     })?;
     if checked.ok {
         Ok(())
@@ -49,25 +42,19 @@ pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<()
         let why = error.for_operator();
         CommandError::Refused(format!("can't copy to {shown}: {why}"))
     })?;
-    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| {
-        format!("Copied to {shown}.")
-    })?)
+    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| format!("Copied to {shown}."))?)
 }
 
 pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
     let shown = settings.shown();
-    let values: BTreeMap<&str, &Option<String>> = shown
-        .iter()
-        .map(|(name, value, _)| (name.as_str(), value))
-        .collect();
+    let values: BTreeMap<&str, &Option<String>> =
+        shown.iter().map(|(name, value, _)| (name.as_str(), value)).collect();
     Ok(output.print(&values, |_| {
         table(
             &shown,
             &[
                 ("SETTING", |(name, ..)| name.clone()),
-                ("VALUE", |(_, value, _)| {
-                    value.clone().unwrap_or_else(|| "(not set)".to_owned())
-                }),
+                ("VALUE", |(_, value, _)| value.clone().unwrap_or_else(|| "(not set)".to_owned())),
                 ("FROM", |(.., source)| source.as_str().to_owned()),
             ],
         )

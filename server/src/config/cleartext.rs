@@ -22,13 +22,8 @@ pub enum Cleartext {
 }
 
 impl Cleartext {
-    const ALL: [Self; 5] = [
-        Self::Ops,
-        Self::Postgres,
-        Self::HttpCarriers,
-        Self::SmppCarriers,
-        Self::BaseUrl,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Ops, Self::Postgres, Self::HttpCarriers, Self::SmppCarriers, Self::BaseUrl];
 
     const fn word(self) -> &'static str {
         match self {

@@ -106,8 +106,5 @@ fn item(value: Spanned<DeValue<'_>>, start: usize, line: &impl Fn(usize) -> usiz
         DeValue::Table(inner) => Value::Table(table(inner, line)),
         DeValue::Datetime(_) => Value::Date,
     };
-    Item {
-        line: line(start),
-        value,
-    }
+    Item { line: line(start), value }
 }

@@ -69,10 +69,7 @@ pub fn read(
 ) -> Result<(Values, Tables), ConfigError> {
     let mut values = defaults()?;
     let (config_variable, variables) = read_environment(environment)?;
-    let tables = read_file(
-        config_flag.map(Path::to_owned).or(config_variable),
-        &mut values,
-    )?;
+    let tables = read_file(config_flag.map(Path::to_owned).or(config_variable), &mut values)?;
     for (variable, text) in variables {
         let name = variable[PREFIX.len()..].to_ascii_lowercase();
         // A variable in lower case would be a second name of the same setting.
@@ -130,10 +127,7 @@ fn read_file(named: Option<PathBuf>, values: &mut Values) -> Result<Tables, Conf
         None if Path::new(SETTINGS_FILE).exists() => PathBuf::from(SETTINGS_FILE),
         None => return Ok(Tables::default()),
     };
-    let mut tables = Tables {
-        file: path.display().to_string(),
-        ..Tables::default()
-    };
+    let mut tables = Tables { file: path.display().to_string(), ..Tables::default() };
     for (name, item) in file::read(&path)? {
         match name.as_str() {
             "carrier" => tables.carriers = listed("carrier", item, &tables.file)?,
@@ -168,9 +162,7 @@ fn listed(name: &str, item: Item, file: &str) -> Result<Vec<(usize, Table)>, Con
         _ => None,
     };
     tables.ok_or_else(|| {
-        ConfigError::new(format!(
-            "{file}, line {line}: {name} must be [[{name}]] tables"
-        ))
+        ConfigError::new(format!("{file}, line {line}: {name} must be [[{name}]] tables"))
     })
 }
 
@@ -182,9 +174,7 @@ fn set(
     source: Source,
     origin: &str,
 ) -> Result<(), ConfigError> {
-    let secret = name
-        .strip_suffix("_file")
-        .filter(|name| SECRETS.contains(name));
+    let secret = name.strip_suffix("_file").filter(|name| SECRETS.contains(name));
     let (name, text) = match secret {
         Some(secret) => (secret, read_secret(&text, &format!("{origin}: {name}"))?),
         None => (name, text),
@@ -199,11 +189,7 @@ fn set(
             "{origin}: {name} is set twice: as a value and as a file"
         )));
     }
-    *value = Value {
-        text,
-        source,
-        origin: origin.to_owned(),
-    };
+    *value = Value { text, source, origin: origin.to_owned() };
     Ok(())
 }
 

@@ -197,9 +197,7 @@ impl Settings {
     /// Returns the address for links. `bound` is the address that the server really listens on.
     pub fn base_url(&self, bound: SocketAddr) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        self.base_url
-            .clone()
-            .unwrap_or_else(|| format!("{scheme}://{bound}"))
+        self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{bound}"))
     }
 
     /// Returns each setting with its value (secrets masked) and its source.
@@ -207,13 +205,7 @@ impl Settings {
         let plain = self.values.iter().map(|(name, value)| {
             let is_secret = layers::SECRETS.contains(&name.as_str());
             let text = Some(&value.text).filter(|text| !text.is_empty());
-            let text = text.map(|text| {
-                if is_secret {
-                    masked(text)
-                } else {
-                    text.clone()
-                }
-            });
+            let text = text.map(|text| if is_secret { masked(text) } else { text.clone() });
             (name.clone(), text, value.source)
         });
         let tables = (self.tables_shown.iter())
@@ -252,9 +244,7 @@ impl Reader<'_> {
     }
 
     fn parsed<T: FromStr>(&self, name: &str, wanted: &str) -> Result<T, ConfigError> {
-        self.text(name)
-            .parse()
-            .map_err(|_| self.refused(name, wanted))
+        self.text(name).parse().map_err(|_| self.refused(name, wanted))
     }
 
     fn matching(
@@ -264,37 +254,23 @@ impl Reader<'_> {
         fits: impl Fn(&str) -> bool,
     ) -> Result<String, ConfigError> {
         let text = self.text(name);
-        if fits(text) {
-            Ok(text.to_owned())
-        } else {
-            Err(self.refused(name, wanted))
-        }
+        if fits(text) { Ok(text.to_owned()) } else { Err(self.refused(name, wanted)) }
     }
 
     fn within<T>(&self, name: &str, allowed: &RangeInclusive<T>) -> Result<T, ConfigError>
     where
         T: FromStr + PartialOrd + std::fmt::Display,
     {
-        let wanted = format!(
-            "a whole number from {} to {}",
-            allowed.start(),
-            allowed.end()
-        );
+        let wanted = format!("a whole number from {} to {}", allowed.start(), allowed.end());
         let value: T = self.parsed(name, &wanted)?;
-        if allowed.contains(&value) {
-            Ok(value)
-        } else {
-            Err(self.refused(name, &wanted))
-        }
+        if allowed.contains(&value) { Ok(value) } else { Err(self.refused(name, &wanted)) }
     }
 
     fn base_url(&self) -> Result<Option<String>, ConfigError> {
         let Some(text) = self.optional("base_url") else {
             return Ok(None);
         };
-        let host = text
-            .strip_prefix("https://")
-            .or_else(|| text.strip_prefix("http://"));
+        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let plain = |host: &str| {
             !host.is_empty() && !host.contains(['?', '#', '@', ' ', '"', '<', '>', '\'', '\\'])
         };
@@ -347,10 +323,9 @@ impl Reader<'_> {
     fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
         match (self.optional("tls_cert"), self.optional("tls_key")) {
             (None, None) => Ok(None),
-            (Some(cert), Some(key)) => Ok(Some(TlsFiles {
-                cert: PathBuf::from(cert),
-                key: PathBuf::from(key),
-            })),
+            (Some(cert), Some(key)) => {
+                Ok(Some(TlsFiles { cert: PathBuf::from(cert), key: PathBuf::from(key) }))
+            }
             (Some(_), None) => Err(ConfigError::new("tls_cert is set, so tls_key must be too")),
             (None, Some(_)) => Err(ConfigError::new("tls_key is set, so tls_cert must be too")),
         }

@@ -5,9 +5,8 @@ use service::{FactorRule, MessageTables};
 use super::{Network, Settings};
 
 fn load(environment: &[(&str, &str)]) -> Result<Settings, String> {
-    let environment = environment
-        .iter()
-        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let environment =
+        environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     Settings::load(None, environment, &[]).map_err(|error| error.to_string())
 }
 
@@ -75,43 +74,19 @@ fn what_is_wrong_is_named() {
         ("HELIOGRAPH_COUNTRY_CODE", "+266", "country_code"),
         ("HELIOGRAPH_TLS_CERT", "a.pem", "tls_key"),
         ("HELIOGRAPH_BEHIND_PROXY", "yes", "behind_proxy"),
-        (
-            "HELIOGRAPH_REQUIRE_SECOND_FACTOR",
-            "none",
-            "require_second_factor",
-        ),
+        ("HELIOGRAPH_REQUIRE_SECOND_FACTOR", "none", "require_second_factor"),
         ("HELIOGRAPH_DATABASE_URL", "postgres:u", "database_url"),
         ("HELIOGRAPH_DATABASE_URL", "mysql://h/d", "database_url"),
         ("HELIOGRAPH_SMTP_URL", "smtp://h", "mail_from"),
-        (
-            "HELIOGRAPH_TRUSTED_PROXIES",
-            "10.0.0.0/33",
-            "trusted_proxies",
-        ),
+        ("HELIOGRAPH_TRUSTED_PROXIES", "10.0.0.0/33", "trusted_proxies"),
         ("HELIOGRAPH_MESSAGE_PAGES_MAX", "0", "message_pages_max"),
         ("HELIOGRAPH_BULK_ROWS_MAX", "0", "bulk_rows_max"),
         ("HELIOGRAPH_BULK_BYTES_MAX", "256M", "bulk_bytes_max"),
-        (
-            "HELIOGRAPH_UPLOADS_PER_APPLICATION",
-            "0",
-            "uploads_per_application",
-        ),
-        (
-            "HELIOGRAPH_REQUESTS_PER_SECOND",
-            "-1",
-            "requests_per_second",
-        ),
+        ("HELIOGRAPH_UPLOADS_PER_APPLICATION", "0", "uploads_per_application"),
+        ("HELIOGRAPH_REQUESTS_PER_SECOND", "-1", "requests_per_second"),
         ("HELIOGRAPH_CONNECTIONS_MAX", "0", "connections_max"),
-        (
-            "HELIOGRAPH_CONNECTIONS_PER_ADDRESS",
-            "many",
-            "connections_per_address",
-        ),
-        (
-            "HELIOGRAPH_CONNECTIONS_PER_NETWORK",
-            "-1",
-            "connections_per_network",
-        ),
+        ("HELIOGRAPH_CONNECTIONS_PER_ADDRESS", "many", "connections_per_address"),
+        ("HELIOGRAPH_CONNECTIONS_PER_NETWORK", "-1", "connections_per_network"),
         ("HELIOGRAPH_LEASE_SECONDS", "9", "lease_seconds"),
         ("HELIOGRAPH_MESSAGE_TABLES", "month", "message_tables"),
         ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
@@ -155,74 +130,36 @@ fn networks_hold_their_addresses() {
 
 #[test]
 fn cleartext_leaves_the_machine_only_where_it_is_asked_for() {
-    let proxy = [
-        ("HELIOGRAPH_ADDR", "10.0.0.11:3000"),
-        ("HELIOGRAPH_BEHIND_PROXY", "true"),
-    ];
+    let proxy = [("HELIOGRAPH_ADDR", "10.0.0.11:3000"), ("HELIOGRAPH_BEHIND_PROXY", "true")];
     for (way, settings) in [
         ("ops", &[("HELIOGRAPH_OPS_ADDR", "10.0.0.11:3002")][..]),
         ("ops", &[("HELIOGRAPH_OPS_ADDR", "[::]:3002")]),
         ("base_url", &proxy),
-        (
-            "base_url",
-            &[
-                proxy[0],
-                proxy[1],
-                ("HELIOGRAPH_BASE_URL", "http://sms.example.org"),
-            ],
-        ),
+        ("base_url", &[proxy[0], proxy[1], ("HELIOGRAPH_BASE_URL", "http://sms.example.org")]),
         ("base_url", &[("HELIOGRAPH_BASE_URL", "http://192.0.2.1")]),
+        ("postgres", &[("HELIOGRAPH_DATABASE_URL", "postgres://u:hidden@db.example/d")]),
         (
             "postgres",
-            &[(
-                "HELIOGRAPH_DATABASE_URL",
-                "postgres://u:hidden@db.example/d",
-            )],
-        ),
-        (
-            "postgres",
-            &[(
-                "HELIOGRAPH_DATABASE_URL",
-                "postgres://u:hidden@10.0.0.5/d?sslmode=require",
-            )],
+            &[("HELIOGRAPH_DATABASE_URL", "postgres://u:hidden@10.0.0.5/d?sslmode=require")],
         ),
     ] {
         let error = load(settings).unwrap_err();
         assert!(error.contains(&format!("allow_cleartext={way}")), "{error}");
         assert!(!error.contains("hidden"), "{error}");
-        let others = [
-            "ops",
-            "postgres",
-            "http_carriers",
-            "smpp_carriers",
-            "base_url",
-        ];
+        let others = ["ops", "postgres", "http_carriers", "smpp_carriers", "base_url"];
         let others: Vec<_> = others.into_iter().filter(|other| *other != way).collect();
         let with = |ways: &str| load(&[settings, &[("HELIOGRAPH_ALLOW_CLEARTEXT", ways)]].concat());
         assert!(with(&others.join(",")).is_err(), "{settings:?}");
-        assert!(
-            with(&format!(" {way}, {}", others[0])).is_ok(),
-            "{settings:?}"
-        );
+        assert!(with(&format!(" {way}, {}", others[0])).is_ok(), "{settings:?}");
     }
     for settings in [
         &[("HELIOGRAPH_OPS_ADDR", "[::1]:3002")][..],
-        &[
-            proxy[0],
-            proxy[1],
-            ("HELIOGRAPH_BASE_URL", "https://sms.example.org"),
-        ],
+        &[proxy[0], proxy[1], ("HELIOGRAPH_BASE_URL", "https://sms.example.org")],
         &[("HELIOGRAPH_BASE_URL", "http://localhost:8080")],
         &[("HELIOGRAPH_BASE_URL", "http://[::1]:8080")],
         &[("HELIOGRAPH_DATABASE_URL", "postgres://u:p@localhost/d")],
-        &[(
-            "HELIOGRAPH_DATABASE_URL",
-            "postgres://u:p@x/d?host=/run/postgresql",
-        )],
-        &[(
-            "HELIOGRAPH_DATABASE_URL",
-            "postgres://u:p@db.example/d?sslmode=verify-full",
-        )],
+        &[("HELIOGRAPH_DATABASE_URL", "postgres://u:p@x/d?host=/run/postgresql")],
+        &[("HELIOGRAPH_DATABASE_URL", "postgres://u:p@db.example/d?sslmode=verify-full")],
     ] {
         assert!(load(settings).is_ok(), "{settings:?}");
     }

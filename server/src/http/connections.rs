@@ -133,11 +133,7 @@ impl Connections {
         });
         let id = open.add(Arc::clone(&connection));
         drop(open);
-        Ok(Some(Slot {
-            connections: Arc::clone(self),
-            id,
-            connection,
-        }))
+        Ok(Some(Slot { connections: Arc::clone(self), id, connection }))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -152,10 +148,7 @@ impl Connections {
 impl Client {
     fn of(peer: IpAddr) -> Self {
         let networks = Networks::of(&peer.to_canonical().to_string());
-        Self {
-            network: networks.far.into(),
-            address: networks.near.into(),
-        }
+        Self { network: networks.far.into(), address: networks.near.into() }
     }
 }
 
@@ -308,11 +301,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: ConnectionLimits = ConnectionLimits {
-        all: 6,
-        address: 4,
-        network: 5,
-    };
+    const LIMITS: ConnectionLimits = ConnectionLimits { all: 6, address: 4, network: 5 };
 
     fn connections() -> Arc<Connections> {
         let trusted = vec!["127.0.0.1".parse().unwrap()];
@@ -339,12 +328,7 @@ mod tests {
         for (first, same_64, same_48, other) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.2", "198.51.100.1"),
             ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1"),
-            (
-                "2001:db8::1",
-                "2001:db8::2",
-                "2001:db8:0:1::1",
-                "2001:db8:1::1",
-            ),
+            ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "2001:db8:1::1"),
         ] {
             let connections = connections();
             let mut of_first = open(&connections, first, 4);

@@ -34,10 +34,7 @@ impl Timer for HeaderTimer {
             }
             None => Box::pin(sleep_until(deadline)),
         };
-        Box::pin(HeaderSleep {
-            sleep: Some(sleep),
-            kept: Arc::clone(&self.kept),
-        })
+        Box::pin(HeaderSleep { sleep: Some(sleep), kept: Arc::clone(&self.kept) })
     }
 }
 

@@ -34,11 +34,7 @@ struct Waiting {
 
 impl<S> Progress<S> {
     pub const fn new(stream: S, slot: Arc<Slot>) -> Self {
-        Self {
-            stream,
-            slot,
-            waiting: None,
-        }
+        Self { stream, slot, waiting: None }
     }
 
     /// Returns the outcome of a write, or an error if the client was too slow.
@@ -60,10 +56,7 @@ impl<S> Progress<S> {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                let begin = || Waiting {
-                    until: Box::pin(sleep(WRITE_TIMEOUT)),
-                    taken: 0,
-                };
+                let begin = || Waiting { until: Box::pin(sleep(WRITE_TIMEOUT)), taken: 0 };
                 let waiting = self.waiting.get_or_insert_with(begin);
                 if waiting.until.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
@@ -133,11 +126,7 @@ mod tests {
 
     /// Returns the server's end, the client's end and the metrics.
     async fn pair() -> (Progress<DuplexStream>, DuplexStream, Arc<Metrics>) {
-        let limits = ConnectionLimits {
-            all: 1,
-            address: 1,
-            network: 1,
-        };
+        let limits = ConnectionLimits { all: 1, address: 1, network: 1 };
         let metrics = Arc::new(Metrics::default());
         let connections = Connections::new(limits, Vec::new(), Arc::clone(&metrics));
         let taken = Arc::new(connections).take([192, 0, 2, 1].into()).await;

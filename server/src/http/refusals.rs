@@ -46,11 +46,7 @@ impl<S> Refusals<S> {
         stream: S,
         refuse: impl Fn(StatusCode) -> Option<Response<Bytes>> + Send + 'static,
     ) -> Self {
-        Self {
-            stream,
-            refuse: Box::new(refuse),
-            refused: None,
-        }
+        Self { stream, refuse: Box::new(refuse), refused: None }
     }
 
     /// Returns true if these bytes are hyper's own response. Another response is then written
@@ -62,10 +58,7 @@ impl<S> Refusals<S> {
         let Some(response) = (self.refuse)(status) else {
             return false;
         };
-        self.refused = Some(Refused {
-            answer: with_body(head, &response),
-            dropping: None,
-        });
+        self.refused = Some(Refused { answer: with_body(head, &response), dropping: None });
         true
     }
 }
@@ -184,10 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Refusals<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let is_dropping = self
-            .refused
-            .as_ref()
-            .is_some_and(|one| one.dropping.is_some());
+        let is_dropping = self.refused.as_ref().is_some_and(|one| one.dropping.is_some());
         if !is_dropping {
             ready!(self.as_mut().poll_flush(context))?;
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;

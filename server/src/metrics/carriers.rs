@@ -19,11 +19,9 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
         "1 while a connection to the carrier is bound and answers submits",
         |carrier| gauge(carrier.connections.iter().any(is_bound).into()),
     );
-    carriers.register(
-        "carrier_drained",
-        "1 while the carrier is drained",
-        |carrier| gauge(carrier.drained_at.is_some().into()),
-    );
+    carriers.register("carrier_drained", "1 while the carrier is drained", |carrier| {
+        gauge(carrier.drained_at.is_some().into())
+    });
     carriers.register(
         "carrier_waiting_messages",
         "Messages that wait for the carrier",
@@ -69,8 +67,7 @@ impl Carriers<'_> {
     {
         let values = self.carriers.iter();
         let values = values.map(|carrier| ([("carrier", carrier.name.clone())], read(carrier)));
-        self.registry
-            .register(name, help, ByLabels(values.collect()));
+        self.registry.register(name, help, ByLabels(values.collect()));
     }
 }
 

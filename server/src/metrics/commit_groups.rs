@@ -25,10 +25,7 @@ pub(super) fn register(registry: &mut Registry, figures: &GroupFigures) {
         "Inputs of commit groups, by kind",
         ByLabels(inputs.collect()),
     );
-    let inbox = [
-        ("send", figures.inbox.sends),
-        ("carrier", figures.inbox.carriers),
-    ];
+    let inbox = [("send", figures.inbox.sends), ("carrier", figures.inbox.carriers)];
     let inbox = inbox.map(|(kind, waiting)| ([("kind", kind)], ConstGauge::new(waiting)));
     registry.register(
         "commit_group_inbox",
@@ -62,9 +59,5 @@ fn histogram(of: &Histogram) -> ConstHistogram {
     let mut buckets: Vec<(f64, u64)> = bounded.collect();
     // The counts are read one after another while commit groups continue, so they may not add up.
     buckets.push((f64::INFINITY, of.count.saturating_sub(below)));
-    ConstHistogram {
-        sum: of.seconds,
-        count: of.count,
-        buckets,
-    }
+    ConstHistogram { sum: of.seconds, count: of.count, buckets }
 }

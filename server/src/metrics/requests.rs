@@ -43,11 +43,7 @@ impl Requests {
         latency: Duration,
     ) {
         let seconds = latency.as_secs_f64();
-        let labels = Labels {
-            method,
-            route,
-            status,
-        };
+        let labels = Labels { method, route, status };
         let mut requests = self.0.own();
         let latencies = requests.entry(labels).or_default();
         latencies.sum_s += seconds;

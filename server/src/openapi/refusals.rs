@@ -21,12 +21,7 @@ const RESERVED: [Reason; 4] = [
     Reason::SpendCapReached,
 ];
 /// Reserved reasons that [`Reason`] doesn't have yet.
-const RESERVED_WORDS: [&str; 4] = [
-    "opted_out",
-    "doubtful_number",
-    "leaked_key",
-    "not_cancellable",
-];
+const RESERVED_WORDS: [&str; 4] = ["opted_out", "doubtful_number", "leaked_key", "not_cancellable"];
 
 /// The reasons that every call can respond with.
 const ALWAYS: [Reason; 9] = [
@@ -58,18 +53,13 @@ const SENDING: [Reason; 12] = [
 
 /// Returns the codes of the reasons that responses can have.
 pub fn words() -> impl Iterator<Item = &'static str> {
-    let answered = Reason::ALL
-        .into_iter()
-        .filter(|reason| !RESERVED.contains(reason));
+    let answered = Reason::ALL.into_iter().filter(|reason| !RESERVED.contains(reason));
     answered.map(Reason::as_str)
 }
 
 /// Returns the codes of the reasons that no response has yet.
 pub fn reserved_words() -> impl Iterator<Item = &'static str> {
-    RESERVED
-        .into_iter()
-        .map(Reason::as_str)
-        .chain(RESERVED_WORDS)
+    RESERVED.into_iter().map(Reason::as_str).chain(RESERVED_WORDS)
 }
 
 /// Defines a type for the refusals of each call.
@@ -126,12 +116,9 @@ fn responses(reasons: &[Reason], too_large: &[u16]) -> BTreeMap<String, RefOr<Re
 fn response(status: u16, reasons: &[Reason]) -> Response {
     let words: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
     let codes: BTreeSet<u16> = reasons.iter().map(|reason| reason.code()).collect();
-    let examples = words.iter().map(|word| {
-        (
-            *word,
-            RefOr::Ref(Ref::new(format!("#/components/examples/{word}"))),
-        )
-    });
+    let examples = words
+        .iter()
+        .map(|word| (*word, RefOr::Ref(Ref::new(format!("#/components/examples/{word}")))));
     // All responses share one schema, so that a generated client has a single type for refusals.
     // The examples show which reasons this response can have.
     let content = ContentBuilder::new()

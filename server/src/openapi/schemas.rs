@@ -143,9 +143,7 @@ fn integer() -> ObjectBuilder {
 }
 
 fn text(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some(description))
+    ObjectBuilder::new().schema_type(Type::String).description(Some(description))
 }
 
 fn choice(words: &[&str], description: &str) -> Object {
@@ -181,9 +179,7 @@ fn delivery_error() -> Object {
          instead.",
         words.join(", ")
     );
-    text(&description)
-        .examples(words.map(|word| json!(word)))
-        .build()
+    text(&description).examples(words.map(|word| json!(word))).build()
 }
 
 /// Returns the schema of reasons, with the reserved ones marked.

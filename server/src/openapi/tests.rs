@@ -10,12 +10,7 @@ fn whole() -> Value {
 
 /// Returns the strings of a list in the document.
 fn list(value: &Value) -> Vec<&str> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect()
+    value.as_array().unwrap().iter().filter_map(Value::as_str).collect()
 }
 
 #[test]
@@ -61,11 +56,7 @@ fn every_reason_is_documented_and_what_is_reserved_is_marked() {
             for response in operation["responses"].as_object().unwrap().values() {
                 let examples = &response["content"]["application/json"]["examples"];
                 answered.extend(
-                    examples
-                        .as_object()
-                        .into_iter()
-                        .flatten()
-                        .map(|(word, _)| word.clone()),
+                    examples.as_object().into_iter().flatten().map(|(word, _)| word.clone()),
                 );
             }
         }
@@ -78,12 +69,8 @@ fn every_reason_is_documented_and_what_is_reserved_is_marked() {
 fn the_columns_of_a_table_are_the_fields_of_a_report() {
     let document = whole();
     let report = &document["components"]["schemas"]["Report"];
-    let fields: BTreeSet<&str> = report["properties"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let fields: BTreeSet<&str> =
+        report["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, BTreeSet::from(report_csv::names()));
     let required: BTreeSet<&str> = list(&report["required"]).into_iter().collect();
     assert_eq!(required, fields);
@@ -92,10 +79,7 @@ fn the_columns_of_a_table_are_the_fields_of_a_report() {
 #[test]
 fn the_longest_message_is_that_of_the_settings() {
     let document = document("https://sms.example.org", 3).unwrap();
-    assert_eq!(
-        document["components"]["schemas"]["Message"]["maxLength"],
-        480
-    );
+    assert_eq!(document["components"]["schemas"]["Message"]["maxLength"], 480);
     assert_eq!(document["servers"][0]["url"], "https://sms.example.org");
 }
 

@@ -59,16 +59,11 @@ async fn asked_for(accept: &str, path: &str) -> (String, String) {
         country_code: "266".into(),
         document: bytes::Bytes::new(),
     };
-    let portal = Router::new()
-        .route("/unanswered", get(unanswered))
-        .route("/breaks", get(breaks));
+    let portal = Router::new().route("/unanswered", get(unanswered)).route("/breaks", get(breaks));
     let site = PublicAddress::new(
         api,
         portal,
-        ErrorPages::new(
-            LeptosOptions::builder().output_name("heliograph").build(),
-            false,
-        ),
+        ErrorPages::new(LeptosOptions::builder().output_name("heliograph").build(), false),
         Arc::clone(&metrics),
         Vec::new(),
         true,
@@ -77,11 +72,7 @@ async fn asked_for(accept: &str, path: &str) -> (String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let limits = ConnectionLimits {
-        all: 1,
-        address: 1,
-        network: 1,
-    };
+    let limits = ConnectionLimits { all: 1, address: 1, network: 1 };
     let connections = Connections::new(limits, Vec::new(), Arc::clone(&metrics));
     let serving = http::serve(listener, None, site, connections, stop.clone());
     let server = tokio::spawn(serving);
@@ -121,15 +112,9 @@ async fn a_browser_is_shown_a_page_with_the_id_of_the_request_that_failed() {
     let (answer, _) = asked_for("text/html,application/xhtml+xml", "/breaks").await;
     assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
     assert!(answer.contains("<h1>Something went wrong"), "{answer}");
-    assert!(
-        answer.contains("<title>Something went wrong · Heliograph</title>"),
-        "{answer}"
-    );
+    assert!(answer.contains("<title>Something went wrong · Heliograph</title>"), "{answer}");
     let (_, id) = answer.split_once("x-request-id: ").unwrap();
     let (id, _) = id.split_once("\r\n").unwrap();
     assert!(answer.contains(&format!("Request ID: {id}<")), "{answer}");
-    assert!(
-        answer.contains("content-security-policy: default-src 'none'; style-src"),
-        "{answer}"
-    );
+    assert!(answer.contains("content-security-policy: default-src 'none'; style-src"), "{answer}");
 }

@@ -54,14 +54,9 @@ impl Lines {
             urgent: Arc::clone(&urgent),
             gather,
         };
-        let handle = thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || writing.run(&entries))?;
-        Ok(Self {
-            queue,
-            urgent,
-            thread: handle.thread().clone(),
-        })
+        let handle =
+            thread::Builder::new().name("log".to_owned()).spawn(move || writing.run(&entries))?;
+        Ok(Self { queue, urgent, thread: handle.thread().clone() })
     }
 
     /// Waits until every line before this call is written, but no longer than [`FLUSH_TIMEOUT`].
@@ -91,17 +86,11 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line {
-            lines: self,
-            urgent: false,
-        }
+        Line { lines: self, urgent: false }
     }
 
     fn make_writer_for(&'a self, about: &Metadata<'_>) -> Line<'a> {
-        Line {
-            lines: self,
-            urgent: *about.level() <= Level::WARN,
-        }
+        Line { lines: self, urgent: *about.level() <= Level::WARN }
     }
 }
 
@@ -243,10 +232,7 @@ mod tests {
     fn a_line_stays_one_line_without_control_characters() {
         let (lines, seen) = started(NEVER);
         log(&lines, "said: \u{1b}[2J\n\u{202e}\u{e9}\n", true);
-        assert_eq!(
-            seen.recv().unwrap(),
-            "said: \\u{1b}[2J\\u{a}\\u{202e}\u{e9}\n"
-        );
+        assert_eq!(seen.recv().unwrap(), "said: \\u{1b}[2J\\u{a}\\u{202e}\u{e9}\n");
     }
 
     #[test]

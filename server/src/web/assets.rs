@@ -38,16 +38,9 @@ pub fn options(site: &Path) -> LeptosOptions {
 pub fn router(options: &LeptosOptions) -> Router {
     // The content of a file with a hash in its name never changes. For other files, browsers ask
     // whether the file changed since its date.
-    let cache = if options.hash_files {
-        "public, max-age=31536000, immutable"
-    } else {
-        "no-cache"
-    };
+    let cache = if options.hash_files { "public, max-age=31536000, immutable" } else { "no-cache" };
     let files = Router::new()
-        .route_service(
-            &site_pkg_dir_service_route_path(options),
-            site_pkg_dir_service(options),
-        )
+        .route_service(&site_pkg_dir_service_route_path(options), site_pkg_dir_service(options))
         .layer(from_fn(move |request, next| keep(cache, request, next)));
     Router::new().route("/favicon.svg", get(icon)).merge(files)
 }
@@ -59,9 +52,7 @@ async fn keep(cache: &'static str, request: Request, next: Next) -> Response {
     if is_found {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
     }
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if let Some(kind) = kind.filter(|kind| kind.starts_with("text/") && !kind.contains(';'))
         && let Ok(kind) = HeaderValue::from_str(&format!("{kind}; charset=utf-8"))
     {
@@ -71,11 +62,5 @@ async fn keep(cache: &'static str, request: Request, next: Next) -> Response {
 }
 
 async fn icon() -> impl IntoResponse {
-    (
-        [
-            (CONTENT_TYPE, "image/svg+xml"),
-            (CACHE_CONTROL, "public, max-age=86400"),
-        ],
-        ICON,
-    )
+    ([(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, "public, max-age=86400")], ICON)
 }

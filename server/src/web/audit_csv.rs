@@ -82,9 +82,7 @@ fn file(service: Service, filter: AuditFilter, first: Paged<AuditRecord>) -> Res
 }
 
 fn header() -> Result<Vec<u8>, csv::Error> {
-    let names = [
-        "id", "at", "who", "address", "action", "subject", "before", "after", "detail",
-    ];
+    let names = ["id", "at", "who", "address", "action", "subject", "before", "after", "detail"];
     write([names.map(str::to_owned)].into_iter())
 }
 

@@ -46,10 +46,7 @@ fn limited(current: &dyn PortalRequest, account: &AccountRecord) -> Option<Limit
         Some(Refusal::TooManyChanges { retry_after_s }) => *retry_after_s,
         _ => 1,
     };
-    Some(Limited {
-        problem: error.into(),
-        retry_after_s,
-    })
+    Some(Limited { problem: error.into(), retry_after_s })
 }
 
 fn answer(limited: &Limited, function: &str) -> Response {
@@ -73,8 +70,6 @@ pub fn refuse_file(current: &dyn PortalRequest, account: &AccountRecord) -> Opti
 fn refused(retry_after_s: i64, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from(retry_after_s));
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after_s));
     response
 }

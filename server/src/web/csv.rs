@@ -78,10 +78,7 @@ pub(super) fn refused(error: &service::Error) -> Response {
 }
 
 pub(super) fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
-    pairs
-        .iter()
-        .find(|(key, _)| key == name)
-        .map(|(_, value)| value.clone())
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
 
 pub(super) fn refuse(status: StatusCode, problem: &Problem) -> Response {

@@ -58,10 +58,7 @@ fn file(export: Export) -> Response {
     });
     let headers = [
         (CONTENT_TYPE, "application/json"),
-        (
-            CONTENT_DISPOSITION,
-            "attachment; filename=\"heliograph-account.json\"",
-        ),
+        (CONTENT_DISPOSITION, "attachment; filename=\"heliograph-account.json\""),
     ];
     (headers, Body::from_stream(chunks)).into_response()
 }
@@ -102,12 +99,7 @@ impl Export {
             "security_events": events.iter().map(event_value).collect::<Vec<_>>(),
         });
         let applications = service.applications().of_account(account.id).await?;
-        Ok(Self {
-            service,
-            account_id: account.id,
-            head,
-            applications,
-        })
+        Ok(Self { service, account_id: account.id, head, applications })
     }
 
     /// Returns a part of the file, and the part to write after it.
@@ -118,10 +110,7 @@ impl Export {
                 Ok((text, Some(Next::Application(0))))
             }
             Next::Application(index) => Ok(self.application(index)),
-            Next::Lines {
-                application,
-                cursor,
-            } => self.lines(application, cursor).await,
+            Next::Lines { application, cursor } => self.lines(application, cursor).await,
         }
     }
 
@@ -131,10 +120,7 @@ impl Export {
         };
         let comma = if index > 0 { "," } else { "" };
         let text = open(&application_value(application), "statement");
-        let next = Next::Lines {
-            application: index,
-            cursor: None,
-        };
+        let next = Next::Lines { application: index, cursor: None };
         (format!("{comma}{text}"), Some(next))
     }
 
@@ -150,28 +136,14 @@ impl Export {
             limit: LINES_AT_ONCE,
             ..StatementFilter::default()
         };
-        let page = self
-            .service
-            .applications()
-            .statement(self.account_id, reference, filter)
-            .await?;
-        let lines: Vec<_> = page
-            .items
-            .iter()
-            .map(|line| line_value(line).to_string())
-            .collect();
-        let comma = if cursor.is_some() && !lines.is_empty() {
-            ","
-        } else {
-            ""
-        };
+        let page =
+            self.service.applications().statement(self.account_id, reference, filter).await?;
+        let lines: Vec<_> = page.items.iter().map(|line| line_value(line).to_string()).collect();
+        let comma = if cursor.is_some() && !lines.is_empty() { "," } else { "" };
         let text = format!("{comma}{}", lines.join(","));
         Ok(match page.next {
             Some(cursor) => {
-                let next = Next::Lines {
-                    application: index,
-                    cursor: Some(cursor),
-                };
+                let next = Next::Lines { application: index, cursor: Some(cursor) };
                 (text, Some(next))
             }
             None => (format!("{text}]}}"), Some(Next::Application(index + 1))),

@@ -158,19 +158,11 @@ impl<S: Subject> Following<S> {
 
     /// Reads the state. Returns `None` if the session has ended or the account has lost its access.
     async fn read(&self) -> service::Result<Option<S::State>> {
-        let account = self
-            .service
-            .accounts()
-            .session_follower(&self.token)
-            .await?;
+        let account = self.service.accounts().session_follower(&self.token).await?;
         let open = account.is_some_and(|account| {
             self.subject.is_open_to(&account)
                 && !self.service.accounts().must_set_up_factor(&account)
         });
-        if open {
-            self.subject.read(&self.service).await
-        } else {
-            Ok(None)
-        }
+        if open { self.subject.read(&self.service).await } else { Ok(None) }
     }
 }

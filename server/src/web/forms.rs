@@ -39,18 +39,11 @@ struct Way {
 }
 
 /// The cookie of a refused form, which comes back at once.
-const REFUSED: Way = Way {
-    name: "heliograph-form",
-    kept: Duration::MINUTE,
-    prefix: "",
-};
+const REFUSED: Way = Way { name: "heliograph-form", kept: Duration::MINUTE, prefix: "" };
 /// The cookie of a form that waits for a sign-in. It is valid for as long as a sign-in waits for
 /// its code.
-const SIGNED_OUT: Way = Way {
-    name: "heliograph-signed-out-form",
-    kept: Duration::minutes(10),
-    prefix: "signed out ",
-};
+const SIGNED_OUT: Way =
+    Way { name: "heliograph-signed-out-form", kept: Duration::minutes(10), prefix: "signed out " };
 /// Browsers drop a cookie of more than 4,096 bytes, including its name and attributes.
 const SEALED_BYTES_MAX: usize = 3_800;
 /// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
@@ -116,9 +109,7 @@ impl Forms {
         };
         if wants_page {
             let limited = retry_after_of_limit(&response);
-            let sentence = refused
-                .as_ref()
-                .map(|form| form.problem.cause.sentence().into_owned());
+            let sentence = refused.as_ref().map(|form| form.problem.cause.sentence().into_owned());
             response = self.lead(response, refused, page.as_deref());
             if let (Some(retry_after), Some(sentence)) = (limited, sentence) {
                 response = wait_at_form(response, retry_after, sentence);
@@ -194,11 +185,7 @@ impl Forms {
         page: &str,
         account_id: Option<i64>,
     ) -> Option<HeaderValue> {
-        let mut sealed = Sealed {
-            at_ms: self.service.clock().now().unix_ms(),
-            account_id,
-            form,
-        };
+        let mut sealed = Sealed { at_ms: self.service.clock().now().unix_ms(), account_id, form };
         let mut text = self.seal(way, &sealed, page)?;
         if text.len() > SEALED_BYTES_MAX {
             sealed.form.problem.typed.clear();
@@ -221,10 +208,7 @@ impl Forms {
     /// Shows a page. If a form came back to the page, shows it too, but only once.
     async fn show(&self, mut request: Request, next: Next) -> Response {
         let returned = if let Some(Sealed { form, .. }) = self.opened(&REFUSED, &request) {
-            Some(Returned {
-                way: &REFUSED,
-                form: Some(form),
-            })
+            Some(Returned { way: &REFUSED, form: Some(form) })
         } else if let Some(sealed) = self.opened(&SIGNED_OUT, &request) {
             let session = request.extensions().get::<Session>().cloned();
             self.after_sign_in(sealed, session).await
@@ -247,12 +231,7 @@ impl Forms {
     /// Returns a form that waited for a sign-in. The form keeps waiting while nobody is signed in.
     async fn after_sign_in(&self, sealed: Sealed, session: Option<Session>) -> Option<Returned> {
         let token = session?.id()?.to_string();
-        let account = self
-            .service
-            .accounts()
-            .session_account(&token)
-            .await
-            .ok()??;
+        let account = self.service.accounts().session_account(&token).await.ok()??;
         if self.service.accounts().must_set_up_factor(&account) {
             return None;
         }
@@ -326,15 +305,10 @@ mod tests {
     async fn a_form_comes_back_in_its_time_and_to_its_page() {
         let folder = tempfile::tempdir().unwrap();
         let (service, _) = service_in(&folder).await;
-        let forms = Forms {
-            service: service.clone(),
-            key: "key".into(),
-            base_url: "http://test".into(),
-        };
-        let form = ReturnedForm {
-            function: "/fn/sign-in".to_owned(),
-            problem: Cause::Email.into(),
-        };
+        let forms =
+            Forms { service: service.clone(), key: "key".into(), base_url: "http://test".into() };
+        let form =
+            ReturnedForm { function: "/fn/sign-in".to_owned(), problem: Cause::Email.into() };
         let now_ms = service.clock().now().unix_ms();
         for (way, age_ms, page, comes_back) in [
             (&REFUSED, 0, "/login", true),
@@ -346,11 +320,7 @@ mod tests {
             (&SIGNED_OUT, 601_000, "/login", false),
             (&SIGNED_OUT, 0, "/", false),
         ] {
-            let sealed = Sealed {
-                at_ms: now_ms - age_ms,
-                account_id: None,
-                form: form.clone(),
-            };
+            let sealed = Sealed { at_ms: now_ms - age_ms, account_id: None, form: form.clone() };
             let text = forms.seal(way, &sealed, "/login").unwrap();
             let opened = |way: &Way, name: &str| {
                 let request = Request::get(page)
@@ -364,11 +334,7 @@ mod tests {
             for (other, name) in [(&REFUSED, SIGNED_OUT.name), (&SIGNED_OUT, REFUSED.name)] {
                 assert_eq!(opened(other, name), None);
                 if other.name != way.name {
-                    assert_eq!(
-                        opened(other, other.name),
-                        None,
-                        "a cookie under another name"
-                    );
+                    assert_eq!(opened(other, other.name), None, "a cookie under another name");
                 }
             }
         }

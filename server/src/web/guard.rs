@@ -17,10 +17,7 @@ pub async fn refuse_foreign(
     request: Request,
     next: Next,
 ) -> Response {
-    let reads = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    );
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if reads || is_our_own(request.headers(), &site.base_url) {
         return next.run(request).await;
     }
@@ -30,11 +27,7 @@ pub async fn refuse_foreign(
 }
 
 fn is_our_own(headers: &HeaderMap, base_url: &str) -> bool {
-    let text = |name: &str| {
-        headers
-            .get(name)
-            .map(|value| value.to_str().unwrap_or("unreadable"))
-    };
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("unreadable"));
     if let Some(site) = text("sec-fetch-site") {
         return matches!(site, "same-origin" | "none");
     }
@@ -63,45 +56,20 @@ mod tests {
             (&[("sec-fetch-site", "same-origin")], true),
             (&[("sec-fetch-site", "none")], true),
             (&[("sec-fetch-site", "same-site")], false),
-            (
-                &[
-                    ("sec-fetch-site", "cross-site"),
-                    ("origin", "https://sms.example"),
-                ],
-                false,
-            ),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "https://sms.example")], false),
             (&[("origin", "https://sms.example")], true),
-            (
-                &[
-                    ("origin", "http://127.0.0.1:3000"),
-                    ("host", "127.0.0.1:3000"),
-                ],
-                true,
-            ),
-            (
-                &[
-                    ("origin", "https://evil.example"),
-                    ("host", "127.0.0.1:3000"),
-                ],
-                false,
-            ),
+            (&[("origin", "http://127.0.0.1:3000"), ("host", "127.0.0.1:3000")], true),
+            (&[("origin", "https://evil.example"), ("host", "127.0.0.1:3000")], false),
             (&[("origin", "null"), ("host", "127.0.0.1:3000")], false),
         ];
         for (headers, passes) in cases {
             let map: HeaderMap = headers
                 .iter()
                 .map(|(name, value)| {
-                    (
-                        HeaderName::from_static(name),
-                        HeaderValue::from_static(value),
-                    )
+                    (HeaderName::from_static(name), HeaderValue::from_static(value))
                 })
                 .collect();
-            assert_eq!(
-                is_our_own(&map, "https://sms.example"),
-                passes,
-                "{headers:?}"
-            );
+            assert_eq!(is_our_own(&map, "https://sms.example"), passes, "{headers:?}");
         }
     }
 }

@@ -27,11 +27,7 @@ pub fn provide_policy() {
         return;
     };
     // During development, a socket on another port notifies the page of changes.
-    let reload = if std::env::var_os("LEPTOS_WATCH").is_some() {
-        " ws:"
-    } else {
-        ""
-    };
+    let reload = if std::env::var_os("LEPTOS_WATCH").is_some() { " ws:" } else { "" };
     let policy = format!(
         "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; \
          style-src 'self'; img-src 'self'; connect-src 'self'{reload}; form-action 'self'; \

@@ -21,11 +21,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     match current.account().await {
         Ok(Some(account)) if account.staff => {}
         Ok(Some(account)) => {
-            if let Err(error) = portal
-                .service
-                .accounts()
-                .record_denied(account.id, MARGIN_CSV_PATH)
-                .await
+            if let Err(error) =
+                portal.service.accounts().record_denied(account.id, MARGIN_CSV_PATH).await
             {
                 tracing::error!(detail = ?error, "a denied access can't be recorded");
             }
@@ -43,9 +40,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         return (StatusCode::BAD_REQUEST, "The days can't be read.").into_response();
     };
     let value = |name: &str| {
-        let found = pairs
-            .iter()
-            .find(|(key, text)| key == name && !text.is_empty());
+        let found = pairs.iter().find(|(key, text)| key == name && !text.is_empty());
         found.map(|(_, text)| text.as_str())
     };
     let now = portal.service.clock().now();

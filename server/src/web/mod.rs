@@ -93,11 +93,7 @@ pub fn router(
         reference: app::docs::chapters(document, base_url),
     };
     let is_https = is_https(base_url);
-    let forms = Forms {
-        service: service.clone(),
-        key: form_key.into(),
-        base_url: base_url.into(),
-    };
+    let forms = Forms { service: service.clone(), key: form_key.into(), base_url: base_url.into() };
     let portal = Portal {
         service,
         site: Arc::new(site),
@@ -121,10 +117,7 @@ pub fn router(
         .layer(sessions(&portal, is_https))
         .layer(from_fn(cookies::hand_out))
         .layer(from_fn(overload::answer))
-        .layer(from_fn_with_state(
-            Arc::clone(&portal.site),
-            guard::refuse_foreign,
-        ))
+        .layer(from_fn_with_state(Arc::clone(&portal.site), guard::refuse_foreign))
         // Compression comes after all layers that read a response.
         .layer(compression())
         .merge(assets)
@@ -151,9 +144,7 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
     };
     let others = others()
         .into_iter()
-        .fold(Router::new(), |router, (path, handler)| {
-            router.route(path, handler)
-        })
+        .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .with_state(portal.clone());
     let counted = post(render_app_async_with_context(context, shell.clone()))
         .layer(from_fn(counted_text::read));
@@ -185,9 +176,7 @@ async fn bring_request(State(portal): State<Portal>, request: Request, next: Nex
 /// fastest level is enough: it reduces a page to a fifth of its size.
 fn compression() -> CompressionLayer<impl Predicate> {
     let is_packed = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
-        let kind = headers
-            .get(CONTENT_TYPE)
-            .map_or(&[][..], HeaderValue::as_bytes);
+        let kind = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
         kind.starts_with(b"text/html") || kind.starts_with(b"application/json")
     };
     CompressionLayer::new()
@@ -204,9 +193,7 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 
 /// Returns the portal's routes: the method and the path template of each.
 pub fn routes() -> Vec<(String, String)> {
-    let pages = pages_listed()
-        .into_iter()
-        .map(|page| page.path().to_owned());
+    let pages = pages_listed().into_iter().map(|page| page.path().to_owned());
     let others = others().into_iter().map(|(path, _)| path.to_owned());
     let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
     let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));

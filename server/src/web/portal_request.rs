@@ -53,16 +53,11 @@ pub struct ServedRequest {
 
 impl ServedRequest {
     pub fn new(portal: Portal, parts: &Parts) -> Self {
-        let user_agent = parts
-            .headers
-            .get(USER_AGENT)
-            .and_then(|value| value.to_str().ok());
+        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let address = parts.extensions.get::<ClientAddress>();
         let client = ClientInfo {
             user_agent: user_agent.unwrap_or_default().to_owned(),
-            address: address
-                .map(|address| address.0.to_string())
-                .unwrap_or_default(),
+            address: address.map(|address| address.0.to_string()).unwrap_or_default(),
         };
         let is_https = is_https(&portal.site.base_url);
         let known_by = device_cookie::of(&parts.headers, is_https);
@@ -72,11 +67,7 @@ impl ServedRequest {
             session: parts.extensions.get::<Session>().cloned(),
             client,
             returned_form: parts.extensions.get::<ReturnedForm>().cloned(),
-            new_cookies: parts
-                .extensions
-                .get::<NewCookies>()
-                .cloned()
-                .unwrap_or_default(),
+            new_cookies: parts.extensions.get::<NewCookies>().cloned().unwrap_or_default(),
             is_https,
             theme: theme_cookie::of(&parts.headers, is_https),
             browser_zone: time_zone_cookie::of(&parts.headers, is_https),
@@ -88,11 +79,7 @@ impl ServedRequest {
     /// Makes this browser known to the account, and applies the account's theme.
     async fn remember_device(&self, account: &AccountRecord) -> Result<(), Problem> {
         self.keep_theme(account.theme);
-        let cookie = self
-            .service
-            .accounts()
-            .make_device_cookie(account.id)
-            .await?;
+        let cookie = self.service.accounts().make_device_cookie(account.id).await?;
         if let Some(cookie) = cookie {
             let cookie = device_cookie::make(cookie, self.is_https);
             self.new_cookies.add(cookie);
@@ -204,10 +191,7 @@ impl PortalRequest for ServedRequest {
         if account.second_factor {
             return Ok(self.service.accounts().await_code(&token, account).await?);
         }
-        self.service
-            .accounts()
-            .device_sign_in(&token, account, &self.client)
-            .await?;
+        self.service.accounts().device_sign_in(&token, account, &self.client).await?;
         self.remember_device(account).await
     }
 
@@ -217,10 +201,7 @@ impl PortalRequest for ServedRequest {
         // The code is used up. If anything fails from here on, the person has to start the sign-in
         // again.
         let token = self.new_session().await.map_err(Problem::after_change)?;
-        self.service
-            .accounts()
-            .device_sign_in_by_code(&token, &account, &self.client)
-            .await?;
+        self.service.accounts().device_sign_in_by_code(&token, &account, &self.client).await?;
         self.remember_device(&account).await?;
         Ok(account)
     }
@@ -230,10 +211,7 @@ impl PortalRequest for ServedRequest {
         let Some(old) = self.token() else {
             return Ok(());
         };
-        let aside = format!(
-            "aside-{}",
-            hex::encode(self.service.entropy().bytes::<16>())
-        );
+        let aside = format!("aside-{}", hex::encode(self.service.entropy().bytes::<16>()));
         session.load().await.map_err(failed)?;
         // The session layer deletes the old session and stores a new one. The service renames its
         // row before and after that, so that the row keeps its data.
@@ -241,10 +219,7 @@ impl PortalRequest for ServedRequest {
         session.cycle_id().await.map_err(failed)?;
         session.save().await.map_err(failed)?;
         let token = self.token().unwrap_or_default();
-        self.service
-            .accounts()
-            .session_rename(&aside, &token)
-            .await?;
+        self.service.accounts().session_rename(&aside, &token).await?;
         self.remember_device(account).await
     }
 

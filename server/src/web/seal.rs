@@ -17,10 +17,7 @@ const PURPOSE: &[u8] = b"heliograph one-time display";
 /// Encrypts a text. Decrypting it takes the same secret and the same `about`. The nonce must be
 /// random.
 pub fn seal(secret: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
-    let payload = Payload {
-        msg: text,
-        aad: about.as_bytes(),
-    };
+    let payload = Payload { msg: text, aad: about.as_bytes() };
     let sealed = cipher(secret)?.encrypt(&Nonce::from(nonce), payload).ok()?;
     Some(hex::encode([nonce.as_slice(), &sealed].concat()))
 }
@@ -29,18 +26,13 @@ pub fn seal(secret: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) ->
 pub fn open(secret: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
     let bytes = hex::decode(sealed).ok()?;
     let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
-    let payload = Payload {
-        msg: sealed,
-        aad: about.as_bytes(),
-    };
+    let payload = Payload { msg: sealed, aad: about.as_bytes() };
     cipher(secret)?.decrypt(&Nonce::from(*nonce), payload).ok()
 }
 
 fn cipher(secret: &str) -> Option<ChaCha20Poly1305> {
     let mut key = [0; KEY_BYTES];
-    Hkdf::<Sha256>::new(None, secret.as_bytes())
-        .expand(PURPOSE, &mut key)
-        .ok()?;
+    Hkdf::<Sha256>::new(None, secret.as_bytes()).expand(PURPOSE, &mut key).ok()?;
     Some(ChaCha20Poly1305::new(&Key::from(key)))
 }
 
@@ -52,19 +44,13 @@ mod tests {
     fn only_the_same_token_and_subject_open_it() {
         let sealed = seal("token", "000123", b"key", [7; 12]).unwrap();
         assert!(!sealed.contains(&hex::encode("key")));
-        assert_eq!(
-            open("token", "000123", &sealed).as_deref(),
-            Some(b"key".as_slice())
-        );
+        assert_eq!(open("token", "000123", &sealed).as_deref(), Some(b"key".as_slice()));
         assert_eq!(open("other", "000123", &sealed), None);
         assert_eq!(open("token", "000124", &sealed), None);
         let mut bent = sealed.into_bytes();
         let last = bent.len() - 1;
         bent[last] = if bent[last] == b'0' { b'1' } else { b'0' };
-        assert_eq!(
-            open("token", "000123", std::str::from_utf8(&bent).unwrap()),
-            None
-        );
+        assert_eq!(open("token", "000123", std::str::from_utf8(&bent).unwrap()), None);
         assert_eq!(open("token", "000123", ""), None);
     }
 }

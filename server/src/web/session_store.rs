@@ -24,11 +24,7 @@ fn row(record: &Record) -> Result<SessionRow> {
     let data =
         serde_json::to_string(&record.data).map_err(|error| Error::Encode(error.to_string()))?;
     let expires_at = Timestamp::from_unix_ms(record.expiry_date.unix_timestamp() * 1000);
-    Ok(SessionRow {
-        account_id: None,
-        data,
-        expires_at,
-    })
+    Ok(SessionRow { account_id: None, data, expires_at })
 }
 
 fn record(id: Id, row: &SessionRow) -> Result<Record> {
@@ -50,11 +46,7 @@ impl SessionStore for ServiceSessions {
     async fn create(&self, new: &mut Record) -> Result<()> {
         let row = row(new)?;
         loop {
-            let created = self
-                .0
-                .accounts()
-                .session_create(&new.id.to_string(), &row)
-                .await;
+            let created = self.0.accounts().session_create(&new.id.to_string(), &row).await;
             if created.map_err(|error| backend(&error))? {
                 return Ok(());
             }
@@ -63,11 +55,7 @@ impl SessionStore for ServiceSessions {
     }
 
     async fn save(&self, changed: &Record) -> Result<()> {
-        let saved = self
-            .0
-            .accounts()
-            .session_save(&changed.id.to_string(), &row(changed)?)
-            .await;
+        let saved = self.0.accounts().session_save(&changed.id.to_string(), &row(changed)?).await;
         saved.map_err(|error| backend(&error))
     }
 
@@ -78,10 +66,6 @@ impl SessionStore for ServiceSessions {
     }
 
     async fn delete(&self, id: &Id) -> Result<()> {
-        self.0
-            .accounts()
-            .session_delete(&id.to_string())
-            .await
-            .map_err(|error| backend(&error))
+        self.0.accounts().session_delete(&id.to_string()).await.map_err(|error| backend(&error))
     }
 }

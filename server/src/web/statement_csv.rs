@@ -22,14 +22,7 @@ use crate::report_csv::{safe, write};
 /// whole.
 const LINES_AT_ONCE: i64 = 1000;
 
-const COLUMNS: [&str; 6] = [
-    "created_at",
-    "type",
-    "reference",
-    "amount",
-    "balance",
-    "currency",
-];
+const COLUMNS: [&str; 6] = ["created_at", "type", "reference", "amount", "balance", "currency"];
 
 /// `GET /applications/{reference}/statement.csv`, with the parameters of the page's lists.
 pub async fn download(
@@ -99,10 +92,8 @@ fn file(lines: Lines, first: Paged<StatementLine>) -> Response {
         let chunk = lines.chunk(rest).await.map(Some);
         chunk.inspect_err(|error| tracing::error!(%error, "a CSV file ended early"))
     });
-    let headers = [
-        (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
-        (CONTENT_DISPOSITION, disposition),
-    ];
+    let headers =
+        [(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, disposition)];
     (headers, Body::from_stream(chunks)).into_response()
 }
 
@@ -111,10 +102,7 @@ impl Lines {
         // The caller has already checked the days.
         let filter = self.query.filter(LINES_AT_ONCE).unwrap_or_default();
         let filter = StatementFilter { cursor, ..filter };
-        self.service
-            .applications()
-            .statement(self.account_id, self.reference, filter)
-            .await
+        self.service.applications().statement(self.account_id, self.reference, filter).await
     }
 
     /// Returns the next part of the file, and the rest after it.

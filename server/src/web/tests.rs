@@ -79,12 +79,7 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/account", "", SIGNED_IN),
     ("GET", "/account/close", "", SIGNED_IN),
     ("GET", "/fn/closing", "", SIGNED_IN),
-    (
-        "POST",
-        "/fn/close-account",
-        "references={reference}&password=wrong",
-        SIGNED_IN,
-    ),
+    ("POST", "/fn/close-account", "references={reference}&password=wrong", SIGNED_IN),
     ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
@@ -100,51 +95,21 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/fn/counter", "", EVERYBODY),
     ("GET", "/fn/docs", "", EVERYBODY),
     ("POST", "/docs", "message=Hello&number=58001987", EVERYBODY),
-    (
-        "POST",
-        "/fn/register",
-        "email=new@example.org&new_password={password}",
-        EVERYBODY,
-    ),
-    (
-        "POST",
-        "/fn/sign-in",
-        "email=nobody@example.org&password=wrong",
-        EVERYBODY,
-    ),
+    ("POST", "/fn/register", "email=new@example.org&new_password={password}", EVERYBODY),
+    ("POST", "/fn/sign-in", "email=nobody@example.org&password=wrong", EVERYBODY),
     ("POST", "/fn/sign-out", "", EVERYBODY),
     ("POST", "/fn/forgot", "email=nobody@example.org", EVERYBODY),
-    (
-        "POST",
-        "/fn/reset",
-        "token=x&new_password={password}",
-        EVERYBODY,
-    ),
+    ("POST", "/fn/reset", "token=x&new_password={password}", EVERYBODY),
     // It returns only what the session itself holds.
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
     ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
-    (
-        "POST",
-        "/fn/set-time-zone",
-        "time_zone=Europe/Berlin",
-        SIGNED_IN,
-    ),
-    (
-        "POST",
-        "/fn/tell-time-zone",
-        "time_zone=Europe/Berlin",
-        EVERYBODY,
-    ),
+    ("POST", "/fn/set-time-zone", "time_zone=Europe/Berlin", SIGNED_IN),
+    ("POST", "/fn/tell-time-zone", "time_zone=Europe/Berlin", EVERYBODY),
     ("POST", "/fn/set-mails", "deposit=on", SIGNED_IN),
     ("POST", "/fn/name-device", "device=0&name=Work", SIGNED_IN),
     ("GET", "/account/email/{token}", "", EVERYBODY),
-    (
-        "POST",
-        "/fn/ask-email-change",
-        "email=new@example.org&password=wrong",
-        SIGNED_IN,
-    ),
+    ("POST", "/fn/ask-email-change", "email=new@example.org&password=wrong", SIGNED_IN),
     ("POST", "/fn/cancel-email-change", "", SIGNED_IN),
     ("POST", "/fn/change-email", "token=x", EVERYBODY),
     ("GET", "/account/email/stop/{token}", "", EVERYBODY),
@@ -154,100 +119,30 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/fn/reports", "", SIGNED_IN),
     ("POST", "/fn/sign-out-device", "device=0", SIGNED_IN),
     ("POST", "/fn/sign-out-others", "password=wrong", SIGNED_IN),
-    (
-        "POST",
-        "/fn/change-password",
-        "password=wrong&new_password={password}",
-        SIGNED_IN,
-    ),
-    (
-        "POST",
-        "/fn/create-application",
-        "category=Electricity",
-        SIGNED_IN,
-    ),
+    ("POST", "/fn/change-password", "password=wrong&new_password={password}", SIGNED_IN),
+    ("POST", "/fn/create-application", "category=Electricity", SIGNED_IN),
     ("GET", "/fn/application", "reference={reference}", OWNER),
     ("GET", "/fn/quick-start", "reference={reference}", OWNER),
-    (
-        "GET",
-        "/fn/application-messages",
-        "reference={reference}",
-        OWNER,
-    ),
-    (
-        "GET",
-        "/fn/application-statement",
-        "reference={reference}",
-        OWNER,
-    ),
-    (
-        "GET",
-        "/fn/application-sender",
-        "reference={reference}",
-        OWNER,
-    ),
+    ("GET", "/fn/application-messages", "reference={reference}", OWNER),
+    ("GET", "/fn/application-statement", "reference={reference}", OWNER),
+    ("GET", "/fn/application-sender", "reference={reference}", OWNER),
     ("GET", "/fn/report", "id={id}", OWNER),
     ("GET", "/fn/report", "id={batchid}", OWNER),
-    (
-        "POST",
-        "/fn/request-activation",
-        "reference={reference}",
-        OWNER,
-    ),
-    (
-        "POST",
-        "/fn/request-sender-name",
-        "reference={reference}&sender=Acme",
-        OWNER,
-    ),
-    (
-        "POST",
-        "/fn/withdraw-sender-name",
-        "reference={reference}",
-        OWNER,
-    ),
-    (
-        "POST",
-        "/fn/set-lost-answer",
-        "reference={reference}&lost_answer=hold",
-        OWNER,
-    ),
-    (
-        "POST",
-        "/fn/replace-key",
-        "reference={reference}&kind=live&password={password}",
-        OWNER,
-    ),
-    (
-        "POST",
-        "/fn/replace-key",
-        "reference={reference}&kind=test&password={password}",
-        OWNER,
-    ),
+    ("POST", "/fn/request-activation", "reference={reference}", OWNER),
+    ("POST", "/fn/request-sender-name", "reference={reference}&sender=Acme", OWNER),
+    ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
+    ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
+    ("POST", "/fn/replace-key", "reference={reference}&kind=live&password={password}", OWNER),
+    ("POST", "/fn/replace-key", "reference={reference}&kind=test&password={password}", OWNER),
     ("GET", "/fn/support", "", STAFF),
     ("GET", "/fn/carriers", "", STAFF),
-    (
-        "POST",
-        "/fn/change-carrier",
-        "name=sandbox&action=drain",
-        STAFF,
-    ),
-    (
-        "POST",
-        "/fn/change-carrier",
-        "name=sandbox&action=resume",
-        STAFF,
-    ),
+    ("POST", "/fn/change-carrier", "name=sandbox&action=drain", STAFF),
+    ("POST", "/fn/change-carrier", "name=sandbox&action=resume", STAFF),
     ("GET", "/confirm/{token}", "", EVERYBODY),
     ("POST", "/fn/confirm", "token=x", EVERYBODY),
     ("GET", "/fn/new-application", "", SIGNED_IN),
     ("POST", "/fn/mail-confirmation", "", SIGNED_IN),
-    (
-        "POST",
-        "/fn/set-notices",
-        "reference={reference}&low_balance=5&batches=none",
-        OWNER,
-    ),
+    ("POST", "/fn/set-notices", "reference={reference}&low_balance=5&batches=none", OWNER),
     ("GET", "/support/mail", "", STAFF),
     ("GET", "/fn/mails", "", STAFF),
     ("POST", "/fn/retry-mail", "id=0", STAFF),
@@ -256,37 +151,17 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("POST", "/fn/decide-approval", "id=0&action=decline", STAFF),
     ("GET", "/support/applications", "", STAFF),
     ("GET", "/fn/support-applications", "", STAFF),
-    (
-        "POST",
-        "/fn/change-application",
-        "reference={reference}&action=reinstate",
-        STAFF,
-    ),
-    (
-        "POST",
-        "/fn/view-cases",
-        "kind=application&cases={reference}",
-        STAFF,
-    ),
+    ("POST", "/fn/change-application", "reference={reference}&action=reinstate", STAFF),
+    ("POST", "/fn/view-cases", "kind=application&cases={reference}", STAFF),
     ("POST", "/fn/open-incident", "text=Slow", STAFF),
     ("POST", "/fn/end-incident", "id=0", STAFF),
     ("GET", "/support/senders", "", STAFF),
     ("GET", "/fn/support-senders", "", STAFF),
     ("POST", "/fn/decide-sender", "id=0&action=accept", STAFF),
-    (
-        "POST",
-        "/fn/set-staff-list",
-        "list=reserved-words&lines=bank",
-        STAFF,
-    ),
+    ("POST", "/fn/set-staff-list", "list=reserved-words&lines=bank", STAFF),
     ("GET", "/support/prices", "", STAFF),
     ("GET", "/fn/support-prices", "number=27821234567", STAFF),
-    (
-        "POST",
-        "/fn/set-base-prices",
-        "local=0.04&international=0.2",
-        STAFF,
-    ),
+    ("POST", "/fn/set-base-prices", "local=0.04&international=0.2", STAFF),
     ("POST", "/fn/set-prefix-price", "prefix=27&price=0.2", STAFF),
     ("GET", "/support/margin", "", STAFF),
     ("GET", "/fn/margin", "from=2026-11-01", STAFF),
@@ -300,19 +175,9 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/support/audit.csv", "", STAFF),
     ("GET", "/fn/support-accounts", "", STAFF),
     ("GET", "/fn/support-account", "id={account}", STAFF),
-    (
-        "POST",
-        "/fn/change-account",
-        "id={account}&action=sign-out",
-        STAFF,
-    ),
+    ("POST", "/fn/change-account", "id={account}&action=sign-out", STAFF),
     ("POST", "/fn/add-note", "id={account}&text=Called", STAFF),
-    (
-        "GET",
-        "/fn/support-visit",
-        "id={account}&reference={reference}",
-        STAFF,
-    ),
+    ("GET", "/fn/support-visit", "id={account}&reference={reference}", STAFF),
     ("GET", "/fn/support-search", "text={reference}", STAFF),
     ("GET", "/fn/support-message", "transid={transid}", STAFF),
     ("POST", "/fn/show-text", "transid={transid}", STAFF),
@@ -321,32 +186,12 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("POST", "/support/import/file", "", STAFF),
     ("GET", "/fn/support-import", "", STAFF),
     ("POST", "/fn/confirm-statement", "statement=0", STAFF),
-    (
-        "POST",
-        "/fn/choose-columns",
-        "header=x&bank_id=0&reference=1&amount=2",
-        STAFF,
-    ),
+    ("POST", "/fn/choose-columns", "header=x&bank_id=0&reference=1&amount=2", STAFF),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),
-    (
-        "GET",
-        "/support/deposits/assign",
-        "bank_id=b1&reference={reference}",
-        STAFF,
-    ),
-    (
-        "GET",
-        "/fn/assignment",
-        "bank_id=b1&reference={reference}",
-        STAFF,
-    ),
-    (
-        "POST",
-        "/fn/assign-deposit",
-        "bank_id=b1&reference={reference}",
-        STAFF,
-    ),
+    ("GET", "/support/deposits/assign", "bank_id=b1&reference={reference}", STAFF),
+    ("GET", "/fn/assignment", "bank_id=b1&reference={reference}", STAFF),
+    ("POST", "/fn/assign-deposit", "bank_id=b1&reference={reference}", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
@@ -388,9 +233,8 @@ pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
         ("changes_at_once", "10000".to_owned()),
     ];
     let settings = Settings::load(None, std::iter::empty(), &flags).unwrap();
-    let service = Service::open(service_config(&settings, "http://127.0.0.1".to_owned()))
-        .await
-        .unwrap();
+    let service =
+        Service::open(service_config(&settings, "http://127.0.0.1".to_owned())).await.unwrap();
     (service, settings)
 }
 
@@ -417,25 +261,16 @@ impl World {
             let added = accounts.add_account(&Actor::System, &email, &password, is_staff);
             added.await.unwrap();
         }
-        let customer = service
-            .accounts()
-            .sign_in("customer@example.org", PASSWORD, "")
-            .await;
+        let customer = service.accounts().sign_in("customer@example.org", PASSWORD, "").await;
         let account = customer.unwrap().id;
-        let new = service
-            .applications()
-            .create_application(account, Category::Sms, None)
-            .await
-            .unwrap();
+        let new =
+            service.applications().create_application(account, Category::Sms, None).await.unwrap();
         let unmatched = DepositRequest {
             bank_id: "b1".to_owned(),
             reference: "nobody's".to_owned(),
             amount: Money::from_micros(1),
         };
-        let added = service
-            .money()
-            .add_deposit(&Actor::System, &unmatched)
-            .await;
+        let added = service.money().add_deposit(&Actor::System, &unmatched).await;
         added.unwrap();
         let key = new.test_key.expose();
         let api = api::router(Api {
@@ -482,13 +317,7 @@ impl World {
         // again.
         let secret = self.service.accounts().new_totp_secret();
         if email == STAFF_WITH_FACTOR {
-            let account = self
-                .service
-                .accounts()
-                .find_account(email)
-                .await
-                .unwrap()
-                .unwrap();
+            let account = self.service.accounts().find_account(email).await.unwrap().unwrap();
             let accounts = self.service.accounts();
             let given = accounts.give_factor(&Actor::System, account.id, &secret);
             given.await.unwrap();
@@ -555,16 +384,11 @@ async fn ask(
     cookie: Option<String>,
     body: Body,
 ) -> Response {
-    let request = request
-        .header("Host", "test")
-        .header(COOKIE, cookie.unwrap_or_default());
+    let request = request.header("Host", "test").header(COOKIE, cookie.unwrap_or_default());
     let request = request.body(body).unwrap();
     let uri = request.uri().clone();
     let asked = tokio::time::timeout(ANSWER_TIME, router.clone().oneshot(request));
-    asked
-        .await
-        .unwrap_or_else(|_| panic!("{uri} isn't answered"))
-        .unwrap()
+    asked.await.unwrap_or_else(|_| panic!("{uri} isn't answered")).unwrap()
 }
 
 async fn post(router: &Router, path: &str, form: &str, cookie: Option<String>) -> Response {
@@ -605,15 +429,9 @@ fn every_page_stream_and_function_has_its_row() {
     let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
     let rows: BTreeSet<_> = rows.into_iter().collect();
     let without: Vec<_> = listed.difference(&rows).collect();
-    assert!(
-        without.is_empty(),
-        "these routes have no row in TABLE: {without:?}"
-    );
+    assert!(without.is_empty(), "these routes have no row in TABLE: {without:?}");
     let gone: Vec<_> = rows.difference(&listed).collect();
-    assert!(
-        gone.is_empty(),
-        "these rows of TABLE have no route: {gone:?}"
-    );
+    assert!(gone.is_empty(), "these rows of TABLE have no route: {gone:?}");
 }
 
 #[tokio::test]
@@ -663,14 +481,8 @@ async fn a_posted_text_is_counted() {
             format!("message={emoji}&number=58001987"),
             "(10 pages at 0.05) to 58001987, a local number.",
         ),
-        (
-            format!("message={emoji}a&number="),
-            "1 character more than 10 pages",
-        ),
-        (
-            "message=a%00b&number=".to_owned(),
-            "The text has a NUL character",
-        ),
+        (format!("message={emoji}a&number="), "1 character more than 10 pages"),
+        ("message=a%00b&number=".to_owned(), "The text has a NUL character"),
         (String::new(), "Write a text to see how it is counted."),
     ] {
         let page = counted(&world, &form).await;
@@ -678,11 +490,7 @@ async fn a_posted_text_is_counted() {
         assert!(page.contains(says), "{start}: {says}");
     }
     // Typed text is escaped, and stays in the fields.
-    let page = counted(
-        &world,
-        "message=%3C/textarea%3E%3Cb%3E&number=%22%3E%3Cb%3E",
-    )
-    .await;
+    let page = counted(&world, "message=%3C/textarea%3E%3Cb%3E&number=%22%3E%3Cb%3E").await;
     assert!(page.contains("&lt;/textarea&gt;&lt;b&gt;"), "{page}");
     assert!(!page.contains("<b>"), "{page}");
     assert!(page.contains("value=\"&quot;&gt;&lt;b&gt;\""), "{page}");
@@ -718,10 +526,7 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
             assert!(page.contains(&call), "{call}");
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
                 let name = parameter["name"].as_str().unwrap();
-                assert!(
-                    name == "key" || page.contains(&format!(">{name}<")),
-                    "{name}"
-                );
+                assert!(name == "key" || page.contains(&format!(">{name}<")), "{name}");
             }
         }
     }
@@ -760,21 +565,10 @@ async fn staff_import_a_bank_statement() {
         .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
     let answer = ask(&world.portal, request, Some(cookie), Body::from(form)).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-    let statement = world
-        .service
-        .money()
-        .bank_statements()
-        .await
-        .unwrap()
-        .remove(0);
+    let statement = world.service.money().bank_statements().await.unwrap().remove(0);
     let expected = format!("/support/import?statement={}", statement.id);
     assert_eq!(answer.headers()[LOCATION], expected.as_str());
-    let report = world
-        .service
-        .money()
-        .statement_report(statement.id)
-        .await
-        .unwrap();
+    let report = world.service.money().statement_report(statement.id).await.unwrap();
     assert_eq!(report.unwrap().first[0].amount.to_string(), "1.5");
     assert!(statement.confirmed_at.is_none());
 }

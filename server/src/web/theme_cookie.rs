@@ -24,6 +24,5 @@ pub fn make(theme: Theme, is_https: bool) -> Cookie<'static> {
 /// Returns the theme in the cookie of a request.
 pub fn of(headers: &HeaderMap, is_https: bool) -> Theme {
     let text = cookies::brought(headers, NAME, is_https);
-    text.and_then(|text| Theme::parse(&text))
-        .unwrap_or_default()
+    text.and_then(|text| Theme::parse(&text)).unwrap_or_default()
 }

@@ -33,8 +33,6 @@ impl Context {
 
     /// Pauses. Returns true if the process must stop.
     pub(super) async fn pause(&self, time: Duration) -> bool {
-        tokio::time::timeout(time, self.shutdown.cancelled())
-            .await
-            .is_ok()
+        tokio::time::timeout(time, self.shutdown.cancelled()).await.is_ok()
     }
 }

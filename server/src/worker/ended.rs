@@ -41,9 +41,8 @@ pub(super) async fn end_leases(context: &Context) {
 /// process that submitted them ended before it reported their receipts. New messages don't wait for
 /// this.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
-    let recovering = sandboxes
-        .iter()
-        .map(|(carrier, sandbox)| recover_one(&context, carrier, sandbox, before));
+    let recovering =
+        sandboxes.iter().map(|(carrier, sandbox)| recover_one(&context, carrier, sandbox, before));
     join_all(recovering).await;
 }
 

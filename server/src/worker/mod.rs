@@ -96,8 +96,7 @@ impl Worker {
                 self.start_carrier(carrier);
             } else {
                 // Other processes have connections to this carrier.
-                self.watched
-                    .push(WatchedCarrier::new(carrier.name, Vec::new()));
+                self.watched.push(WatchedCarrier::new(carrier.name, Vec::new()));
             }
         }
         let watched = Arc::new(std::mem::take(&mut self.watched));
@@ -112,9 +111,7 @@ impl Worker {
     /// carrier.
     fn sandboxes(&self, settings: &WorkerSettings) -> Vec<(String, Arc<Sandbox>)> {
         let carriers = &settings.carriers;
-        let is_named = carriers
-            .iter()
-            .any(|carrier| carrier.name == SANDBOX_CARRIER);
+        let is_named = carriers.iter().any(|carrier| carrier.name == SANDBOX_CARRIER);
         let names = (carriers.iter())
             .filter(|carrier| carrier.kind == CarrierKind::Sandbox)
             .map(|carrier| carrier.name.as_str())

@@ -18,18 +18,13 @@ pub(super) type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
 impl WatchedCarrier {
     pub(super) fn new(carrier: String, connections: Vec<ReadState>) -> Self {
-        Self {
-            carrier,
-            open: watch::Sender::new(false),
-            connections,
-        }
+        Self { carrier, open: watch::Sender::new(false), connections }
     }
 
     /// Opens the carrier for messages, or closes it if it is one of the drained carriers.
     pub(super) fn update(&self, drained: &[String]) {
         let open = !drained.contains(&self.carrier);
-        self.open
-            .send_if_modified(|was| std::mem::replace(was, open) != open);
+        self.open.send_if_modified(|was| std::mem::replace(was, open) != open);
     }
 
     pub(super) fn is_open(&self) -> bool {

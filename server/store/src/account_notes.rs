@@ -33,9 +33,7 @@ pub async fn insert(
     text: &str,
     now: Timestamp,
 ) -> Result<NoteRecord> {
-    query(INSERT, (account_id, now, author.to_string(), text))
-        .fetch_one(conn, note)
-        .await
+    query(INSERT, (account_id, now, author.to_string(), text)).fetch_one(conn, note).await
 }
 
 /// Returns the notes on an account, newest first.

@@ -34,11 +34,7 @@ macro_rules! account {
 
 macro_rules! with_part {
     ($place:literal) => {
-        account_text!(
-            " WHERE email > $1 AND ",
-            $place,
-            " > 0 ORDER BY email LIMIT $3"
-        )
+        account_text!(" WHERE email > $1 AND ", $place, " > 0 ORDER BY email LIMIT $3")
     };
 }
 
@@ -170,9 +166,7 @@ fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
 
 /// Returns the shard of an account's applications.
 pub async fn shard(conn: &mut dyn Connection, id: i64) -> Result<Shard> {
-    query(SHARD, id)
-        .fetch_one(conn, |row| row.get("shard").map(Shard))
-        .await
+    query(SHARD, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
 /// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`,
@@ -229,9 +223,7 @@ pub async fn with_part(
     after: &str,
     limit: i64,
 ) -> Result<Vec<AccountRow>> {
-    query(WITH_PART, (after, part, limit))
-        .fetch_all(conn, account)
-        .await
+    query(WITH_PART, (after, part, limit)).fetch_all(conn, account).await
 }
 
 /// Returns at most `limit` accounts whose email starts with `text`, sorted by email.
@@ -240,9 +232,7 @@ pub async fn beginning(
     text: &str,
     limit: i64,
 ) -> Result<Vec<AccountRow>> {
-    query(BEGINNING, (text, limit))
-        .fetch_all(conn, account)
-        .await
+    query(BEGINNING, (text, limit)).fetch_all(conn, account).await
 }
 
 /// Disables an account, with a time and a reason, or enables it if `disabled` is `None`.
@@ -276,9 +266,7 @@ pub async fn set_password(
     password_hash: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let set = query(SET_PASSWORD, (id, password_hash, now))
-        .execute(conn)
-        .await?;
+    let set = query(SET_PASSWORD, (id, password_hash, now)).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
@@ -304,9 +292,7 @@ pub async fn set_unwanted_mails(
     kinds: &[MailKind],
 ) -> Result<()> {
     let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-    let set = query(SET_UNWANTED_MAILS, (id, words.join(" ")))
-        .execute(conn)
-        .await?;
+    let set = query(SET_UNWANTED_MAILS, (id, words.join(" "))).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
@@ -330,9 +316,7 @@ pub async fn set_new_email_at(
 
 /// Returns the accounts whose new email is due to take effect.
 pub async fn new_emails_due(conn: &mut dyn Connection, now: Timestamp) -> Result<Vec<i64>> {
-    query(NEW_EMAILS_DUE, now)
-        .fetch_all(conn, |row| row.get("id"))
-        .await
+    query(NEW_EMAILS_DUE, now).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Replaces an account's email with its pending new email. The caller must have checked that the
@@ -371,13 +355,10 @@ pub async fn insert_reset(
     email: Option<&str>,
     (now, expires_at): (Timestamp, Timestamp),
 ) -> Result<()> {
-    query(
-        INSERT_RESET,
-        (token_hash, account_id, now, expires_at, email),
-    )
-    .execute(conn)
-    .await
-    .map(drop)
+    query(INSERT_RESET, (token_hash, account_id, now, expires_at, email))
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 /// Returns the email of the account whose password a reset link sets, or `None` for an invalid
@@ -387,9 +368,7 @@ pub async fn email_of_reset(
     token_hash: &str,
     now: Timestamp,
 ) -> Result<Option<String>> {
-    query(EMAIL_OF_RESET, (token_hash, now))
-        .fetch_optional(conn, |row| row.get("email"))
-        .await
+    query(EMAIL_OF_RESET, (token_hash, now)).fetch_optional(conn, |row| row.get("email")).await
 }
 
 /// Marks a reset link as used. Returns its account and whether the link was mailed, or `None` for
@@ -413,11 +392,6 @@ pub async fn spend_resets(
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
-    query(SPEND_RESETS, (account_id, now))
-        .execute(&mut *conn)
-        .await?;
-    query(VOID_RESET_MAILS, account_id)
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SPEND_RESETS, (account_id, now)).execute(&mut *conn).await?;
+    query(VOID_RESET_MAILS, account_id).execute(conn).await.map(drop)
 }

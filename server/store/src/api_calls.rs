@@ -66,13 +66,8 @@ pub async fn insert(
             call.detail.as_deref(),
         )
     });
-    query(INSERT, reference.as_str())
-        .execute_each(&mut *conn, rows)
-        .await?;
-    query(KEEP_LAST, (reference.as_str(), kept))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(INSERT, reference.as_str()).execute_each(&mut *conn, rows).await?;
+    query(KEEP_LAST, (reference.as_str(), kept)).execute(conn).await.map(drop)
 }
 
 /// Returns the last calls of an application, newest first.
@@ -81,9 +76,7 @@ pub async fn of_application(
     reference: Reference,
     limit: usize,
 ) -> Result<Vec<ApiCallRecord>> {
-    query(OF_APPLICATION, (reference.as_str(), limit))
-        .fetch_all(conn, record)
-        .await
+    query(OF_APPLICATION, (reference.as_str(), limit)).fetch_all(conn, record).await
 }
 
 fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
@@ -112,9 +105,7 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
 /// that [`HOLD`] locks, so that no more calls are stored.
 pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_REPLACED] {
-        query(statement, reference.as_str())
-            .execute(&mut *conn)
-            .await?;
+        query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
     Ok(())
 }
@@ -129,10 +120,7 @@ pub async fn replaced(
     before: Timestamp,
 ) -> Result<()> {
     query(SWEEP_REPLACED, before).execute(&mut *conn).await?;
-    query(REPLACED, (hash, reference.as_str(), now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(REPLACED, (hash, reference.as_str(), now)).execute(conn).await.map(drop)
 }
 
 /// Returns whether a key with this hash was replaced at or after `since`.

@@ -58,10 +58,7 @@ pub async fn made(
 ) -> Result<()> {
     let key = || (reference.as_str(), kind.as_str());
     query(FORGET_CALLS, key()).execute(&mut *conn).await?;
-    query(MADE, (reference.as_str(), kind.as_str(), last_four, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(MADE, (reference.as_str(), kind.as_str(), last_four, now)).execute(conn).await.map(drop)
 }
 
 /// Returns the last four of a key, or `None` if they aren't known. Locks the row, so that nobody
@@ -82,10 +79,7 @@ pub async fn used(
     at: Timestamp,
     from: Option<&str>,
 ) -> Result<()> {
-    query(USED, (reference.as_str(), kind.as_str(), at, from))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(USED, (reference.as_str(), kind.as_str(), at, from)).execute(conn).await.map(drop)
 }
 
 /// Adds to the count of a key's calls in an hour. `hour` counts hours since 1970-01-01 UTC. `at` is
@@ -97,10 +91,7 @@ pub async fn count(
     calls: i64,
     at: Timestamp,
 ) -> Result<()> {
-    query(COUNT, (reference.as_str(), kind.as_str(), hour, calls, at))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(COUNT, (reference.as_str(), kind.as_str(), hour, calls, at)).execute(conn).await.map(drop)
 }
 
 /// Deletes the counts of all hours before this one.
@@ -111,9 +102,7 @@ pub async fn sweep(conn: &mut dyn Connection, before_hour: i64) -> Result<()> {
 /// Deletes the rows of an application's keys and their counts of calls.
 pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_ALL_CALLS] {
-        query(statement, reference.as_str())
-            .execute(&mut *conn)
-            .await?;
+        query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
     Ok(())
 }
@@ -134,7 +123,5 @@ pub async fn of_application(
             calls: row.get("calls")?,
         })
     };
-    query(OF_APPLICATION, (reference.as_str(), from_hour))
-        .fetch_all(conn, read)
-        .await
+    query(OF_APPLICATION, (reference.as_str(), from_hour)).fetch_all(conn, read).await
 }

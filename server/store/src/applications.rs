@@ -273,11 +273,7 @@ impl KeyRow {
 
     /// Returns how many messages the test key has sent on the day of `now`. A new day starts at 0.
     pub fn test_sent_on(&self, now: Timestamp) -> i64 {
-        if self.test_day < now.day() {
-            0
-        } else {
-            self.test_sent
-        }
+        if self.test_day < now.day() { 0 } else { self.test_sent }
     }
 
     pub const fn sending(&self) -> SendingApplication {
@@ -354,12 +350,7 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     let Some(id) = row.get("request_id")? else {
         return Ok(None);
     };
-    let status = row::word(
-        row,
-        "sender_requests",
-        "request_status",
-        SenderStatus::parse,
-    )?;
+    let status = row::word(row, "sender_requests", "request_status", SenderStatus::parse)?;
     if status == SenderStatus::Accepted {
         return Ok(None);
     }
@@ -376,9 +367,7 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
 
 /// Returns the shard of an application.
 pub async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
-    query(SHARD_OF, id)
-        .fetch_one(conn, |row| row.get("shard").map(Shard))
-        .await
+    query(SHARD_OF, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
 /// The shard and the ID of an application. They never change.
@@ -394,14 +383,9 @@ pub async fn address_of(
     reference: Reference,
 ) -> Result<Option<Address>> {
     let read = |row: &Row<'_>| {
-        Ok(Address {
-            shard: Shard(row.get("shard")?),
-            application_id: row.get("application_id")?,
-        })
+        Ok(Address { shard: Shard(row.get("shard")?), application_id: row.get("application_id")? })
     };
-    query(ADDRESS_OF, reference.as_str())
-        .fetch_optional(conn, read)
-        .await
+    query(ADDRESS_OF, reference.as_str()).fetch_optional(conn, read).await
 }
 
 pub async fn by_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<ApplicationRow>> {
@@ -412,9 +396,7 @@ pub async fn by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<ApplicationRow>> {
-    query(BY_REFERENCE, reference.as_str())
-        .fetch_optional(conn, listed)
-        .await
+    query(BY_REFERENCE, reference.as_str()).fetch_optional(conn, listed).await
 }
 
 pub async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
@@ -453,9 +435,7 @@ pub async fn insert(
     let mut id: Option<i64> = None;
     if conn.dialect().is_shared() {
         let taking = query(TAKE_REFERENCE, new.reference.as_str());
-        id = taking
-            .fetch_optional(&mut *conn, |row| row.get("id"))
-            .await?;
+        id = taking.fetch_optional(&mut *conn, |row| row.get("id")).await?;
         if id.is_none() {
             return Ok(None);
         }
@@ -474,9 +454,7 @@ pub async fn insert(
         .fetch_optional(&mut *conn, |row| row.get("id"))
         .await?;
     if let Some(id) = stored {
-        query(INHERIT_PAID, (id, new.account_id))
-            .execute(conn)
-            .await?;
+        query(INHERIT_PAID, (id, new.account_id)).execute(conn).await?;
     }
     Ok(stored)
 }
@@ -486,9 +464,7 @@ pub async fn has_category(
     account_id: i64,
     category: Category,
 ) -> Result<bool> {
-    query(HAS_CATEGORY, (account_id, category.as_str()))
-        .finds(conn)
-        .await
+    query(HAS_CATEGORY, (account_id, category.as_str())).finds(conn).await
 }
 
 pub async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
@@ -544,10 +520,7 @@ pub async fn set_activated(
     id: ApplicationId,
     now: Timestamp,
 ) -> Result<()> {
-    query(SET_ACTIVATED, (id, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_ACTIVATED, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Disables the keys of an account's applications, or enables them if `disabled_at` is `None`. The
@@ -558,10 +531,7 @@ pub async fn set_disabled(
     account_id: i64,
     disabled_at: Option<Timestamp>,
 ) -> Result<()> {
-    query(SET_DISABLED, (account_id, disabled_at))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_DISABLED, (account_id, disabled_at)).execute(conn).await.map(drop)
 }
 
 pub async fn set_lost_answer(
@@ -569,10 +539,7 @@ pub async fn set_lost_answer(
     id: ApplicationId,
     policy: LostAnswer,
 ) -> Result<()> {
-    query(SET_LOST_ANSWER, (id, policy.as_str()))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_LOST_ANSWER, (id, policy.as_str())).execute(conn).await.map(drop)
 }
 
 /// Requests the activation of an application. Returns false if the application isn't Pending.
@@ -590,9 +557,7 @@ pub async fn set_sender(
     state: SenderState,
     name: Option<&str>,
 ) -> Result<()> {
-    let set = query(SET_SENDER, (id, state.as_str(), name))
-        .execute(conn)
-        .await?;
+    let set = query(SET_SENDER, (id, state.as_str(), name)).execute(conn).await?;
     touched("applications", 1, set)
 }
 
@@ -616,9 +581,7 @@ pub async fn keys_by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
 ) -> Result<Option<KeyRow>> {
-    query(KEYS_BY_REFERENCE, reference.as_str())
-        .fetch_optional(conn, key_row)
-        .await
+    query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, key_row).await
 }
 
 /// Adds a deposit to the balance of an application. Returns the new balance, and the ID for the
@@ -632,9 +595,7 @@ pub async fn add_balance(
 ) -> Result<(Money, i64)> {
     query(SET_PAID, (id, now)).execute(&mut *conn).await?;
     query(ADD_BALANCE, (id, amount))
-        .fetch_one(conn, |row| {
-            Ok((row.get("balance")?, row.get("last_transfer_id")?))
-        })
+        .fetch_one(conn, |row| Ok((row.get("balance")?, row.get("last_transfer_id")?)))
         .await
 }
 
@@ -670,10 +631,7 @@ pub async fn ids_by_account(
 ) -> Result<Vec<ApplicationIds>> {
     query(IDS_BY_ACCOUNT, account_id)
         .fetch_all(conn, |row| {
-            Ok(ApplicationIds {
-                id: row.get("id")?,
-                reference: row::reference(row)?,
-            })
+            Ok(ApplicationIds { id: row.get("id")?, reference: row::reference(row)? })
         })
         .await
 }
@@ -687,9 +645,7 @@ pub async fn keys_by_references(
 ) -> Result<Vec<(Reference, KeyRow)>> {
     let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
     let read = |row: &Row<'_>| Ok((row::reference(row)?, key_row(row)?));
-    query(KEYS_BY_REFERENCES, ())
-        .fetch_each(tx, distinct, read)
-        .await
+    query(KEYS_BY_REFERENCES, ()).fetch_each(tx, distinct, read).await
 }
 
 /// An application whose balances are changed by the sends of a commit group, or by an upload.

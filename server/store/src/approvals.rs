@@ -22,11 +22,8 @@ statements! {
 
 fn approval(row: &Row<'_>) -> Result<ApprovalRecord> {
     let act: String = row.get("act")?;
-    let corrupt = |_| Fault::Corrupt {
-        table: "approvals",
-        column: "act".into(),
-        value: act.clone(),
-    };
+    let corrupt =
+        |_| Fault::Corrupt { table: "approvals", column: "act".into(), value: act.clone() };
     Ok(ApprovalRecord {
         id: row.get("id")?,
         act: serde_json::from_str(&act).map_err(|error| Error::Failed(corrupt(error)))?,
@@ -49,10 +46,7 @@ pub async fn insert(
             value: error.to_string(),
         })
     })?;
-    query(INSERT, (text, asked_by, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(INSERT, (text, asked_by, now)).execute(conn).await.map(drop)
 }
 
 /// Returns the requests made after a time by accounts that are still active staff, oldest first.

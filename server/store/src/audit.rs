@@ -85,19 +85,12 @@ pub struct Change<'a> {
 impl<'a> Change<'a> {
     /// A change of one value.
     pub const fn of(before: &'a str, after: &'a str) -> Self {
-        Self {
-            before: Some(before),
-            after: Some(after),
-            detail: None,
-        }
+        Self { before: Some(before), after: Some(after), detail: None }
     }
 
     /// Adds a reason, if there is one.
     pub const fn because(self, reason: Option<&'a str>) -> Self {
-        Self {
-            detail: reason,
-            ..self
-        }
+        Self { detail: reason, ..self }
     }
 }
 
@@ -168,9 +161,7 @@ pub async fn has_since(
     subject: &str,
     since: Timestamp,
 ) -> Result<bool> {
-    query(HAS_SINCE, (subject, actor.to_string(), action, since))
-        .finds(conn)
-        .await
+    query(HAS_SINCE, (subject, actor.to_string(), action, since)).finds(conn).await
 }
 
 /// The conditions of a list. An entry must meet all conditions that are set.
@@ -224,10 +215,7 @@ pub async fn list(
         arguments.push(argument);
     }
     sql.push_str(" ORDER BY id DESC LIMIT $2");
-    query_of(sql, (below, limit))
-        .bind(arguments)
-        .fetch_all(conn, record)
-        .await
+    query_of(sql, (below, limit)).bind(arguments).fetch_all(conn, record).await
 }
 
 pub fn record(row: &Row<'_>) -> Result<AuditRecord> {
@@ -261,8 +249,5 @@ pub async fn last(
         Some(Ok(id)) => accounts::by_id(conn, id).await?.map(|row| row.record.email),
         _ => None,
     };
-    Ok(Some(Decided {
-        by: email.unwrap_or(actor),
-        at,
-    }))
+    Ok(Some(Decided { by: email.unwrap_or(actor), at }))
 }

@@ -41,11 +41,7 @@ pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<ChainPosition
             .fetch_optional(&mut *conn, |row| Ok((row.get("number")?, row.get("hash")?)))
             .await?;
         if let Some((number, previous)) = found {
-            return Ok(ChainPosition {
-                chain,
-                number,
-                previous,
-            });
+            return Ok(ChainPosition { chain, number, previous });
         }
         query(BEGIN, chain).execute(&mut *conn).await?;
     }
@@ -58,9 +54,7 @@ pub async fn end(
     entry: &AuditRecord,
 ) -> Result<String> {
     let hash = hash_of(&position.previous, position.chain, position.number, entry);
-    let ended = query(END, (position.chain, hash.as_str()))
-        .execute(conn)
-        .await?;
+    let ended = query(END, (position.chain, hash.as_str())).execute(conn).await?;
     touched("audit_chains", 1, ended)?;
     Ok(hash)
 }

@@ -49,9 +49,8 @@ pub async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let (mut chain, mut number, mut hash) = (i64::MIN, 0, String::new());
     loop {
-        let page: Vec<Linked> = query(ENTRIES, (chain, number, READ_AT_ONCE))
-            .fetch_all(&mut *conn, linked)
-            .await?;
+        let page: Vec<Linked> =
+            query(ENTRIES, (chain, number, READ_AT_ONCE)).fetch_all(&mut *conn, linked).await?;
         for linked in &page {
             if linked.chain != chain {
                 (chain, number, hash) = (linked.chain, 0, String::new());
@@ -63,11 +62,7 @@ pub async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
                     linked.number
                 ));
             } else if linked.hash != hash_of(&hash, chain, linked.number, &linked.entry) {
-                found.push(format!(
-                    "{}: entry {} was changed",
-                    named(chain),
-                    linked.number
-                ));
+                found.push(format!("{}: entry {} was changed", named(chain), linked.number));
             }
             (number, hash) = (linked.number, linked.hash.clone());
         }
@@ -75,14 +70,10 @@ pub async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
             break;
         }
     }
-    let ends: Vec<i64> = query(WITHOUT_THEIR_END, ())
-        .fetch_all(conn, |row| row.get("chain"))
-        .await?;
+    let ends: Vec<i64> =
+        query(WITHOUT_THEIR_END, ()).fetch_all(conn, |row| row.get("chain")).await?;
     found.extend(ends.into_iter().map(|chain| {
-        format!(
-            "{}: its last entries don't match the end of the chain",
-            named(chain)
-        )
+        format!("{}: its last entries don't match the end of the chain", named(chain))
     }));
     found.truncate(BREAKS_MAX);
     Ok(found)

@@ -48,10 +48,7 @@ pub struct Balance {
 /// Returns the balances of these applications. An ID may occur twice.
 pub async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let read = |row: &Row<'_>| {
-        Ok(Balance {
-            application_id: row.get("id")?,
-            balance: row.get("balance")?,
-        })
+        Ok(Balance { application_id: row.get("id")?, balance: row.get("balance")? })
     };
     let distinct: BTreeSet<ApplicationId> = ids.iter().copied().collect();
     query(BALANCES, ()).fetch_each(conn, distinct, read).await
@@ -73,8 +70,6 @@ pub async fn settle(
     play_money_max: Money,
 ) -> Result<()> {
     let rows = settled.iter().map(|s| (s.id, s.before, s.balance, s.play));
-    let written = query(SETTLE, play_money_max)
-        .execute_each(conn, rows)
-        .await?;
+    let written = query(SETTLE, play_money_max).execute_each(conn, rows).await?;
     touched("applications", settled.len(), written)
 }

@@ -276,9 +276,7 @@ pub async fn one(
     test: bool,
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
-    query(ONE, (application_id, test, id.0))
-        .fetch_optional(conn, record)
-        .await
+    query(ONE, (application_id, test, id.0)).fetch_optional(conn, record).await
 }
 
 /// Returns the application of a batch, and whether it was uploaded with the test key.
@@ -287,9 +285,7 @@ pub async fn application_of(
     id: BatchId,
 ) -> Result<Option<(ApplicationId, bool)>> {
     query(PLACE, id.0)
-        .fetch_optional(conn, |row| {
-            Ok((row.get("application_id")?, row.get("test")?))
-        })
+        .fetch_optional(conn, |row| Ok((row.get("application_id")?, row.get("test")?)))
         .await
 }
 
@@ -301,9 +297,7 @@ pub async fn messages(
     id: BatchId,
 ) -> Result<Option<(i64, i64)>> {
     let read = |row: &Row<'_>| Ok((row.get("first_message_id")?, row.get("last_message_id")?));
-    query(MESSAGES, (application_id, test, id))
-        .fetch_optional(conn, read)
-        .await
+    query(MESSAGES, (application_id, test, id)).fetch_optional(conn, read).await
 }
 
 pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
@@ -314,10 +308,7 @@ pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
 /// aren't messages yet. Both are 0 if there are no batches.
 pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
-        let greatest = |column| {
-            row.get::<Option<i64>>(column)
-                .map(Option::unwrap_or_default)
-        };
+        let greatest = |column| row.get::<Option<i64>>(column).map(Option::unwrap_or_default);
         Ok((greatest("id")?, greatest("message_id")?))
     };
     query(GREATEST, ()).fetch_one(conn, read).await
@@ -326,9 +317,7 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
 /// Returns a lower bound of the message IDs that unexpanded batches will still assign, or `None` if
 /// there is no such batch.
 pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
-    query(LEAST_UNEXPANDED, ())
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
 pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp) -> Result<()> {
@@ -358,9 +347,7 @@ pub async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
 ) -> Result<Option<UnexpandedBatch>> {
-    query(NEXT_UNEXPANDED, after)
-        .fetch_optional(conn, unexpanded)
-        .await
+    query(NEXT_UNEXPANDED, after).fetch_optional(conn, unexpanded).await
 }
 
 /// Returns the batch with this ID, or `None` if its expansion has ended.
@@ -368,16 +355,12 @@ pub async fn still_unexpanded(
     conn: &mut dyn Connection,
     id: BatchId,
 ) -> Result<Option<UnexpandedBatch>> {
-    query(UNEXPANDED, id.0)
-        .fetch_optional(conn, unexpanded)
-        .await
+    query(UNEXPANDED, id.0).fetch_optional(conn, unexpanded).await
 }
 
 /// Returns the spools of the batches that aren't fully expanded.
 pub async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    query(SPOOLS, ())
-        .fetch_all(conn, |row| row.get("spool"))
-        .await
+    query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }
 
 /// A step of an expansion: the number and the cost of the rows that became messages, and the spool
@@ -395,14 +378,7 @@ pub async fn advance(
     step: &Advance,
     now: Timestamp,
 ) -> Result<bool> {
-    let values = (
-        batch.id.0,
-        batch.spool_offset,
-        step.offset,
-        step.rows,
-        step.cost,
-        now,
-    );
+    let values = (batch.id.0, batch.spool_offset, step.offset, step.rows, step.cost, now);
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
@@ -414,13 +390,8 @@ pub async fn give_up(
     rest: MessageStatus,
     now: Timestamp,
 ) -> Result<bool> {
-    let values = (
-        batch.id.0,
-        batch.spool_offset,
-        batch.rows - batch.expanded_rows,
-        rest.code(),
-        now,
-    );
+    let values =
+        (batch.id.0, batch.spool_offset, batch.rows - batch.expanded_rows, rest.code(), now);
     Ok(query(GIVE_UP, values).execute(conn).await? == 1)
 }
 
@@ -456,11 +427,7 @@ impl<'a> ChunkRow<'a> {
     }
 
     pub const fn kind(&self) -> Kind {
-        if self.local == 1 {
-            Kind::Local
-        } else {
-            Kind::International
-        }
+        if self.local == 1 { Kind::Local } else { Kind::International }
     }
 }
 

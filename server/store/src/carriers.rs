@@ -79,11 +79,7 @@ pub async fn add_unmatched(
     unmatched: usize,
     matched: usize,
 ) -> Result<()> {
-    let values = (
-        name,
-        i64::try_from(unmatched).unwrap_or(0),
-        i64::try_from(matched).unwrap_or(0),
-    );
+    let values = (name, i64::try_from(unmatched).unwrap_or(0), i64::try_from(matched).unwrap_or(0));
     query(ADD_UNMATCHED, values).execute(conn).await.map(drop)
 }
 
@@ -91,20 +87,14 @@ pub async fn add_unmatched(
 pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
     let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
     let drained: Vec<(String, _)> = query(ALL, ())
-        .fetch_all(&mut *conn, |row| {
-            Ok((row.get("name")?, row.get("drained_at")?))
-        })
+        .fetch_all(&mut *conn, |row| Ok((row.get("name")?, row.get("drained_at")?)))
         .await?;
     for (name, drained_at) in drained {
         carriers.entry(name).or_default().drained_at = drained_at;
     }
     let counts: Vec<(String, i64, i64)> = query(RECEIPT_COUNTS, ())
         .fetch_all(conn, |row| {
-            Ok((
-                row.get("carrier")?,
-                row.get("unmatched")?,
-                row.get("matched")?,
-            ))
+            Ok((row.get("carrier")?, row.get("unmatched")?, row.get("matched")?))
         })
         .await?;
     for (name, unmatched, matched) in counts {

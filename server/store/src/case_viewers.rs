@@ -58,10 +58,7 @@ pub async fn since(
     query(SINCE, (kind.as_str(), since))
         .fetch_all(conn, |row| {
             Ok(Stored {
-                viewer: Viewer {
-                    case: row.get("case_name")?,
-                    email: row.get("email")?,
-                },
+                viewer: Viewer { case: row.get("case_name")?, email: row.get("email")? },
                 account_id: row.get("account_id")?,
                 seen_at: row.get("seen_at")?,
             })

@@ -140,19 +140,9 @@ pub async fn due(
     now: Timestamp,
 ) -> Result<Vec<DueRow>> {
     let (singles, all) = (limits.singles, limits.all);
-    let values = (
-        carrier,
-        now,
-        least,
-        singles,
-        all,
-        from.singles,
-        from.of_batches,
-    );
+    let values = (carrier, now, least, singles, all, from.singles, from.of_batches);
     let finding = query(DUE, values);
-    finding
-        .fetch_one(conn, |row| row::found(row, "queue"))
-        .await
+    finding.fetch_one(conn, |row| row::found(row, "queue")).await
 }
 
 /// Returns when the next row of a carrier can be claimed, among those whose message IDs are at
@@ -164,9 +154,7 @@ pub async fn next_due(
     least: i64,
 ) -> Result<Option<Timestamp>> {
     let values = (carrier, least, from.singles, from.of_batches);
-    query(NEXT_DUE, values)
-        .fetch_one(conn, |row| row.get("due_at"))
-        .await
+    query(NEXT_DUE, values).fetch_one(conn, |row| row.get("due_at")).await
 }
 
 /// Claims rows under a lease with this token that expires at `until`.
@@ -188,9 +176,8 @@ pub async fn start(
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
     let finding = query(CLAIMED, ());
-    let started: Vec<StartedMessage> = finding
-        .find_each(tx, ids.iter().copied(), "messages")
-        .await?;
+    let started: Vec<StartedMessage> =
+        finding.find_each(tx, ids.iter().copied(), "messages").await?;
     let starting = query(START, now);
     starting.execute_each(tx, ids.iter().copied()).await?;
     for StartedMessage { message, .. } in &started {

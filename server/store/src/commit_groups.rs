@@ -48,17 +48,13 @@ pub(crate) async fn answer_or_prevent(
     }
     // The answer is null if an earlier call of this function inserted the row. Then the transaction
     // hasn't committed and never will.
-    query(ANSWER, (shard.0, id))
-        .fetch_one(conn, |row| row.get("answer"))
-        .await
+    query(ANSWER, (shard.0, id)).fetch_one(conn, |row| row.get("answer")).await
 }
 
 /// Stores a new ID for the running transaction in a shard, and returns it. If the commit gets no
 /// answer, the outcome is looked up by this ID, like that of a commit group.
 pub(crate) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) -> Result<i64> {
-    query(NOTE, shard.0)
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(NOTE, shard.0).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Deletes at most `limit` rows that were created before `before`, oldest first. Returns true if

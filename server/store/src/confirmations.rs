@@ -82,10 +82,7 @@ pub async fn forget(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
 /// Marks the email of a new account as unconfirmed, and stores `now` as the time of the first
 /// confirmation mail.
 pub async fn expect(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<()> {
-    query(EXPECT, (account_id, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(EXPECT, (account_id, now)).execute(conn).await.map(drop)
 }
 
 /// Stores `now` as the time of the latest confirmation mail. Returns false if the previous one was
@@ -102,9 +99,7 @@ pub async fn mail_again(
 
 /// Returns when the last confirmation mail was written. 0 if none was.
 pub async fn mailed_at(conn: &mut dyn Connection, account_id: i64) -> Result<Timestamp> {
-    query(MAILED_AT, account_id)
-        .fetch_one(conn, |row| row.get("at"))
-        .await
+    query(MAILED_AT, account_id).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Confirms an account's email. Returns false if it was already confirmed.

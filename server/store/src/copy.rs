@@ -141,9 +141,8 @@ statements! {
 /// Returns whether a PostgreSQL database is empty. A database counts as empty if it has no tables
 /// at all, or if it has our schema and no table has rows.
 pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
-    let mut tables: Vec<String> = query(EVERY_TABLE, ())
-        .fetch_all(conn, |row| row.get("name"))
-        .await?;
+    let mut tables: Vec<String> =
+        query(EVERY_TABLE, ()).fetch_all(conn, |row| row.get("name")).await?;
     let found = tables.len();
     tables.retain(|name| name != "_sqlx_migrations");
     if tables.len() == found {
@@ -163,9 +162,8 @@ pub async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
     // PostgreSQL refuses to lock these three tables, because nobody has the privilege to change
     // their rows. Every transaction that writes to them also writes to another table.
-    let lockable = TABLES
-        .iter()
-        .filter(|name| !["transfers", "audit", "account_notes"].contains(name));
+    let lockable =
+        TABLES.iter().filter(|name| !["transfers", "audit", "account_notes"].contains(name));
     let lockable = lockable.copied().collect::<Vec<_>>().join(", ");
     let lock = format!("LOCK TABLE {lockable}, nodes IN EXCLUSIVE MODE");
     run_of(conn, lock).await?;
@@ -246,10 +244,9 @@ pub(crate) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
             "LEFT JOIN reference_shards h ON h.application_id = r.application_id \
              LEFT JOIN batches b ON b.id = r.batch_id",
         )),
-        _ if OF_APPLICATIONS.contains(&table) => Some((
-            "h.shard",
-            "JOIN reference_shards h ON h.application_id = r.application_id",
-        )),
+        _ if OF_APPLICATIONS.contains(&table) => {
+            Some(("h.shard", "JOIN reference_shards h ON h.application_id = r.application_id"))
+        }
         _ => None,
     }
 }
@@ -303,9 +300,7 @@ pub async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Re
             "SELECT MAX(COALESCE((SELECT MAX(id) FROM {name}), 0), \
                         COALESCE((SELECT seq FROM sqlite_sequence WHERE name = '{name}'), 0)) AS id"
         );
-        let last: i64 = query_of(last, ())
-            .fetch_one(from, |row| row.get("id"))
-            .await?;
+        let last: i64 = query_of(last, ()).fetch_one(from, |row| row.get("id")).await?;
         if last > 0 {
             query(SET_NUMBER, (sequence, last)).execute(to).await?;
         }
@@ -323,9 +318,7 @@ pub async fn analyze(conn: &mut dyn Connection) -> Result<()> {
 
 pub async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64> {
     let count = format!("SELECT COUNT(*) AS n FROM {table}");
-    query_of(count, ())
-        .fetch_one(conn, |row| row.get("n"))
-        .await
+    query_of(count, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the days (since 1970-01-01 UTC) that have messages.
@@ -334,9 +327,7 @@ pub async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
         return Ok(Vec::new());
     };
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
-    query(DAYS, first)
-        .fetch_all(conn, |row| row.get("day"))
-        .await
+    query(DAYS, first).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// The sums of the ledger, in micro-units.
@@ -355,9 +346,7 @@ pub async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
     let by_account = |row: &Row<'_>| Ok((row.get("account")?, row.get("amount")?));
     let by_kind = query(BY_KIND, ()).fetch_all(conn, by_kind).await?;
     let by_account = query(BY_ACCOUNT, ()).fetch_all(conn, by_account).await?;
-    let balances = query(BALANCES, ())
-        .fetch_one(conn, |row| row.get("amount"))
-        .await?;
+    let balances = query(BALANCES, ()).fetch_one(conn, |row| row.get("amount")).await?;
     Ok(Ledger {
         by_kind: by_kind.into_iter().collect(),
         by_account: by_account.into_iter().collect(),
@@ -376,9 +365,7 @@ pub struct Waiting {
 
 /// Returns the shard of the copied batch that has this spool.
 pub async fn shard_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Shard> {
-    query(SHARD_OF_SPOOL, spool)
-        .fetch_one(conn, |row| row.get("shard").map(Shard))
-        .await
+    query(SHARD_OF_SPOOL, spool).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
 pub async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
@@ -442,10 +429,7 @@ mod tests {
         let known = |lists: &[&[&str]]| -> BTreeSet<String> {
             lists.concat().into_iter().map(str::to_owned).collect()
         };
-        assert_eq!(
-            names(&mut from, TABLES_OF_SQLITE, None).await,
-            known(&[&TABLES, &LEFT])
-        );
+        assert_eq!(names(&mut from, TABLES_OF_SQLITE, None).await, known(&[&TABLES, &LEFT]));
         assert_eq!(
             names(&mut to, EVERY_TABLE, None).await,
             known(&[&TABLES, &LEFT, &SHARED, &FILLED])
@@ -457,11 +441,7 @@ mod tests {
             if shard_of(table).is_some() {
                 columns.insert("shard".to_owned());
             }
-            assert_eq!(
-                columns,
-                names(&mut to, COLUMNS_OF_POSTGRES, Some(table)).await,
-                "{table}"
-            );
+            assert_eq!(columns, names(&mut to, COLUMNS_OF_POSTGRES, Some(table)).await, "{table}");
         }
     }
 }

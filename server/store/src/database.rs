@@ -186,9 +186,7 @@ impl Store {
     pub async fn begin(&self) -> Result<WriteTx<'_>> {
         // A verb that waits for another verb holds no connection.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
-        let verb = waiting
-            .await
-            .map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
+        let verb = waiting.await.map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
         let begin = self.dialect.begin_verb();
         let mut tx = self.enter(Priority::Verb, Counter::Others, begin).await?;
         tx.verb = Some(verb);
@@ -231,9 +229,8 @@ impl Store {
         begin: &'static str,
     ) -> Result<WriteTx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
-        let mut permit = entering
-            .await
-            .map_err(|_| Fault::TimedOut("waiting for other writers"))?;
+        let mut permit =
+            entering.await.map_err(|_| Fault::TimedOut("waiting for other writers"))?;
         if self.has_failed() || self.is_closed() {
             return Err(Fault::Stopped.into());
         }
@@ -368,10 +365,7 @@ impl Store {
         if let Some(writers) = &self.writers {
             writers.close().await;
         }
-        self.serving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -97,9 +97,7 @@ pub async fn insert(
 }
 
 pub async fn by_bank_id(conn: &mut dyn Connection, bank_id: &str) -> Result<Option<DepositRecord>> {
-    query(BY_BANK_ID, bank_id)
-        .fetch_optional(conn, deposit)
-        .await
+    query(BY_BANK_ID, bank_id).fetch_optional(conn, deposit).await
 }
 
 pub async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
@@ -117,9 +115,7 @@ pub async fn page(
         DepositList::Unmatched => UNMATCHED_PAGE,
         DepositList::All => NEWEST_PAGE,
     };
-    query(sql, (at, bank_id, limit))
-        .fetch_all(conn, deposit)
-        .await
+    query(sql, (at, bank_id, limit)).fetch_all(conn, deposit).await
 }
 
 /// Returns those of the references that belong to an application.
@@ -137,9 +133,7 @@ pub async fn known_references(
 
 /// Returns the sum of the unmatched deposits.
 pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
-    query(UNMATCHED_SUM, ())
-        .fetch_one(conn, |row| row.get("amount"))
-        .await
+    query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }
 
 /// Assigns an unmatched deposit to an application. Returns false if the deposit isn't unmatched
@@ -150,8 +144,5 @@ pub async fn assign(
     application_id: ApplicationId,
     now: Timestamp,
 ) -> Result<bool> {
-    Ok(query(ASSIGN, (bank_id, application_id, now))
-        .execute(conn)
-        .await?
-        == 1)
+    Ok(query(ASSIGN, (bank_id, application_id, now)).execute(conn).await? == 1)
 }

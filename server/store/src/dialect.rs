@@ -78,12 +78,7 @@ pub enum Outcome {
 impl Dialect {
     /// Returns the kind of database that a URL names.
     pub fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
-        let refuse = |why| {
-            Err(OpenError::Url {
-                url: without_password(url),
-                why,
-            })
-        };
+        let refuse = |why| Err(OpenError::Url { url: without_password(url), why });
         match url.split_once(':') {
             Some(("sqlite", rest)) if rest.contains(":memory:") => {
                 refuse("an in-memory database loses accepted messages; use a file")
@@ -100,9 +95,7 @@ impl Dialect {
             Self::Sqlite => {
                 let path = url.strip_prefix("sqlite:")?;
                 let path = path.strip_prefix("//").unwrap_or(path);
-                Some(Path::new(
-                    path.split_once('?').map_or(path, |(path, _)| path),
-                ))
+                Some(Path::new(path.split_once('?').map_or(path, |(path, _)| path)))
             }
             Self::Postgres => None,
         }
@@ -390,11 +383,9 @@ impl Dialect {
     /// Returns the version, the name and the SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
         match self {
-            Self::Sqlite => &[(
-                1,
-                "schema",
-                include_str!("../../../migrations/sqlite/0001_schema.sql"),
-            )],
+            Self::Sqlite => {
+                &[(1, "schema", include_str!("../../../migrations/sqlite/0001_schema.sql"))]
+            }
             Self::Postgres => &[(
                 1,
                 "schema",

@@ -120,9 +120,7 @@ pub struct ShardPlace {
 
 /// Returns the version of the Citus extension, or `None` if the database doesn't have it.
 pub async fn citus(conn: &mut dyn Connection) -> Result<Option<String>> {
-    query(CITUS, ())
-        .fetch_optional(conn, |row| row.get("version"))
-        .await
+    query(CITUS, ()).fetch_optional(conn, |row| row.get("version")).await
 }
 
 /// Returns whether a connection is to the coordinator of a cluster.
@@ -132,9 +130,7 @@ pub async fn is_coordinator(conn: &mut dyn Connection) -> Result<bool> {
 
 /// Returns the workers that can have shards.
 pub async fn workers(conn: &mut dyn Connection) -> Result<Vec<Address>> {
-    query_of(WORKERS.to_owned(), ())
-        .fetch_all(conn, address)
-        .await
+    query_of(WORKERS.to_owned(), ()).fetch_all(conn, address).await
 }
 
 fn address(row: &Row<'_>) -> Result<Address> {
@@ -145,9 +141,7 @@ fn address(row: &Row<'_>) -> Result<Address> {
 /// if another connection holds the lock.
 pub async fn lock(conn: &mut dyn Connection) -> Result<bool> {
     run(&mut *conn, SESSION).await?;
-    query(TRY_LOCK, ())
-        .fetch_one(conn, |row| row.get("mine"))
-        .await
+    query(TRY_LOCK, ()).fetch_one(conn, |row| row.get("mine")).await
 }
 
 /// Returns the number of shards, and the progress of the distribution.
@@ -167,24 +161,17 @@ pub async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
 /// Stores the number of shards, which decides the shards of new accounts. Moves the existing
 /// accounts to their new shards.
 pub async fn begin(conn: &mut dyn Connection, shards: i64) -> Result<()> {
-    query(SET_STATE, (shards, "begun"))
-        .execute(&mut *conn)
-        .await?;
+    query(SET_STATE, (shards, "begun")).execute(&mut *conn).await?;
     move_rows_of(conn, "accounts", "accounts").await.map(drop)
 }
 
 pub async fn end(conn: &mut dyn Connection, shards: i64) -> Result<()> {
-    query(SET_STATE, (shards, "done"))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_STATE, (shards, "done")).execute(conn).await.map(drop)
 }
 
 /// Returns how many applications would move to another shard if there were this many shards.
 pub async fn applications_elsewhere(conn: &mut dyn Connection, shards: i64) -> Result<i64> {
-    query(APPLICATIONS_ELSEWHERE, shards)
-        .fetch_one(conn, |row| row.get("n"))
-        .await
+    query(APPLICATIONS_ELSEWHERE, shards).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the number of Citus shards of each table in a cluster with this many workers.
@@ -194,23 +181,17 @@ pub fn citus_shards(workers: usize) -> usize {
 
 /// Returns the tables to distribute by shard, `applications` first.
 pub async fn tables(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    query(TABLES, ())
-        .fetch_all(conn, |row| row.get("name"))
-        .await
+    query(TABLES, ()).fetch_all(conn, |row| row.get("name")).await
 }
 
 /// Returns the tables that Citus has already distributed or copied to every server.
 pub async fn distributed(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    query_of(DISTRIBUTED.to_owned(), ())
-        .fetch_all(conn, |row| row.get("name"))
-        .await
+    query_of(DISTRIBUTED.to_owned(), ()).fetch_all(conn, |row| row.get("name")).await
 }
 
 /// Returns the parts of a table. Rows are moved one part at a time.
 pub async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<String>> {
-    query(PARTS, table)
-        .fetch_all(conn, |row| row.get("name"))
-        .await
+    query(PARTS, table).fetch_all(conn, |row| row.get("name")).await
 }
 
 /// Moves the rows of a part of a table to the shard of their account. Returns how many rows were in
@@ -263,9 +244,8 @@ pub async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Result<()> {
 
 /// Distributes a table by shard. Drops its triggers, because a distributed table can't have any.
 pub async fn distribute(conn: &mut dyn Connection, table: &str, citus_shards: usize) -> Result<()> {
-    let triggers: Vec<String> = query(TRIGGERS, table)
-        .fetch_all(&mut *conn, |row| row.get("name"))
-        .await?;
+    let triggers: Vec<String> =
+        query(TRIGGERS, table).fetch_all(&mut *conn, |row| row.get("name")).await?;
     let drops = triggers.iter();
     let drops = drops.map(|trigger| format!("DROP TRIGGER {trigger} ON {table}; "));
     let drops = drops.collect::<Vec<_>>().concat();
@@ -293,10 +273,7 @@ pub async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
 /// Makes each commit group run on the server that has its shard. Returns false if commit groups
 /// already do.
 pub async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool> {
-    if query_of(CALLS_GROUPS.to_owned(), ())
-        .finds(&mut *conn)
-        .await?
-    {
+    if query_of(CALLS_GROUPS.to_owned(), ()).finds(&mut *conn).await? {
         return Ok(false);
     }
     run(conn, COPY_GROUP).await?;
@@ -312,9 +289,7 @@ pub async fn places(conn: &mut dyn Connection, shards: i64) -> Result<Vec<ShardP
             worker: address(row)?,
         })
     };
-    query_of(SHARDS.to_owned(), shards)
-        .fetch_all(conn, read)
-        .await
+    query_of(SHARDS.to_owned(), shards).fetch_all(conn, read).await
 }
 
 /// Moves a Citus shard of `applications` to another worker, together with the colocated Citus

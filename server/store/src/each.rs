@@ -115,10 +115,7 @@ impl<'a> Query<'a> {
     /// Binds the values of a row, followed by the values that all rows share. Any further values
     /// are for a server only, and aren't bound.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
-        let (given, needed) = (
-            row.len() + self.arguments.len(),
-            statement.parameter_count(),
-        );
+        let (given, needed) = (row.len() + self.arguments.len(), statement.parameter_count());
         if given < needed {
             return Err(rusqlite::Error::InvalidParameterCount(given, needed).into());
         }

@@ -64,12 +64,7 @@ impl FileConnection {
             PAGES.set(pages);
             Ok(())
         }));
-        Ok(Self {
-            conn,
-            log_pages: 0,
-            seen_pages: 0,
-            mover: Arc::new(LogMover::new(file)?),
-        })
+        Ok(Self { conn, log_pages: 0, seen_pages: 0, mover: Arc::new(LogMover::new(file)?) })
     }
 
     pub fn conn(&mut self) -> &mut Connection {

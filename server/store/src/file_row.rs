@@ -12,11 +12,7 @@ use crate::error::{Error, Fault, Result};
 
 /// Reads the columns of a row of this table.
 pub(crate) fn read<T: DeserializeOwned>(row: &rusqlite::Row<'_>, table: &'static str) -> Result<T> {
-    let mut columns = Columns {
-        row,
-        next: 0,
-        is_word: false,
-    };
+    let mut columns = Columns { row, next: 0, is_word: false };
     T::deserialize(&mut columns).map_err(|_| columns.corrupt(table))
 }
 
@@ -41,11 +37,7 @@ impl<'r> Columns<'r> {
             Ok(value) => value.data_type().to_string(),
             Err(error) => error.to_string(),
         };
-        Error::Failed(Fault::Corrupt {
-            table,
-            column: column.to_owned().into(),
-            value,
-        })
+        Error::Failed(Fault::Corrupt { table, column: column.to_owned().into(), value })
     }
 
     /// Takes the value of the next column.
@@ -117,11 +109,7 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
     ) -> std::result::Result<V::Value, Unreadable> {
         self.is_word = true;
         let word = self.take()?;
-        to.visit_enum(
-            word.as_str()
-                .map_err(Unreadable::custom)?
-                .into_deserializer(),
-        )
+        to.visit_enum(word.as_str().map_err(Unreadable::custom)?.into_deserializer())
     }
 
     forward_to_deserialize_any! {
@@ -187,18 +175,12 @@ mod tests {
             ("70000, 8, 'local', 2, NULL, ''", "segment", "70000"),
             ("3, 8, 'abroad', 2, NULL, ''", "kind", "abroad"),
             ("3, 8, 'local', 9, NULL, ''", "submission", "9"),
-            (
-                "3, 8, 'local', 2, CAST(x'ff' AS TEXT), ''",
-                "sender",
-                "a text of 1 bytes",
-            ),
+            ("3, 8, 'local', 2, CAST(x'ff' AS TEXT), ''", "sender", "a text of 1 bytes"),
         ] {
             match read_one(values).unwrap_err() {
-                Error::Failed(Fault::Corrupt {
-                    table: "queue",
-                    column: of,
-                    value,
-                }) => assert_eq!((&*of, &*value), (column, held)),
+                Error::Failed(Fault::Corrupt { table: "queue", column: of, value }) => {
+                    assert_eq!((&*of, &*value), (column, held))
+                }
                 other => panic!("{other:?}"),
             }
         }

@@ -146,9 +146,8 @@ mod tests {
         let gate = Arc::new(Gate::new(vec![None]));
         let first = gate.enter(Priority::Bulk).await;
         let (served, mut turns) = mpsc::unbounded_channel();
-        let waiting = [Priority::Bulk, Priority::Results]
-            .into_iter()
-            .chain([Priority::CommitGroup; 20]);
+        let waiting =
+            [Priority::Bulk, Priority::Results].into_iter().chain([Priority::CommitGroup; 20]);
         for priority in waiting.clone() {
             let (gate, served) = (Arc::clone(&gate), served.clone());
             tokio::spawn(async move {
@@ -157,13 +156,7 @@ mod tests {
                 drop(permit);
             });
         }
-        let queued = || {
-            lock(&gate.0)
-                .waiting
-                .iter()
-                .map(VecDeque::len)
-                .sum::<usize>()
-        };
+        let queued = || lock(&gate.0).waiting.iter().map(VecDeque::len).sum::<usize>();
         while queued() < waiting.clone().count() {
             tokio::task::yield_now().await;
         }

@@ -355,9 +355,7 @@ impl CommitGroup {
         let query = self.keys.bind(query);
         let query = self.sends.bind(query);
         let query = self.claims.bind(query);
-        query
-            .bind(self.lease_token)
-            .bind(self.lease_until.unix_ms())
+        query.bind(self.lease_token).bind(self.lease_until.unix_ms())
     }
 }
 
@@ -410,9 +408,7 @@ impl UnansweredCall {
             return Ok(None);
         };
         let known = row::json(&self.sends)?;
-        query(RELEASE_CLAIMS, (self.shard.0, self.lease_token, now, known))
-            .execute(conn)
-            .await?;
+        query(RELEASE_CLAIMS, (self.shard.0, self.lease_token, now, known)).execute(conn).await?;
         read(&answer).map(Some)
     }
 }

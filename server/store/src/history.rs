@@ -103,10 +103,7 @@ impl Range {
     /// Returns the IDs of the days from `from` up to but not including `below`. Days are counted
     /// since 1970-01-01 UTC.
     pub const fn of_days(from: i64, below: i64) -> Self {
-        Self {
-            from: id_of_day(from),
-            below: id_of_day(below),
-        }
+        Self { from: id_of_day(from), below: id_of_day(below) }
     }
 }
 
@@ -129,27 +126,19 @@ pub struct Partition {
 
 /// Adds the charges and releases of these messages to the sums that are kept by day.
 pub async fn sum_up(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(SUM_UP, (range.from, range.below))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SUM_UP, (range.from, range.below)).execute(conn).await.map(drop)
 }
 
 pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
     for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
-        query(statement, (range.from, range.below))
-            .execute(&mut *conn)
-            .await?;
+        query(statement, (range.from, range.below)).execute(&mut *conn).await?;
     }
     Ok(())
 }
 
 /// Deletes the shared texts of batches whose last message is in this range.
 pub async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(FORGET_SHARED_TEXTS, (range.from, range.below))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(FORGET_SHARED_TEXTS, (range.from, range.below)).execute(conn).await.map(drop)
 }
 
 /// Deletes final messages of test keys and everything that is stored about them: at most `limit`
@@ -163,9 +152,8 @@ pub async fn delete_tests(
     limit: i64,
 ) -> Result<bool> {
     let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
-    let found: Option<(ApplicationId, i64)> = query(TEST_DAY, below)
-        .fetch_optional(&mut *conn, read)
-        .await?;
+    let found: Option<(ApplicationId, i64)> =
+        query(TEST_DAY, below).fetch_optional(&mut *conn, read).await?;
     let Some((application, day)) = found else {
         let batches = query(DELETE_TEST_BATCHES, (id_of_day(below), limit));
         return Ok(batches.execute(conn).await? > 0);
@@ -178,24 +166,16 @@ pub async fn delete_tests(
         statements.push(FORGET_UNUSUAL_TESTS);
     }
     for statement in statements {
-        query(statement, (application, from, until))
-            .execute(&mut *conn)
-            .await?;
+        query(statement, (application, from, until)).execute(&mut *conn).await?;
     }
     if next.is_some() {
         return Ok(true);
     }
-    let is_empty = nth_test(conn, application, (until, end), 0)
-        .await?
-        .is_none();
+    let is_empty = nth_test(conn, application, (until, end), 0).await?.is_none();
     if is_empty {
-        query(DELETE_TEST_DAY, (application, day))
-            .execute(&mut *conn)
-            .await?;
+        query(DELETE_TEST_DAY, (application, day)).execute(&mut *conn).await?;
         let quarters = (day * QUARTERS_OF_DAY, (day + 1) * QUARTERS_OF_DAY);
-        query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1))
-            .execute(conn)
-            .await?;
+        query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1)).execute(conn).await?;
     }
     Ok(is_empty)
 }

@@ -64,11 +64,7 @@ pub struct KeptKey {
 
 impl KeptKey {
     pub fn of(application_id: ApplicationId, test: i64, key: &str) -> Self {
-        Self {
-            application_id,
-            test: test == 1,
-            key: key.to_owned(),
-        }
+        Self { application_id, test: test == 1, key: key.to_owned() }
     }
 
     /// Returns the key's columns, for a row of a parameter.
@@ -101,15 +97,10 @@ pub async fn find(
             test: row.get("test")?,
             key: row.get("key")?,
         };
-        let answer = KeptAnswer {
-            digest: row.get("digest")?,
-            answer: row.get("answer")?,
-        };
+        let answer = KeptAnswer { digest: row.get("digest")?, answer: row.get("answer")? };
         Ok((key, answer))
     };
-    query(FIND, (json(&keys)?, kept_since))
-        .fetch_all(conn, read)
-        .await
+    query(FIND, (json(&keys)?, kept_since)).fetch_all(conn, read).await
 }
 
 /// Stores answers. An answer replaces an expired answer with the same key.
@@ -130,11 +121,7 @@ pub async fn keep(
 /// Returns true if more of them may be left.
 pub async fn sweep(conn: &mut dyn Connection, kept_since: Timestamp, limit: i64) -> Result<bool> {
     let finding = query(SWEEP_END, (kept_since, limit));
-    let end = finding
-        .fetch_optional(&mut *conn, |row| row.get("created_at"))
-        .await?;
-    query(SWEEP, end.unwrap_or(kept_since))
-        .execute(conn)
-        .await?;
+    let end = finding.fetch_optional(&mut *conn, |row| row.get("created_at")).await?;
+    query(SWEEP, end.unwrap_or(kept_since)).execute(conn).await?;
     Ok(end.is_some())
 }

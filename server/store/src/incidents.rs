@@ -31,9 +31,7 @@ pub async fn insert(
     carrier: Option<&str>,
     now: Timestamp,
 ) -> Result<i64> {
-    query(INSERT, (text, carrier, now))
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(INSERT, (text, carrier, now)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the open notes, oldest first.

@@ -36,23 +36,16 @@ pub async fn insert(
     form_key: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT, (currency, now, form_key))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(INSERT, (currency, now, form_key)).execute(conn).await.map(drop)
 }
 
 /// Returns the secret key that seals the forms of browsers without scripts.
 pub async fn form_key(conn: &mut dyn Connection) -> Result<String> {
-    query(FORM_KEY, ())
-        .fetch_one(conn, |row| row.get("form_key"))
-        .await
+    query(FORM_KEY, ()).fetch_one(conn, |row| row.get("form_key")).await
 }
 
 pub async fn currency(conn: &mut dyn Connection) -> Result<String> {
-    query(CURRENCY, ())
-        .fetch_one(conn, |row| row.get("currency"))
-        .await
+    query(CURRENCY, ()).fetch_one(conn, |row| row.get("currency")).await
 }
 
 /// Returns the number of shards.
@@ -60,16 +53,12 @@ pub async fn shards(conn: &mut dyn Connection) -> Result<i64> {
     if !conn.dialect().is_shared() {
         return Ok(1);
     }
-    query(SHARDS, ())
-        .fetch_one(conn, |row| row.get("shards"))
-        .await
+    query(SHARDS, ()).fetch_one(conn, |row| row.get("shards")).await
 }
 
 /// Returns the key that seals secrets. Returns `None` if the key is in a file of the data folder.
 pub async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
-    query(SEALING_KEY, ())
-        .fetch_one(conn, |row| row.get("sealing_key"))
-        .await
+    query(SEALING_KEY, ()).fetch_one(conn, |row| row.get("sealing_key")).await
 }
 
 /// Stores the key that seals secrets, unless the database already has one.
@@ -79,9 +68,7 @@ pub async fn keep_sealing_key(conn: &mut dyn Connection, key: &str) -> Result<()
 
 /// Returns the ID below which all messages were dropped.
 pub async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
-    query(HISTORY_LOW, ())
-        .fetch_one(conn, |row| row.get("history_low_id"))
-        .await
+    query(HISTORY_LOW, ()).fetch_one(conn, |row| row.get("history_low_id")).await
 }
 
 pub async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
@@ -102,12 +89,8 @@ pub struct Swept {
 }
 
 pub async fn swept(conn: &mut dyn Connection) -> Result<Swept> {
-    let read = |row: &Row<'_>| {
-        Ok(Swept {
-            low: row.get("sweep_low_id")?,
-            at: row.get("swept_at")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| Ok(Swept { low: row.get("sweep_low_id")?, at: row.get("swept_at")? });
     query(SWEPT, ()).fetch_one(conn, read).await
 }
 

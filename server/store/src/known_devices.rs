@@ -53,9 +53,7 @@ pub async fn knows_network(
     account_id: i64,
     network: &str,
 ) -> Result<bool> {
-    query(KNOWS_NETWORK, (account_id, network))
-        .finds(conn)
-        .await
+    query(KNOWS_NETWORK, (account_id, network)).finds(conn).await
 }
 
 /// Returns whether this is the first sign-in of an account that was created after `since`.
@@ -74,10 +72,7 @@ pub async fn set_name(
     fingerprint: &str,
     name: Option<&str>,
 ) -> Result<()> {
-    query(SET_NAME, (account_id, fingerprint, name))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_NAME, (account_id, fingerprint, name)).execute(conn).await.map(drop)
 }
 
 /// Returns the names that the account has chosen, by fingerprint.

@@ -92,10 +92,7 @@ impl LogMover {
     pub fn wait(&self) {
         let mut state = self.state();
         while matches!(*state, State::Moving) {
-            state = self
-                .moved
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -138,11 +135,6 @@ pub struct LogPages {
 
 /// Moves as many pages as possible without waiting for readers or the writer.
 pub(crate) fn checkpoint(conn: &Connection) -> Result<LogPages> {
-    let pages = |row: &rusqlite::Row<'_>| {
-        Ok(LogPages {
-            all: row.get(1)?,
-            moved: row.get(2)?,
-        })
-    };
+    let pages = |row: &rusqlite::Row<'_>| Ok(LogPages { all: row.get(1)?, moved: row.get(2)? });
     Ok(conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages)?)
 }

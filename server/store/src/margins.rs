@@ -105,16 +105,12 @@ pub async fn messages(
             reference: row::reference(row)?,
         })
     };
-    query(MESSAGES, (from, below, limit))
-        .fetch_all(conn, read)
-        .await
+    query(MESSAGES, (from, below, limit)).fetch_all(conn, read).await
 }
 
 /// Returns the last day whose figures are final.
 pub async fn last_final(conn: &mut dyn Connection) -> Result<Option<i64>> {
-    query(LAST_FINAL, ())
-        .fetch_one(conn, |row| row.get("day"))
-        .await
+    query(LAST_FINAL, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Returns the last day that has figures.
@@ -124,9 +120,7 @@ pub async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
 
 /// Returns the days from `from` on that have figures.
 pub async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
-    query(COUNTED, from)
-        .fetch_all(conn, |row| row.get("day"))
-        .await
+    query(COUNTED, from).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// Returns how much an application paid for its live messages on each day of a range. Days without
@@ -175,9 +169,7 @@ pub async fn by_rule(
     (from, to): (i64, i64),
     limit: i64,
 ) -> Result<Vec<MarginRow>> {
-    query(BY_RULE, (from, to, limit))
-        .fetch_all(conn, named)
-        .await
+    query(BY_RULE, (from, to, limit)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by application, at most `limit`, the highest charges first.
@@ -186,9 +178,7 @@ pub async fn by_application(
     (from, to): (i64, i64),
     limit: i64,
 ) -> Result<Vec<MarginRow>> {
-    query(BY_APPLICATION, (from, to, limit))
-        .fetch_all(conn, named)
-        .await
+    query(BY_APPLICATION, (from, to, limit)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by day, price rule and application, at most `limit`.
@@ -209,10 +199,7 @@ pub async fn lines(
 }
 
 fn named(row: &Row<'_>) -> Result<MarginRow> {
-    Ok(MarginRow {
-        name: row.get("name")?,
-        figures: figures(row)?,
-    })
+    Ok(MarginRow { name: row.get("name")?, figures: figures(row)? })
 }
 
 fn figures(row: &Row<'_>) -> Result<MarginFigures> {

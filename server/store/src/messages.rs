@@ -133,9 +133,7 @@ impl NewMessage {
 
 /// Finds a message by its ID, whichever application it belongs to.
 pub async fn locate(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageLocation>> {
-    query(LOCATE, id)
-        .fetch_optional(conn, recent::location)
-        .await
+    query(LOCATE, id).fetch_optional(conn, recent::location).await
 }
 
 pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
@@ -169,24 +167,18 @@ pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<Mes
 
 /// Returns the least message ID in a range.
 pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
-    query(FIRST, (from, below))
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(FIRST, (from, below)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the ID of the message at position `count` (from 0) among the messages whose IDs are at
 /// least `from`.
 pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
-    query(NTH_AFTER, (from, count))
-        .fetch_optional(conn, |row| row.get("id"))
-        .await
+    query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the greatest ID of a message, or 0 if there are no messages.
 pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
-    let id: Option<i64> = query(GREATEST, ())
-        .fetch_one(conn, |row| row.get("id"))
-        .await?;
+    let id: Option<i64> = query(GREATEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     Ok(id.unwrap_or(0))
 }
 
@@ -228,11 +220,8 @@ pub async fn finish(
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     let ids: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
-    let mut open: HashMap<Transid, OpenMessage> = open_messages(tx, &ids)
-        .await?
-        .into_iter()
-        .map(|message| (message.id, message))
-        .collect();
+    let mut open: HashMap<Transid, OpenMessage> =
+        open_messages(tx, &ids).await?.into_iter().map(|message| (message.id, message)).collect();
     let (mut ended, mut rows) = (Vec::new(), Vec::new());
     for ending in endings {
         let Some(message) = open.remove(&ending.id) else {
@@ -243,22 +232,12 @@ pub async fn finish(
             tx.tally.release(&message);
         }
         let status = ending.status.code();
-        rows.push((
-            message.id,
-            status,
-            &ending.error,
-            ending.release,
-            ending.taken,
-        ));
+        rows.push((message.id, status, &ending.error, ending.release, ending.taken));
         ended.push(Ended {
             id: ending.id,
             application_id: message.application_id,
             test: message.test == 1,
-            released: if ending.release {
-                Money::from_micros(message.cost)
-            } else {
-                Money::ZERO
-            },
+            released: if ending.release { Money::from_micros(message.cost) } else { Money::ZERO },
         });
     }
     if !rows.is_empty() {

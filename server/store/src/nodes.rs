@@ -42,16 +42,11 @@ pub async fn count(conn: &mut dyn Connection) -> Result<i64> {
 
 /// Returns a slot that has been free since this time.
 pub async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
-    query(FREE, since)
-        .fetch_optional(conn, |row| row.get("slot"))
-        .await
+    query(FREE, since).fetch_optional(conn, |row| row.get("slot")).await
 }
 
 pub async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timestamp) -> Result<()> {
-    query(TAKE, (node.slot, node.token, &node.name, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(TAKE, (node.slot, node.token, &node.name, now)).execute(conn).await.map(drop)
 }
 
 /// Renews the row of a process. Returns false if its slot now belongs to another process or to
@@ -74,11 +69,7 @@ pub async fn end(conn: &mut dyn Connection, slot: i64, token: i64, now: Timestam
 pub async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
     query(LOST, since)
         .fetch_all(conn, |row| {
-            Ok(NodeRow {
-                slot: row.get("slot")?,
-                token: row.get("token")?,
-                name: row.get("name")?,
-            })
+            Ok(NodeRow { slot: row.get("slot")?, token: row.get("token")?, name: row.get("name")? })
         })
         .await
 }
@@ -90,9 +81,7 @@ pub async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result
 
 /// Returns when a process last ended, in Unix milliseconds. 0 if no process has ended.
 pub async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
-    query(LAST_END, ())
-        .fetch_one(conn, |row| row.get("at"))
-        .await
+    query(LAST_END, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Deletes the connections of processes that have ended.

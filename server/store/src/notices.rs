@@ -136,9 +136,7 @@ pub async fn set(
     low_balance: Option<Money>,
     batch_mails_since: Option<Timestamp>,
 ) -> Result<()> {
-    let set = query(SET, (id, low_balance, batch_mails_since))
-        .execute(conn)
-        .await?;
+    let set = query(SET, (id, low_balance, batch_mails_since)).execute(conn).await?;
     row::touched("applications", 1, set)
 }
 
@@ -238,16 +236,12 @@ pub async fn waiting(
             oldest: row.get("oldest")?,
         })
     };
-    query(statement, (before, after))
-        .fetch_one(conn, read)
-        .await
+    query(statement, (before, after)).fetch_one(conn, read).await
 }
 
 /// Returns when staff were last mailed about a kind of work.
 pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
-    query(REMINDED, work.as_str())
-        .fetch_optional(conn, |row| row.get("mailed_at"))
-        .await
+    query(REMINDED, work.as_str()).fetch_optional(conn, |row| row.get("mailed_at")).await
 }
 
 /// Stores that staff are mailed now. Returns false if they were already mailed after `since`.

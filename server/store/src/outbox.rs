@@ -139,9 +139,7 @@ pub async fn insert(conn: &mut dyn Connection, mail: &NewMail<'_>, now: Timestam
 
 /// Returns when the next mail is due, or `None` if no mail is pending.
 pub async fn next_due(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
-    query(NEXT_DUE, ())
-        .fetch_one(conn, |row| row.get("due_at"))
-        .await
+    query(NEXT_DUE, ()).fetch_one(conn, |row| row.get("due_at")).await
 }
 
 /// Claims mails that are due. No other process can claim them before `lease_end`.
@@ -200,9 +198,7 @@ pub async fn written(
     recipient: &str,
     since: Timestamp,
 ) -> Result<Vec<(MailKind, i64)>> {
-    query(WRITTEN, (recipient, since))
-        .fetch_all(conn, |row| Ok((kind(row)?, row.get("n")?)))
-        .await
+    query(WRITTEN, (recipient, since)).fetch_all(conn, |row| Ok((kind(row)?, row.get("n")?))).await
 }
 
 /// Marks all queued mails as kept, because there is no mail server. Returns how many there were.

@@ -103,9 +103,8 @@ pub async fn ask(conn: &mut dyn Connection, token_hash: &str, asked: &str) -> Re
 
 /// Returns the pending passkey challenge of a session.
 pub async fn asked(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
-    let asked: Option<Option<String>> = query(ASKED, token_hash)
-        .fetch_optional(conn, |row| row.get("passkey_asked"))
-        .await?;
+    let asked: Option<Option<String>> =
+        query(ASKED, token_hash).fetch_optional(conn, |row| row.get("passkey_asked")).await?;
     Ok(asked.flatten())
 }
 

@@ -163,9 +163,7 @@ statements! {
 
 /// Locks a chore until the transaction ends. Returns false if another transaction has locked it.
 pub(crate) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
-    query(TRY_LOCK, chore)
-        .fetch_one(conn, |row| row.get("mine"))
-        .await
+    query(TRY_LOCK, chore).fetch_one(conn, |row| row.get("mine")).await
 }
 
 /// Returns the server's clock in Unix milliseconds.
@@ -181,9 +179,7 @@ pub(crate) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
 /// Returns the day as table names have it, for example `20250131`.
 fn day_name(day: i64) -> String {
     let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
-    let date = start
-        .split_once('T')
-        .map_or(start.as_str(), |(date, _)| date);
+    let date = start.split_once('T').map_or(start.as_str(), |(date, _)| date);
     date.replace('-', "")
 }
 
@@ -193,10 +189,7 @@ async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Par
     let read = |row: &Row<'_>| {
         Ok(Partition {
             suffix: row.get("suffix")?,
-            range: Range {
-                from: row.get("low")?,
-                below: row.get("below")?,
-            },
+            range: Range { from: row.get("low")?, below: row.get("below")? },
         })
     };
     finding.fetch_optional(conn, read).await
@@ -215,10 +208,7 @@ pub(crate) async fn make_day(
     day: i64,
     tables: MessageTables,
 ) -> Result<bool> {
-    let mut made = Partition {
-        suffix: day_name(day),
-        range: Range::of_days(day, day + 1),
-    };
+    let mut made = Partition { suffix: day_name(day), range: Range::of_days(day, day + 1) };
     if !is_free(&mut *conn, made.range).await? {
         return Ok(false);
     }
@@ -227,10 +217,7 @@ pub(crate) async fn make_day(
         let monday = day - (day + 3).rem_euclid(7);
         let week = Range::of_days(monday, monday + 7);
         if is_free(&mut *conn, week).await? {
-            made = Partition {
-                suffix: format!("{}_week", day_name(monday)),
-                range: week,
-            };
+            made = Partition { suffix: format!("{}_week", day_name(monday)), range: week };
         }
     }
     make_partition(conn, &made).await?;
@@ -250,10 +237,7 @@ async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Res
     // The statements run one at a time, because Citus would forward a script of several statements
     // as a whole, once for each statement.
     run(&mut *conn, SHORT_WAIT).await?;
-    for (table, options) in [
-        ("messages", "WITH (fillfactor = 60)"),
-        ("message_events", ""),
-    ] {
+    for (table, options) in [("messages", "WITH (fillfactor = 60)"), ("message_events", "")] {
         let make = format!(
             "CREATE TABLE {table}_{suffix} \
              (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
@@ -272,19 +256,12 @@ async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Res
 pub(crate) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
     run(&mut *conn, SHORT_WAIT).await?;
     for table in ["messages", "message_events"] {
-        run_of(
-            &mut *conn,
-            format!("DROP TABLE {table}_{}", partition.suffix),
-        )
-        .await?;
+        run_of(&mut *conn, format!("DROP TABLE {table}_{}", partition.suffix)).await?;
     }
     Ok(())
 }
 
 /// Deletes these messages from `unusual_messages`.
 pub(crate) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(FORGET_UNUSUAL, (range.from, range.below))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(FORGET_UNUSUAL, (range.from, range.below)).execute(conn).await.map(drop)
 }

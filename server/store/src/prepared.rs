@@ -120,10 +120,7 @@ fn every_file_that_declares_statements_is_listed() {
 fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
     let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
     let lists = super::reports::every_list_sql(dialect).into_iter();
-    declared
-        .filter(|(_, sql)| !sql.is_empty())
-        .chain(lists.map(|sql| ("list", sql)))
-        .collect()
+    declared.filter(|(_, sql)| !sql.is_empty()).chain(lists.map(|sql| ("list", sql))).collect()
 }
 
 async fn prepare_all(store: &Store) {
@@ -145,11 +142,7 @@ fn no_list_has_more_than_two_constants() {
         let schemas = dialect.migrations().iter();
         let schemas = schemas.map(|(_, name, sql)| (*name, (*sql).to_owned()));
         for (name, sql) in schemas.chain(all_statements(dialect)) {
-            assert_eq!(
-                long_lists(&sql),
-                Vec::<String>::new(),
-                "{dialect:?}: {name}"
-            );
+            assert_eq!(long_lists(&sql), Vec::<String>::new(), "{dialect:?}: {name}");
         }
     }
     let found = long_lists(
@@ -180,13 +173,7 @@ async fn statements_over_messages_look_at_their_days_alone() {
     let mut conn = store.connect().await.unwrap();
     for day in 20_000..20_030 {
         let mut tx = conn.begin().await.unwrap();
-        assert!(
-            store
-                .dialect()
-                .make_day(&mut tx, day, MessageTables::Day)
-                .await
-                .unwrap()
-        );
+        assert!(store.dialect().make_day(&mut tx, day, MessageTables::Day).await.unwrap());
         tx.commit().await.unwrap();
     }
     let id = domain::ids::id_of_day(20_007);
@@ -231,19 +218,9 @@ async fn no_statement_of_the_traffic_scans_a_table() {
         for row in sqlx::query(plan).fetch_all(&mut conn).await.unwrap() {
             let step: String = row.get("detail");
             let through_json = step.contains("VIRTUAL TABLE");
-            let grows = [
-                "messages",
-                "segments",
-                "s",
-                "queue",
-                "unmatched_receipts",
-                "p",
-                "i",
-            ];
+            let grows = ["messages", "segments", "s", "queue", "unmatched_receipts", "p", "i"];
             let scans = grows.iter().any(|table| {
-                step.strip_prefix("SCAN ")
-                    .and_then(|rest| rest.split(' ').next())
-                    == Some(table)
+                step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) == Some(table)
             });
             assert!(!scans || through_json, "{name}: {step}");
         }

@@ -56,18 +56,8 @@ pub async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
 /// Returns all price changes and who set them, in the order in which they were set.
 pub async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>> {
     let read = |row: &Row<'_>| {
-        let PriceRow {
-            change,
-            from,
-            set_at,
-            ..
-        } = change(row)?;
-        Ok(PriceChangeRecord {
-            change,
-            from,
-            set_at,
-            set_by: row.get("set_by")?,
-        })
+        let PriceRow { change, from, set_at, .. } = change(row)?;
+        Ok(PriceChangeRecord { change, from, set_at, set_by: row.get("set_by")? })
     };
     query(CHANGES, ()).fetch_all(conn, read).await
 }
@@ -88,10 +78,7 @@ pub async fn insert(
         PriceChange::Base(prices) => (None, Some(prices.local), Some(prices.international)),
         PriceChange::Prefix(prefix, price) => (Some(prefix.digits()), None, *price),
     };
-    query(INSERT, (prefix, local, international, from, now, by))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(INSERT, (prefix, local, international, from, now, by)).execute(conn).await.map(drop)
 }
 
 /// A price change as `run_commit_group` returns it: ID, prefix, local price, international price,
@@ -103,21 +90,16 @@ impl ChangeFields {
     pub fn read(self) -> Result<PriceRow> {
         let Self(id, prefix, local, international, from, set_at) = self;
         let corrupt = |column: &'static str, value: String| {
-            Error::Failed(Fault::Corrupt {
-                table: "prices",
-                column: column.into(),
-                value,
-            })
+            Error::Failed(Fault::Corrupt { table: "prices", column: column.into(), value })
         };
         let change = match (prefix, local, international) {
             (Some(prefix), ..) => {
                 let parsed = Prefix::parse(&prefix).map_err(|_| corrupt("prefix", prefix))?;
                 PriceChange::Prefix(parsed, international)
             }
-            (None, Some(local), Some(international)) => PriceChange::Base(Prices {
-                local,
-                international,
-            }),
+            (None, Some(local), Some(international)) => {
+                PriceChange::Base(Prices { local, international })
+            }
             (None, ..) => return Err(corrupt("local", "null".to_owned())),
         };
         Ok(PriceRow {

@@ -104,12 +104,8 @@ impl Changes {
         figure: Figure,
         (n, cost): (i64, i64),
     ) {
-        let key = Key {
-            application_id,
-            test,
-            quarter: accepted_at.quarter(),
-            figure: code(figure),
-        };
+        let key =
+            Key { application_id, test, quarter: accepted_at.quarter(), figure: code(figure) };
         let sums = self.0.entry(key).or_default();
         sums.0 += n;
         sums.1 += cost;
@@ -124,12 +120,7 @@ impl Changes {
     ) -> Result<()> {
         let rows = self.0.into_iter();
         let rows = rows.map(|(key, (n, cost))| {
-            let Key {
-                application_id,
-                test,
-                quarter,
-                figure,
-            } = key;
+            let Key { application_id, test, quarter, figure } = key;
             (application_id, test, quarter, figure, n, cost)
         });
         let adding = query(ADD, (node, writer));
@@ -183,12 +174,7 @@ pub async fn add_periods(
         let cost: Money = row.get("cost")?;
         Ok((row.get("period")?, figure(row)?, row.get("n")?, cost))
     };
-    let QuarterRange {
-        first,
-        below,
-        ahead,
-        length,
-    } = range;
+    let QuarterRange { first, below, ahead, length } = range;
     let arguments = (application_id, test, ahead, length, first, below);
     let found: Vec<(i64, Figure, i64, Money)> =
         query(PERIODS, arguments).fetch_all(conn, read).await?;
@@ -201,9 +187,7 @@ pub async fn add_periods(
 /// Returns the first quarter hour below this one whose figures aren't folded. Such figures are in
 /// several rows, or in a row that a process adds to.
 pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    query(UNFOLDED, below)
-        .fetch_one(conn, |row| row.get("quarter"))
-        .await
+    query(UNFOLDED, below).fetch_one(conn, |row| row.get("quarter")).await
 }
 
 /// Folds a quarter hour's figures into one row per figure. The caller makes sure that no process
@@ -223,9 +207,7 @@ mod tests {
     #[test]
     fn the_function_tells_the_same_delivery_times_apart() {
         let limits = DELIVERY_TIMES_MS.map(|limit| limit.to_string()).join(",");
-        let function: String = include_str!("run_commit_group.sql")
-            .split_whitespace()
-            .collect();
+        let function: String = include_str!("run_commit_group.sql").split_whitespace().collect();
         assert!(function.contains(&format!("ARRAY[{limits}]")), "{limits}");
     }
 }

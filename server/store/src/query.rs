@@ -245,26 +245,17 @@ pub struct Query<'a> {
 
 /// Makes a query from a statement and the values of its parameters.
 pub fn query<'a>(sql: Sql, values: impl Values<'a>) -> Query<'a> {
-    Query {
-        text: Text::Known(sql),
-        arguments: values.into_array().into_iter().collect(),
-    }
+    Query { text: Text::Known(sql), arguments: values.into_array().into_iter().collect() }
 }
 
 /// Makes a query from a text that the program built. The text must not contain outside input.
 pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
-    Query {
-        text: Text::Built(sql, false),
-        arguments: values.into_array().into_iter().collect(),
-    }
+    Query { text: Text::Built(sql, false), arguments: values.into_array().into_iter().collect() }
 }
 
 /// Like [`query_of`], for a text that names a shard on PostgreSQL.
 pub(crate) fn query_in_shard<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
-    Query {
-        text: Text::Built(sql, true),
-        arguments: values.into_array().into_iter().collect(),
-    }
+    Query { text: Text::Built(sql, true), arguments: values.into_array().into_iter().collect() }
 }
 
 impl<'a> Query<'a> {
@@ -320,9 +311,7 @@ impl<'a> Query<'a> {
             Conn::Postgres(conn) => {
                 let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
                 let rows = Box::pin(query.fetch_all(conn)).await?;
-                rows.into_iter()
-                    .map(|row| read(&Row::Postgres(row)))
-                    .collect()
+                rows.into_iter().map(|row| read(&Row::Postgres(row))).collect()
             }
             Conn::Sqlx(conn) => {
                 let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
@@ -393,14 +382,11 @@ impl<'a> Query<'a> {
             Text::Known(sql) => sqlx::query(sql.of(dialect)),
             Text::Built(text, _) => sqlx::query(AssertSqlSafe(text)),
         };
-        Ok(self
-            .arguments
-            .into_iter()
-            .fold(query, |query, argument| match argument {
-                Argument::Int(value) => query.bind(value),
-                Argument::Text(text) => query.bind(text.map(Cow::into_owned)),
-                Argument::Bytes(bytes) => query.bind(bytes.to_vec()),
-            }))
+        Ok(self.arguments.into_iter().fold(query, |query, argument| match argument {
+            Argument::Int(value) => query.bind(value),
+            Argument::Text(text) => query.bind(text.map(Cow::into_owned)),
+            Argument::Bytes(bytes) => query.bind(bytes.to_vec()),
+        }))
     }
 }
 

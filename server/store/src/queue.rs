@@ -188,13 +188,7 @@ pub async fn insert(
 ) -> Result<()> {
     let values = rows.iter().map(|r| {
         let carrier = r.carrier.as_str();
-        (
-            r.message_id,
-            r.application_id,
-            carrier,
-            r.due_at,
-            r.lease_token,
-        )
+        (r.message_id, r.application_id, carrier, r.due_at, r.lease_token)
     });
     let inserting = query(INSERT, (queued_as.of_batch, queued_as.deferred, 0_i64));
     let written = inserting.insert_each(conn, values).await?;
@@ -203,9 +197,7 @@ pub async fn insert(
 
 /// Returns the applications that have deferred messages but aren't suspended.
 pub async fn deferred_without_suspension(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
-    query(DEFERRED_WITHOUT_SUSPENSION, ())
-        .fetch_all(conn, |row| row.get("id"))
-        .await
+    query(DEFERRED_WITHOUT_SUSPENSION, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
@@ -215,16 +207,12 @@ pub async fn resume(
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    query(RESUME, (application_id, limit, now))
-        .execute(conn)
-        .await
+    query(RESUME, (application_id, limit, now)).execute(conn).await
 }
 
 /// Returns the carriers that have messages in the queue.
 pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    query(CARRIERS, ())
-        .fetch_all(conn, |row| row.get("carrier"))
-        .await
+    query(CARRIERS, ()).fetch_all(conn, |row| row.get("carrier")).await
 }
 
 /// Returns when a carrier's oldest queued message was accepted, and how many messages it has in the
@@ -247,9 +235,7 @@ pub async fn unclaimed(
     after: Transid,
     limit: i64,
 ) -> Result<Vec<Transid>> {
-    query(UNCLAIMED, (carrier, after.0, limit))
-        .fetch_all(conn, |row| row.get("message_id"))
-        .await
+    query(UNCLAIMED, (carrier, after.0, limit)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
 /// Like [`unclaimed`], in any order, for a carrier that no worker claims rows for.
@@ -258,9 +244,7 @@ pub async fn unrouted(
     carrier: &str,
     limit: i64,
 ) -> Result<Vec<Transid>> {
-    query(UNROUTED, (carrier, limit))
-        .fetch_all(conn, |row| row.get("message_id"))
-        .await
+    query(UNROUTED, (carrier, limit)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
 /// The fields of a queued message that decide its route, in the order of [`ROUTED`].
@@ -305,10 +289,7 @@ pub struct QueueState {
 
 pub async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     let read = |row: &Row<'_>| {
-        Ok(QueueState {
-            waiting: row.get("n")?,
-            oldest: accepted_at(row, "oldest")?,
-        })
+        Ok(QueueState { waiting: row.get("n")?, oldest: accepted_at(row, "oldest")? })
     };
     query(STATE, ()).fetch_one(conn, read).await
 }
@@ -323,10 +304,7 @@ fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>>
 /// to an earlier submit still counts.
 pub async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     let deferring = query(DEFER, ());
-    deferring
-        .execute_each(tx, ids.iter().copied())
-        .await
-        .map(drop)
+    deferring.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
 /// Deletes rows, whether they are claimed or not.
@@ -335,10 +313,7 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
         return Ok(());
     }
     let dropping = query(DROP, ());
-    dropping
-        .execute_each(tx, ids.iter().copied())
-        .await
-        .map(drop)
+    dropping.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
 /// A claimed row that goes back into the queue.
@@ -372,14 +347,7 @@ pub async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
     }
     let values = rows.iter().map(|r| {
         let submission = i64::from(r.submission);
-        (
-            r.id,
-            r.due_at,
-            r.attempts,
-            submission,
-            &r.carrier,
-            &r.refused_by,
-        )
+        (r.id, r.due_at, r.attempts, submission, &r.carrier, &r.refused_by)
     });
     let requeuing = query(REQUEUE, ());
     let requeued = requeuing.execute_each(tx, values).await?;

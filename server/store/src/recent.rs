@@ -89,9 +89,7 @@ pub async fn last_of_next(
     after: i64,
     count: i64,
 ) -> Result<Option<i64>> {
-    query(LAST_OF_NEXT, (after, count))
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(LAST_OF_NEXT, (after, count)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the newest messages whose IDs are at least `from`. Covers the applications whose IDs are
@@ -107,7 +105,5 @@ pub async fn find(
         Key::Number(digits) => (BY_NUMBER, digits),
         Key::Requestid(text) => (BY_REQUESTID, text),
     };
-    query(statement, (after, last, value, from, limit))
-        .fetch_all(conn, location)
-        .await
+    query(statement, (after, last, value, from, limit)).fetch_all(conn, location).await
 }

@@ -160,19 +160,11 @@ pub async fn count(
     span: Span,
     limit: i64,
 ) -> Result<Counted> {
-    let leading = selection
-        .conditions
-        .iter()
-        .find(|condition| condition.path() == Some(path));
+    let leading = selection.conditions.iter().find(|condition| condition.path() == Some(path));
     let sql = path.count(conn.dialect(), leading);
     let query = begin(sql, selection, span, limit);
     let query = query.bind(leading.map(Condition::value));
-    let read = |row: &Row<'_>| {
-        Ok(Counted {
-            n: row.get("n")?,
-            least: row.get("id")?,
-        })
-    };
+    let read = |row: &Row<'_>| Ok(Counted { n: row.get("n")?, least: row.get("id")? });
     query.fetch_one(conn, read).await
 }
 
@@ -183,9 +175,7 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
 
 /// Counts the messages that no carrier has accepted yet, at most `limit`.
 pub async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
-    query(QUEUED, limit)
-        .fetch_one(conn, |row| row.get("n"))
-        .await
+    query(QUEUED, limit).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns every statement that [`list`] and [`count`] can build.
@@ -195,9 +185,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     for path in Path::ALL {
         for chosen in 0..16 {
             let conditions = some_conditions(chosen);
-            let leading = conditions
-                .iter()
-                .find(|condition| condition.path() == Some(path));
+            let leading = conditions.iter().find(|condition| condition.path() == Some(path));
             // A path that needs a condition is never taken without it.
             if leading.is_some() || path == Path::Application {
                 statements.push(path.count(dialect, leading));
@@ -219,9 +207,6 @@ fn some_conditions(chosen: u32) -> Vec<Condition> {
         Condition::Number(String::new()),
         Condition::Status(MessageStatus::Rejected),
     ];
-    let chosen = all
-        .into_iter()
-        .enumerate()
-        .filter(|(place, _)| chosen >> place & 1 == 1);
+    let chosen = all.into_iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1);
     chosen.map(|(_, condition)| condition).collect()
 }

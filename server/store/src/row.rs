@@ -15,11 +15,7 @@ pub fn word<T>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<T> {
     let value: String = row.get(column)?;
-    parse(&value).ok_or(Error::Failed(Fault::Corrupt {
-        table,
-        column: column.into(),
-        value,
-    }))
+    parse(&value).ok_or(Error::Failed(Fault::Corrupt { table, column: column.into(), value }))
 }
 
 /// Reads the reference of an application.
@@ -102,11 +98,7 @@ pub fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> 
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
         Ok(())
     } else {
-        Err(Error::Failed(Fault::RowCount {
-            table,
-            expected,
-            actual,
-        }))
+        Err(Error::Failed(Fault::RowCount { table, expected, actual }))
     }
 }
 

@@ -64,9 +64,7 @@ impl Store {
         // of them wait here for the migration.
         let mut conn = self.connect().await?;
         self.dialect().prepare_migration(&mut conn).await?;
-        Migrator::with_migrations(self.migrations())
-            .run(&mut conn)
-            .await?;
+        Migrator::with_migrations(self.migrations()).run(&mut conn).await?;
         Ok(conn.close().await?)
     }
 

@@ -55,10 +55,7 @@ pub async fn set(
     step: i64,
     now: Timestamp,
 ) -> Result<()> {
-    query(SET, (account_id, secret, now, step))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET, (account_id, secret, now, step)).execute(conn).await.map(drop)
 }
 
 pub async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Option<Stored>> {
@@ -88,9 +85,7 @@ pub async fn use_step(
 /// second factor.
 pub async fn wrong(conn: &mut dyn Connection, account_id: i64) -> Result<Option<(i64, Timestamp)>> {
     query(WRONG, account_id)
-        .fetch_optional(conn, |row| {
-            Ok((row.get("wrong_codes")?, row.get("wrong_at")?))
-        })
+        .fetch_optional(conn, |row| Ok((row.get("wrong_codes")?, row.get("wrong_at")?)))
         .await
 }
 
@@ -127,9 +122,7 @@ pub async fn set_codes(
 ) -> Result<()> {
     query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
     for hash in hashes {
-        query(ADD_CODE, (account_id, hash.as_str()))
-            .execute(&mut *conn)
-            .await?;
+        query(ADD_CODE, (account_id, hash.as_str())).execute(&mut *conn).await?;
     }
     Ok(())
 }

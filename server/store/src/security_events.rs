@@ -39,11 +39,7 @@ pub async fn insert(
     origin: &Origin,
     detail: Option<&str>,
 ) -> Result<i64> {
-    let Origin {
-        address,
-        network,
-        user_agent,
-    } = origin;
+    let Origin { address, network, user_agent } = origin;
     let values = (
         now,
         account_id,
@@ -53,9 +49,7 @@ pub async fn insert(
         user_agent.as_str(),
         detail,
     );
-    query(INSERT, values)
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(INSERT, values).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Writes a row and deletes it, to check that the database can be written.
@@ -80,9 +74,7 @@ pub async fn of_account(
             detail: row.get("detail")?,
         })
     };
-    query(OF_ACCOUNT, (account_id, limit))
-        .fetch_all(conn, read)
-        .await
+    query(OF_ACCOUNT, (account_id, limit)).fetch_all(conn, read).await
 }
 
 /// Deletes the events at or before this time.

@@ -184,10 +184,7 @@ pub struct NewSegment {
 
 /// A stored segment. The fields are in the order of [`OF`].
 #[derive(Clone, Debug, Deserialize)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the fields are named like the columns"
-)]
+#[expect(clippy::struct_field_names, reason = "the fields are named like the columns")]
 pub struct Segment {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub message_id: Transid,
@@ -262,14 +259,7 @@ async fn write(
 ) -> Result<()> {
     let values = rows.iter().map(|row| {
         let (name, status) = (&row.name, row.status.code());
-        (
-            row.message_id,
-            row.segment,
-            row.segments,
-            row.application_id,
-            name,
-            status,
-        )
+        (row.message_id, row.segment, row.segments, row.application_id, name, status)
     });
     let writing = query(statement, (carrier, now));
     writing.execute_each(conn, values).await.map(drop)
@@ -297,9 +287,7 @@ pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segmen
         return Ok(Vec::new());
     }
     let finding = query(OF, ());
-    finding
-        .find_each(tx, messages.iter().copied(), "segments")
-        .await
+    finding.find_each(tx, messages.iter().copied(), "segments").await
 }
 
 /// Returns the segments with these carrier message IDs, each with the index of its ID in `names`.
@@ -330,9 +318,7 @@ pub async fn unanswered(
     }
     let values = (json(&numbers)?, carrier, country_code, least);
     let finding = query(UNANSWERED, values);
-    finding
-        .fetch_one(conn, |row| row::found(row, "segments"))
-        .await
+    finding.fetch_one(conn, |row| row::found(row, "segments")).await
 }
 
 /// Returns whether another message is being submitted to this number.
@@ -361,9 +347,7 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     if rows.is_empty() {
         return Ok(());
     }
-    let values = rows
-        .iter()
-        .map(|row| (row.message_id, row.segment, row.status.code(), row.error));
+    let values = rows.iter().map(|row| (row.message_id, row.segment, row.status.code(), row.error));
     let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
 }
@@ -371,14 +355,10 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
 /// Deletes the segments of messages below this ID. Each call covers a range of `ids` message IDs.
 /// Returns false if there was nothing to delete.
 pub async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
-    let oldest: Option<i64> = query(OLDEST, ())
-        .fetch_one(conn, |row| row.get("id"))
-        .await?;
+    let oldest: Option<i64> = query(OLDEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);
     };
-    query(FORGET, (oldest, below.min(oldest.saturating_add(ids))))
-        .execute(conn)
-        .await?;
+    query(FORGET, (oldest, below.min(oldest.saturating_add(ids)))).execute(conn).await?;
     Ok(true)
 }

@@ -102,13 +102,8 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(REPLACE_PENDING, (application_id, now))
-        .execute(&mut *conn)
-        .await?;
-    query(INSERT, (application_id, name, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(REPLACE_PENDING, (application_id, now)).execute(&mut *conn).await?;
+    query(INSERT, (application_id, name, now)).execute(conn).await.map(drop)
 }
 
 /// Marks an application's accepted request as replaced.
@@ -116,10 +111,7 @@ pub async fn replace_accepted(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
 ) -> Result<()> {
-    query(REPLACE_ACCEPTED, application_id)
-        .execute(conn)
-        .await
-        .map(drop)
+    query(REPLACE_ACCEPTED, application_id).execute(conn).await.map(drop)
 }
 
 /// Decides a request. Returns false if it is no longer pending.
@@ -130,10 +122,7 @@ pub async fn decide(
     reason: Option<&str>,
     now: Timestamp,
 ) -> Result<bool> {
-    Ok(query(DECIDE, (id, status.as_str(), reason, now))
-        .execute(conn)
-        .await?
-        == 1)
+    Ok(query(DECIDE, (id, status.as_str(), reason, now)).execute(conn).await? == 1)
 }
 
 /// Marks a request as withdrawn.
@@ -156,19 +145,13 @@ pub async fn list(
 
 /// Assigns a sender name to an account, unless another account owns it. Returns the owner.
 pub async fn own(conn: &mut dyn Connection, name: &SenderName, account_id: i64) -> Result<i64> {
-    query(OWN, (name.folded(), account_id, name.looks()))
-        .execute(&mut *conn)
-        .await?;
-    query(OWNER, name.folded())
-        .fetch_one(conn, |row| row.get("account_id"))
-        .await
+    query(OWN, (name.folded(), account_id, name.looks())).execute(&mut *conn).await?;
+    query(OWNER, name.folded()).fetch_one(conn, |row| row.get("account_id")).await
 }
 
 /// Returns the account that owns a sender name.
 pub async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
-    query(OWNER, folded)
-        .fetch_optional(conn, |row| row.get("account_id"))
-        .await
+    query(OWNER, folded).fetch_optional(conn, |row| row.get("account_id")).await
 }
 
 /// A pending request, with the category and the owner of its application.
@@ -199,9 +182,7 @@ pub async fn earlier(
     before: i64,
     limit: i64,
 ) -> Result<Vec<SenderRequestRecord>> {
-    query(EARLIER, (account_id, before, limit))
-        .fetch_all(conn, request)
-        .await
+    query(EARLIER, (account_id, before, limit)).fetch_all(conn, request).await
 }
 
 /// Returns an application's requests, newest first.
@@ -210,9 +191,7 @@ pub async fn of_application(
     application_id: ApplicationId,
     limit: i64,
 ) -> Result<Vec<SenderRequestRecord>> {
-    query(OF_APPLICATION, (application_id, limit))
-        .fetch_all(conn, request)
-        .await
+    query(OF_APPLICATION, (application_id, limit)).fetch_all(conn, request).await
 }
 
 /// Returns sender names of other accounts that look like this one.
@@ -222,13 +201,7 @@ pub async fn similar(
     account_id: i64,
     limit: i64,
 ) -> Result<Vec<SimilarName>> {
-    let read = |row: &Row<'_>| {
-        Ok(SimilarName {
-            name: row.get("folded")?,
-            email: row.get("email")?,
-        })
-    };
-    query(SIMILAR, (looks, account_id, limit))
-        .fetch_all(conn, read)
-        .await
+    let read =
+        |row: &Row<'_>| Ok(SimilarName { name: row.get("folded")?, email: row.get("email")? });
+    query(SIMILAR, (looks, account_id, limit)).fetch_all(conn, read).await
 }

@@ -112,10 +112,7 @@ pub async fn save(
     data: &str,
     now: Timestamp,
 ) -> Result<()> {
-    query(SAVE, (token_hash, data, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SAVE, (token_hash, data, now)).execute(conn).await.map(drop)
 }
 
 pub async fn load(
@@ -136,17 +133,11 @@ pub async fn load(
 }
 
 pub async fn touch(conn: &mut dyn Connection, token_hash: &str, now: Timestamp) -> Result<()> {
-    query(TOUCH, (token_hash, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(TOUCH, (token_hash, now)).execute(conn).await.map(drop)
 }
 
 pub async fn rename(conn: &mut dyn Connection, from_hash: &str, to_hash: &str) -> Result<()> {
-    query(RENAME, (from_hash, to_hash))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(RENAME, (from_hash, to_hash)).execute(conn).await.map(drop)
 }
 
 pub async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Result<()> {
@@ -201,9 +192,7 @@ pub async fn awaited(
     token_hash: &str,
     made_after: Timestamp,
 ) -> Result<Option<AccountRecord>> {
-    query(AWAITED, (token_hash, made_after))
-        .fetch_optional(conn, accounts::record)
-        .await
+    query(AWAITED, (token_hash, made_after)).fetch_optional(conn, accounts::record).await
 }
 
 /// Returns the time of a session's last step-up authentication.
@@ -224,10 +213,7 @@ pub async fn set_stepped_up(
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
-    query(SET_STEPPED_UP, (token_hash, account_id, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(SET_STEPPED_UP, (token_hash, account_id, now)).execute(conn).await.map(drop)
 }
 
 /// Returns the account that is signed in with a session, and when the session was last seen.
@@ -269,9 +255,7 @@ pub async fn device(
     id: i64,
 ) -> Result<Option<(String, String)>> {
     query(DEVICE, (account_id, id))
-        .fetch_optional(conn, |row| {
-            Ok((row.get("user_agent")?, row.get("address")?))
-        })
+        .fetch_optional(conn, |row| Ok((row.get("user_agent")?, row.get("address")?)))
         .await
 }
 
@@ -291,14 +275,10 @@ pub async fn delete_others(
     keep_hash: &str,
 ) -> Result<u64> {
     accounts::set_new_email(conn, account_id, None).await?;
-    query(DELETE_OTHERS, (account_id, keep_hash))
-        .execute(conn)
-        .await
+    query(DELETE_OTHERS, (account_id, keep_hash)).execute(conn).await
 }
 
 /// Deletes sessions that are no longer valid, and returns how many there were.
 pub async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
-    query(SWEEP, (valid.seen_after, valid.made_after))
-        .execute(conn)
-        .await
+    query(SWEEP, (valid.seen_after, valid.made_after)).execute(conn).await
 }

@@ -103,16 +103,8 @@ pub async fn begin_upload(
     kind: KeyKind,
     key: Option<&str>,
 ) -> Result<i64> {
-    let values = (
-        node.slot,
-        node.token,
-        application_id,
-        kind == KeyKind::Test,
-        key,
-    );
-    query(BEGIN_UPLOAD, values)
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    let values = (node.slot, node.token, application_id, kind == KeyKind::Test, key);
+    query(BEGIN_UPLOAD, values).fetch_one(conn, |row| row.get("id")).await
 }
 
 pub async fn end_upload(conn: &mut dyn Connection, id: i64) -> Result<()> {
@@ -130,10 +122,7 @@ pub async fn insert_chunk(
     chunk: &[u8],
     now: Timestamp,
 ) -> Result<()> {
-    query(INSERT_CHUNK, (spool, start, chunk, now))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(INSERT_CHUNK, (spool, start, chunk, now)).execute(conn).await.map(drop)
 }
 
 /// Returns the first chunks of a spool from the offset `from` on, each with its own offset.
@@ -174,12 +163,8 @@ pub async fn take_requests(
 ) -> Result<TakenRequests> {
     let (reference, test) = (reference.as_str(), kind == KeyKind::Test);
     let limit = i64::from(limit);
-    let read = |row: &Row<'_>| {
-        Ok(TakenRequests {
-            taken: row.get("taken")?,
-            level: row.get("level")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| Ok(TakenRequests { taken: row.get("taken")?, level: row.get("level")? });
     loop {
         let taking = query(TAKE, (reference, test, wanted, limit, now));
         if let Some(taken) = taking.fetch_optional(conn, read).await? {

@@ -36,50 +36,28 @@ impl Sql {
     /// distributed. If PostgreSQL's text inserts the rows of a parameter, it takes the shard from a
     /// row of `applications`, because Citus then sends the whole statement to the shard's worker.
     /// Otherwise Citus would copy the rows there and commit in two phases.
-    pub(crate) const IN_SHARD: Self = Self {
-        sqlite: "",
-        postgres: "",
-        names_shard: true,
-    };
+    pub(crate) const IN_SHARD: Self = Self { sqlite: "", postgres: "", names_shard: true };
     /// Like [`Self::IN_SHARD`], over tables that can't be distributed.
-    pub(crate) const ANYWHERE: Self = Self {
-        names_shard: false,
-        ..Self::IN_SHARD
-    };
+    pub(crate) const ANYWHERE: Self = Self { names_shard: false, ..Self::IN_SHARD };
 
     /// A statement with one text for both databases.
     pub const fn same(text: &'static str) -> Self {
-        Self {
-            sqlite: text,
-            postgres: text,
-            names_shard: false,
-        }
+        Self { sqlite: text, postgres: text, names_shard: false }
     }
 
     /// A statement that only PostgreSQL runs.
     pub const fn postgres(text: &'static str) -> Self {
-        Self {
-            sqlite: "",
-            postgres: text,
-            names_shard: false,
-        }
+        Self { sqlite: "", postgres: text, names_shard: false }
     }
 
     /// A statement that only PostgreSQL runs, over tables that can be distributed.
     pub(crate) const fn postgres_in_shard(text: &'static str) -> Self {
-        Self {
-            names_shard: true,
-            ..Self::postgres(text)
-        }
+        Self { names_shard: true, ..Self::postgres(text) }
     }
 
     /// A statement that only SQLite runs.
     pub const fn sqlite(text: &'static str) -> Self {
-        Self {
-            sqlite: text,
-            postgres: "",
-            names_shard: false,
-        }
+        Self { sqlite: text, postgres: "", names_shard: false }
     }
 
     /// Returns the text for this database. It is empty if the statement is only for the other one.

@@ -14,9 +14,7 @@ statements! {
 
 /// Returns the entries of a list, one per line, or `None` if the list was never changed.
 pub async fn lines(conn: &mut dyn Connection, list: &str) -> Result<Option<String>> {
-    query(LINES, list)
-        .fetch_optional(conn, |row| row.get("lines"))
-        .await
+    query(LINES, list).fetch_optional(conn, |row| row.get("lines")).await
 }
 
 pub async fn set(conn: &mut dyn Connection, list: &str, lines: &str) -> Result<()> {

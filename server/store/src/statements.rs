@@ -118,12 +118,7 @@ pub struct BankColumns {
 impl BankColumns {
     /// Returns whether two of the fields are the same column.
     pub fn are_repeated(self) -> bool {
-        let all = [
-            Some(self.bank_id),
-            Some(self.reference),
-            Some(self.amount),
-            self.currency,
-        ];
+        let all = [Some(self.bank_id), Some(self.reference), Some(self.amount), self.currency];
         let mut all: Vec<usize> = all.into_iter().flatten().collect();
         let count = all.len();
         all.sort_unstable();
@@ -178,9 +173,7 @@ fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
 
 /// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
 pub async fn insert(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
-    query(INSERT, now)
-        .fetch_one(conn, |row| row.get("id"))
-        .await
+    query(INSERT, now).fetch_one(conn, |row| row.get("id")).await
 }
 
 pub async fn insert_lines(
@@ -268,9 +261,7 @@ pub async fn next_lines(
             amount: row.get("amount")?,
         })
     };
-    query(NEXT_LINES, (statement.id, statement.last_line, limit))
-        .fetch_all(conn, read)
-        .await
+    query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
 }
 
 pub async fn set_outcome(
@@ -294,9 +285,7 @@ pub async fn done(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<
 
 /// Returns how many lines of a statement have each outcome, or would get it now.
 pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
-    query(COUNTS, id)
-        .fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?)))
-        .await
+    query(COUNTS, id).fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?))).await
 }
 
 /// Returns the first lines of a statement that have an outcome, or would get it now.
@@ -315,9 +304,7 @@ pub async fn first(
             outcome: outcome(row)?,
         })
     };
-    query(FIRST, (id, of.as_str(), limit))
-        .fetch_all(conn, read)
-        .await
+    query(FIRST, (id, of.as_str(), limit)).fetch_all(conn, read).await
 }
 
 /// Returns the columns that staff chose for statements with this header line.

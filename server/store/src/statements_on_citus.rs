@@ -59,9 +59,11 @@ fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
         .filter(|(_, sql)| !sql.postgres.is_empty() && !sql.postgres.contains("FROM STDIN"));
     let declared = declared.map(|(name, sql)| (name, sql.postgres.to_owned(), sql.names_shard));
     let lists = reports::every_list_sql(Dialect::Postgres).into_iter();
-    declared
-        .chain(lists.map(|sql| ("list", sql, true)))
-        .chain([("RUN", group_call::RUN.to_owned(), true)])
+    declared.chain(lists.map(|sql| ("list", sql, true))).chain([(
+        "RUN",
+        group_call::RUN.to_owned(),
+        true,
+    )])
 }
 
 /// Returns a value of type `of_type` that the statement accepts for this parameter.
@@ -80,33 +82,23 @@ fn value(sql: &str, number: usize, of_type: &str) -> String {
 /// Returns the steps of a statement's plan.
 async fn plan(conn: &mut AnyConnection, sql: &str) -> Result<Vec<String>, sqlx::Error> {
     let run = |sql: String| sqlx::raw_sql(AssertSqlSafe(sql));
-    conn.execute(run(format!("PREPARE planned AS {sql}")))
-        .await?;
+    conn.execute(run(format!("PREPARE planned AS {sql}"))).await?;
     let types: String = conn.fetch_one(run(TYPES.to_owned())).await?.get(0);
     let types = types.split_whitespace().enumerate();
-    let values: Vec<_> = types
-        .map(|(place, of_type)| value(sql, place + 1, of_type))
-        .collect();
+    let values: Vec<_> = types.map(|(place, of_type)| value(sql, place + 1, of_type)).collect();
     let values = match &values[..] {
         [] => String::new(),
         values => format!("({})", values.join(", ")),
     };
-    let explained = conn
-        .fetch_all(run(format!("EXPLAIN EXECUTE planned{values}")))
-        .await;
-    let steps = explained?
-        .iter()
-        .map(|row| row.get::<String, _>(0))
-        .collect();
+    let explained = conn.fetch_all(run(format!("EXPLAIN EXECUTE planned{values}"))).await;
+    let steps = explained?.iter().map(|row| row.get::<String, _>(0)).collect();
     Ok(steps)
 }
 
 /// Returns why a plan isn't one task on one worker, or `None` if it is.
 fn fault(steps: &[String]) -> Option<&'static str> {
     let has = |text: &str| steps.iter().any(|step| step.contains(text));
-    let tasks = steps
-        .iter()
-        .filter_map(|step| step.split_once("Task Count: "));
+    let tasks = steps.iter().filter_map(|step| step.split_once("Task Count: "));
     let tasks: Vec<&str> = tasks.map(|(_, count)| count).collect();
     match tasks[..] {
         _ if has("Distributed Subplan") => Some("parts of it are sent to workers"),
@@ -140,10 +132,5 @@ async fn every_statement_that_names_a_shard_is_one_task_on_citus() {
     }
     conn.close().await.unwrap();
     cluster.remove(&name).await;
-    assert!(
-        faults.is_empty(),
-        "{} faults:\n{}",
-        faults.len(),
-        faults.join("\n\n")
-    );
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n\n"));
 }

@@ -268,12 +268,7 @@ impl Tally {
     ) {
         let test = i64::from(test);
         let accepted_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id.0));
-        let key = DayKey {
-            application_id,
-            test,
-            day: accepted_at.day(),
-            status: status.code(),
-        };
+        let key = DayKey { application_id, test, day: accepted_at.day(), status: status.code() };
         *self.days.entry(key).or_default() += 1;
         let whose = (application_id, test);
         (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
@@ -314,12 +309,7 @@ impl Tally {
     /// Counts the release of a message's price.
     pub fn release(&mut self, message: &OpenMessage) {
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
-        (self.quarters).add(
-            message.whose(),
-            accepted_at,
-            Figure::Accepted,
-            (0, -message.cost),
-        );
+        (self.quarters).add(message.whose(), accepted_at, Figure::Accepted, (0, -message.cost));
         if let Some(batch) = message.batch_id {
             self.batches.entry(batch).or_default().released += message.cost;
         }
@@ -416,9 +406,8 @@ pub async fn totals(
     (first, last): (i64, i64),
 ) -> Result<StatusCounts> {
     let read = |row: &Row<'_>| Ok((row::status(row, "message_days")?, row.get("n")?));
-    let rows: Vec<(MessageStatus, i64)> = query(TOTALS, (application_id, test, first, last))
-        .fetch_all(conn, read)
-        .await?;
+    let rows: Vec<(MessageStatus, i64)> =
+        query(TOTALS, (application_id, test, first, last)).fetch_all(conn, read).await?;
     let mut counts = StatusCounts::default();
     for (status, n) in rows {
         *counts.get_mut(status) += n;
@@ -438,17 +427,13 @@ pub async fn days(
         let status = row::status(row, "message_days")?;
         Ok((row.get("day")?, status, row.get("n")?))
     };
-    let rows: Vec<(i64, MessageStatus, i64)> = query(DAYS, (application_id, test, first, last))
-        .fetch_all(conn, read)
-        .await?;
+    let rows: Vec<(i64, MessageStatus, i64)> =
+        query(DAYS, (application_id, test, first, last)).fetch_all(conn, read).await?;
     let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
     for (day, status, n) in rows {
         *days.entry(day).or_default().get_mut(status) += n;
     }
-    Ok(days
-        .into_iter()
-        .map(|(day, counts)| DayCounts { day, counts })
-        .collect())
+    Ok(days.into_iter().map(|(day, counts)| DayCounts { day, counts }).collect())
 }
 
 /// Returns the first and the last day with messages of an application.
@@ -461,9 +446,7 @@ pub async fn first_and_last(
         let (first, last): (Option<i64>, Option<i64>) = (row.get("first")?, row.get("last")?);
         Ok(first.zip(last))
     };
-    query(FIRST_AND_LAST, (application_id, test))
-        .fetch_one(conn, read)
-        .await
+    query(FIRST_AND_LAST, (application_id, test)).fetch_one(conn, read).await
 }
 
 /// Returns the days on which messages of this status were accepted, newest first, each with the
@@ -475,21 +458,14 @@ pub async fn days_of_status(
     first: i64,
     last: i64,
 ) -> Result<Vec<(i64, i64)>> {
-    let finding = query(
-        DAYS_OF_STATUS,
-        (application_id, test, status.code(), first, last),
-    );
-    finding
-        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?)))
-        .await
+    let finding = query(DAYS_OF_STATUS, (application_id, test, status.code(), first, last));
+    finding.fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
 /// Returns the first day below this one whose counts aren't folded. Such counts are in several
 /// rows, or in a row that a process adds to.
 pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    query(UNFOLDED, below)
-        .fetch_one(conn, |row| row.get("day"))
-        .await
+    query(UNFOLDED, below).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Folds a day's counts into one row per status. The caller makes sure that no process changes them

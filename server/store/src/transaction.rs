@@ -179,9 +179,7 @@ impl Connection for WriteTx<'_> {
     fn conn(&mut self) -> Conn<'_> {
         match &mut self.way {
             Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
-            Way::Pool(tx, _) => tx
-                .as_deref_mut()
-                .map_or(Conn::File(None), |tx| Conn::Postgres(tx)),
+            Way::Pool(tx, _) => tx.as_deref_mut().map_or(Conn::File(None), |tx| Conn::Postgres(tx)),
         }
     }
 

@@ -177,9 +177,7 @@ pub async fn insert(
 
 /// Returns the ledger's sum of the deposits whose reference belongs to no application.
 pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
-    query(UNMATCHED_SUM, ())
-        .fetch_one(conn, |row| row.get("amount"))
-        .await
+    query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }
 
 fn line(row: &Row<'_>) -> Result<StatementLine> {
@@ -225,9 +223,7 @@ pub async fn place_of(
     application_id: ApplicationId,
     at: Timestamp,
 ) -> Result<i64> {
-    query(PLACE_OF, (application_id, at))
-        .fetch_one(conn, |row| row.get("place"))
-        .await
+    query(PLACE_OF, (application_id, at)).fetch_one(conn, |row| row.get("place")).await
 }
 
 /// Returns the time of the first transfer with an ID in a range.
@@ -319,29 +315,17 @@ pub async fn insert_of_messages(
         let (message, batch) = t.subject.ids();
         let (application, balance) = t.application.unzip();
         let (debit, credit, kind) = (t.debit.0, t.credit.0, t.kind.code());
-        (
-            debit,
-            credit,
-            t.amount,
-            kind,
-            application,
-            message,
-            balance,
-            batch,
-        )
+        (debit, credit, t.amount, kind, application, message, balance, batch)
     });
-    let written = query(CHARGE_OR_RELEASE, now)
-        .execute_each(conn, rows)
-        .await?;
+    let written = query(CHARGE_OR_RELEASE, now).execute_each(conn, rows).await?;
     touched("transfers", transfers.len(), written)?;
     if conn.dialect().is_shared() {
         let mut counts: BTreeMap<ApplicationId, i64> = BTreeMap::new();
         for (application, _) in transfers.iter().filter_map(|t| t.application) {
             *counts.entry(application).or_default() += 1;
         }
-        let counted = query(COUNT_ON, ())
-            .execute_each(conn, counts.iter().map(|(id, n)| (*id, *n)))
-            .await?;
+        let counted =
+            query(COUNT_ON, ()).execute_each(conn, counts.iter().map(|(id, n)| (*id, *n))).await?;
         touched("applications", counts.len(), counted)?;
     }
     Ok(())

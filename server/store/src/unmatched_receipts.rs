@@ -80,9 +80,7 @@ pub async fn keep(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let values = rows
-        .iter()
-        .map(|row| (row.name, row.status.code(), row.error));
+    let values = rows.iter().map(|row| (row.name, row.status.code(), row.error));
     let keeping = query(INSERT, (carrier, now));
     keeping.execute_each(conn, values).await.map(drop)
 }

@@ -31,7 +31,5 @@ statements! {
 /// Returns how many such messages are stored, and how many bytes their texts have. Counts at most
 /// `limit` messages.
 pub async fn kept(conn: &mut dyn Connection, limit: i64) -> Result<(i64, i64)> {
-    query(KEPT, limit)
-        .fetch_one(conn, |row| Ok((row.get("n")?, row.get("bytes")?)))
-        .await
+    query(KEPT, limit).fetch_one(conn, |row| Ok((row.get("n")?, row.get("bytes")?))).await
 }

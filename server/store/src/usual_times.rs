@@ -38,7 +38,5 @@ pub async fn of(
         Work::SenderNames => SENDER_NAMES,
         Work::Deposits | Work::Mails => return Ok(Vec::new()),
     };
-    query(statement, (since, limit))
-        .fetch_all(conn, |row| row.get("took"))
-        .await
+    query(statement, (since, limit)).fetch_all(conn, |row| row.get("took")).await
 }

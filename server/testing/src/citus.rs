@@ -43,9 +43,7 @@ impl Cluster {
             format!("{start}:{port}/{database}")
         });
         let servers = std::iter::once(coordinator.clone()).chain(workers);
-        Self {
-            servers: servers.collect(),
-        }
+        Self { servers: servers.collect() }
     }
 
     /// Returns the URLs of a database, the coordinator's first.
@@ -67,10 +65,7 @@ impl Cluster {
             let (_, end) = url.rsplit_once(':').unwrap();
             end.split_once('/').unwrap().0.to_owned()
         };
-        let known = format!(
-            "SELECT citus_set_coordinator_host('127.0.0.1', {})",
-            port(&urls[0])
-        );
+        let known = format!("SELECT citus_set_coordinator_host('127.0.0.1', {})", port(&urls[0]));
         run(&urls[0], &known).await;
         for worker in &urls[1..] {
             let known = format!("SELECT citus_add_node('127.0.0.1', {})", port(worker));
@@ -176,10 +171,7 @@ impl OwnCluster {
     }
 
     fn must(&self, verb: &str, server: &str) {
-        let done = script(verb, &self.folder, &[server])
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
+        let done = script(verb, &self.folder, &[server]).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "{verb} of {server} failed");
     }
 }
@@ -208,11 +200,7 @@ fn children(process: &str) -> Vec<String> {
 
 fn signal(name: &str, processes: &[String]) {
     // Fails for processes that have ended meanwhile.
-    let _ = Command::new("kill")
-        .args(["-s", name])
-        .args(processes)
-        .stderr(Stdio::null())
-        .status();
+    let _ = Command::new("kill").args(["-s", name]).args(processes).stderr(Stdio::null()).status();
 }
 
 fn script(verb: &str, folder: &Path, more: &[&str]) -> Command {

@@ -20,10 +20,7 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self
-            .headers
-            .iter()
-            .find(|(header, _)| header.eq_ignore_ascii_case(name));
+        let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -55,10 +52,7 @@ impl Answer {
     }
 
     pub fn reason(&self) -> String {
-        self.json()["reason"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        self.json()["reason"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Asserts the status, code and reason, and the properties of every API response.
@@ -73,12 +67,7 @@ impl Answer {
         assert_eq!(self.header("content-type"), Some("application/json"));
         let json = self.json();
         assert_eq!(json["message"], json["text"], "{shown}");
-        assert!(
-            json["message"]
-                .as_str()
-                .is_some_and(|words| !words.is_empty()),
-            "{shown}"
-        );
+        assert!(json["message"].as_str().is_some_and(|words| !words.is_empty()), "{shown}");
     }
 
     pub fn is_guarded(&self) {
@@ -141,11 +130,7 @@ impl Connection {
     /// Reads one response. `None` if the connection ends without one.
     pub fn read(&mut self) -> Option<Answer> {
         self.read_head().map(|(status, headers)| {
-            let mut answer = Answer {
-                status,
-                headers,
-                body: Vec::new(),
-            };
+            let mut answer = Answer { status, headers, body: Vec::new() };
             if let Some(length) = answer.header("content-length") {
                 let mut body = vec![0; length.parse().unwrap()];
                 self.0.read_exact(&mut body).unwrap();
@@ -207,11 +192,7 @@ impl Connection {
     /// Reads the head of a streamed response.
     pub fn read_beginning(&mut self) -> Answer {
         let (status, headers) = self.read_head().expect("an answer");
-        Answer {
-            status,
-            headers,
-            body: Vec::new(),
-        }
+        Answer { status, headers, body: Vec::new() }
     }
 
     /// Returns everything that comes until the server closes the connection.
@@ -237,24 +218,15 @@ pub fn exchange(address: &str, bytes: &[u8]) -> Answer {
 
 /// Builds a request without a body.
 pub fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
-    let headers: Vec<String> = headers
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}\r\n"))
-        .collect();
-    format!(
-        "{method} {target} HTTP/1.1\r\nHost: test\r\n{}\r\n",
-        headers.concat()
-    )
-    .into_bytes()
+    let headers: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{}\r\n", headers.concat()).into_bytes()
 }
 
 /// Builds a POST request with a body.
 pub fn posted(target: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
-    let headers = [
-        ("Content-Type", content_type),
-        ("Content-Length", length.as_str()),
-    ];
+    let headers = [("Content-Type", content_type), ("Content-Length", length.as_str())];
     let mut bytes = bare("POST", target, &headers);
     bytes.extend_from_slice(body);
     bytes
@@ -297,10 +269,8 @@ pub fn encode(text: &str) -> String {
 
 /// Encodes `name=value&…`.
 pub fn form(pairs: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> = pairs
-        .iter()
-        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
-        .collect();
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
     pairs.join("&")
 }
 

@@ -72,10 +72,7 @@ impl Shim {
     }
 
     fn environment(&self, order: &'static str) -> [(&str, &str); 2] {
-        [
-            ("LD_PRELOAD", self.library.to_str().unwrap()),
-            (order, self.order.to_str().unwrap()),
-        ]
+        [("LD_PRELOAD", self.library.to_str().unwrap()), (order, self.order.to_str().unwrap())]
     }
 
     /// Writes another file first and renames it, so that the shim never reads a partial file.

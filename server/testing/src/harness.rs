@@ -67,18 +67,12 @@ impl Place {
         reason = "it makes a folder, which nobody expects of a default"
     )]
     pub fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-            database_url: None,
-        }
+        Self { folder: tempfile::tempdir().unwrap(), database_url: None }
     }
 
     /// Creates a folder whose database is elsewhere.
     pub fn on(database_url: &str) -> Self {
-        Self {
-            database_url: Some(database_url.to_owned()),
-            ..Self::new()
-        }
+        Self { database_url: Some(database_url.to_owned()), ..Self::new() }
     }
 
     pub fn path(&self) -> &Path {
@@ -188,10 +182,7 @@ impl Place {
 
     fn with_database<T>(&self, work: impl AsyncFnOnce(&mut AnyConnection) -> T) -> T {
         let file = self.path().join("data/heliograph.db");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             sqlx::any::install_default_drivers();
             let url = format!("sqlite:{}", file.display());
@@ -201,10 +192,7 @@ impl Place {
 
     /// Opens the service, for operations that customers have only in the portal.
     pub fn with_service<T>(&self, work: impl AsyncFnOnce(&Service) -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let path = self.path().join("data/heliograph.db");
         let file = || format!("sqlite:{}", path.display());
         let database_url = self.database_url.clone().unwrap_or_else(file);
@@ -302,11 +290,7 @@ impl TestServer {
     }
 
     pub fn start(place: Place, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(place.path().join(LOG))
-            .unwrap();
+        let log = File::options().create(true).append(true).open(place.path().join(LOG)).unwrap();
         let mut child = place
             .command(&["serve", "--json"])
             .args(arguments)
@@ -316,9 +300,7 @@ impl TestServer {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
             let log = std::fs::read_to_string(place.path().join(LOG));
             panic!("the server didn't start: {line:?} {log:?}")
@@ -327,13 +309,7 @@ impl TestServer {
             let url = ready[name].as_str().unwrap();
             url.split_once("://").unwrap().1.to_owned()
         };
-        Self {
-            address: address("url"),
-            ops_address: address("ops_url"),
-            child,
-            place,
-            ready,
-        }
+        Self { address: address("url"), ops_address: address("ops_url"), child, place, ready }
     }
 
     pub fn address(&self) -> &str {
@@ -385,11 +361,7 @@ impl TestServer {
     }
 
     pub fn post_json(&self, key: &str, body: &[u8]) -> Answer {
-        self.exchange(&posted(
-            &format!("/sms/send/{key}"),
-            "application/json",
-            body,
-        ))
+        self.exchange(&posted(&format!("/sms/send/{key}"), "application/json", body))
     }
 
     /// Sends a message as a multipart body.
@@ -512,10 +484,7 @@ impl TestServer {
 
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args(["-s", name, &id])
-            .status()
-            .unwrap();
+        let sent = Command::new("kill").args(["-s", name, &id]).status().unwrap();
         assert!(sent.success());
     }
 

@@ -35,10 +35,7 @@ impl Server {
     pub fn start() -> Self {
         let within = tempfile::tempdir().unwrap();
         let folder = within.path().join("postgres");
-        let started = script("start", &folder, &[])
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
+        let started = script("start", &folder, &[]).stderr(Stdio::inherit()).output().unwrap();
         assert!(
             started.status.success(),
             "PostgreSQL doesn't start; `.make/setup postgres` gets it"
@@ -69,10 +66,7 @@ impl Server {
     }
 
     fn must(&self, verb: &str, more: &[&str]) {
-        let done = script(verb, &self.folder, more)
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
+        let done = script(verb, &self.folder, more).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "{verb} of PostgreSQL failed");
     }
 }

@@ -60,10 +60,7 @@ impl Smsc {
     /// Listens on this address.
     pub async fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
-        Self {
-            listener,
-            tls: None,
-        }
+        Self { listener, tls: None }
     }
 
     /// Like [`Smsc::start`], but with TLS and its own certificate for `localhost`. Also returns the
@@ -146,10 +143,7 @@ impl Peer {
     pub async fn expect_bind(&mut self) -> Pdu {
         let pdu = self.read().await.expect("the ESME closed");
         assert!(
-            matches!(
-                pdu.command,
-                BIND_RECEIVER | BIND_TRANSMITTER | BIND_TRANSCEIVER
-            ),
+            matches!(pdu.command, BIND_RECEIVER | BIND_TRANSMITTER | BIND_TRANSCEIVER),
             "{pdu:X?}"
         );
         pdu

@@ -25,44 +25,23 @@ fn files() -> Vec<(Vec<u8>, Rows)> {
         (b"\xef\xbb\xbf".to_vec(), &[(1, "invalid_file")]),
         // A header line; blank lines between rows.
         (b"number,message\n57000001,a\n".to_vec(), &[(1, NUMBER)]),
-        (
-            b"57000001,a\n\n\r\n57000001,a\n\n".to_vec(),
-            &[(2, NUMBER), (3, NUMBER)],
-        ),
+        (b"57000001,a\n\n\r\n57000001,a\n\n".to_vec(), &[(2, NUMBER), (3, NUMBER)]),
         // CR as the only line ending.
         (b"57000001,a\r57000002,b\r".to_vec(), &[(1, MESSAGE)]),
         // A number without a comma; a comma without anything.
-        (
-            b"57000001\n,\n57000001,\n".to_vec(),
-            &[(1, MESSAGE), (2, NUMBER), (3, MESSAGE)],
-        ),
+        (b"57000001\n,\n57000001,\n".to_vec(), &[(1, MESSAGE), (2, NUMBER), (3, MESSAGE)]),
         (b" 57000001,a\n57000001,a\n".to_vec(), &[(1, NUMBER)]),
         // Binary data, or text in another encoding.
         (utf16("\u{feff}57000001,a"), &[(1, ENCODING)]),
         (utf16("57000001,a\nx,b\n"), &[(1, ENCODING)]),
         (b"PK\x03\x04\x14\0x\n\ny\n".to_vec(), &[(1, "invalid_file")]),
-        (
-            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\nx".to_vec(),
-            &[(1, "invalid_file")],
-        ),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\nx".to_vec(), &[(1, "invalid_file")]),
         (b"\x1f\x8b\x08\0\0\nx".to_vec(), &[(1, "invalid_file")]),
-        (
-            b"57000001,\0\n57\0,a\n".to_vec(),
-            &[(1, MESSAGE), (2, NUMBER)],
-        ),
-        (
-            b"57000001,ok\n57000001,caf\xe9\n".to_vec(),
-            &[(2, ENCODING)],
-        ),
+        (b"57000001,\0\n57\0,a\n".to_vec(), &[(1, MESSAGE), (2, NUMBER)]),
+        (b"57000001,ok\n57000001,caf\xe9\n".to_vec(), &[(2, ENCODING)]),
         // An opening quote without a closing one; text after a closing quote.
-        (
-            b"57000001,\"a\n57000001,b\nx,c\n".to_vec(),
-            &[(1, MESSAGE), (3, NUMBER)],
-        ),
-        (
-            b"57000001,\"a\"b\n57000001,\"c\nd\"\n".to_vec(),
-            &[(1, MESSAGE)],
-        ),
+        (b"57000001,\"a\n57000001,b\nx,c\n".to_vec(), &[(1, MESSAGE), (3, NUMBER)]),
+        (b"57000001,\"a\"b\n57000001,\"c\nd\"\n".to_vec(), &[(1, MESSAGE)]),
         (
             format!("57000001,{long}\n57000001,\"{long}\"").into_bytes(),
             &[(1, "message_too_long"), (2, "message_too_long")],
@@ -75,10 +54,7 @@ fn found(answer: &Value) -> Vec<(u64, String)> {
     rows.iter()
         .map(|row| {
             assert!(row["detail"].as_str().unwrap().ends_with('.'));
-            (
-                row["line"].as_u64().unwrap(),
-                row["reason"].as_str().unwrap().to_owned(),
-            )
+            (row["line"].as_u64().unwrap(), row["reason"].as_str().unwrap().to_owned())
         })
         .collect()
 }
@@ -91,10 +67,8 @@ fn bad_rows_are_named() {
         let answer = server.upload(server.key(), &[("bulksms", &file)]);
         answer.is(400, 500, "invalid_file");
         let found = found(&answer.json());
-        let found: Vec<(u64, &str)> = found
-            .iter()
-            .map(|(line, reason)| (*line, reason.as_str()))
-            .collect();
+        let found: Vec<(u64, &str)> =
+            found.iter().map(|(line, reason)| (*line, reason.as_str())).collect();
         assert_eq!(found, expected, "{what}");
         assert_eq!(answer.json()["error_count"], expected.len(), "{what}");
         server.is_untouched(&what);
@@ -109,10 +83,7 @@ fn bad_rows_are_named() {
         let parts = [("numbers", file.as_bytes()), ("message", b"Hi")];
         let answer = server.upload(server.key(), &parts);
         answer.is(400, 500, "invalid_file");
-        let found: Vec<u64> = found(&answer.json())
-            .iter()
-            .map(|(line, _)| *line)
-            .collect();
+        let found: Vec<u64> = found(&answer.json()).iter().map(|(line, _)| *line).collect();
         assert_eq!(json!(found), lines, "{file:?}");
         server.is_untouched(file);
     }
@@ -129,15 +100,9 @@ fn the_first_20_bad_rows_are_listed_and_all_are_counted() {
     assert_eq!(json["error_count"], 100_000);
     let lines: Vec<u64> = found(&json).iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, (2..=21).collect::<Vec<u64>>());
-    assert_eq!(
-        json["errors"][0]["reason"], NUMBER,
-        "what the file holds isn't quoted: {json}"
-    );
+    assert_eq!(json["errors"][0]["reason"], NUMBER, "what the file holds isn't quoted: {json}");
     let words = json["message"].as_str().unwrap();
-    assert!(
-        words.contains("100000 bad rows") && words.contains("dryrun=1"),
-        "{words}"
-    );
+    assert!(words.contains("100000 bad rows") && words.contains("dryrun=1"), "{words}");
     server.is_untouched("100,000 bad rows");
 }
 
@@ -152,10 +117,7 @@ fn a_file_that_is_no_text_is_called_by_its_name() {
         (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "gzip"),
         (b"%PDF-1.7\n", "PDF"),
     ] {
-        for parts in [
-            &[("bulksms", file)][..],
-            &[("numbers", file), ("message", b"Hi")],
-        ] {
+        for parts in [&[("bulksms", file)][..], &[("numbers", file), ("message", b"Hi")]] {
             let answer = server.upload(server.key(), parts);
             answer.is(400, 500, "invalid_file");
             let error = &answer.json()["errors"][0];
@@ -176,17 +138,10 @@ fn an_unknown_parameter_refuses_an_upload() {
         (with_name("dry_run"), "did you mean dryrun?"),
         (with_name("sendat"), "sendat isn't a parameter here."),
         (
-            server.exchange(&posted(
-                &format!("{path}?validity=5"),
-                MULTIPART,
-                &multipart(&[file]),
-            )),
+            server.exchange(&posted(&format!("{path}?validity=5"), MULTIPART, &multipart(&[file]))),
             "validity isn't a parameter here.",
         ),
-        (
-            server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")),
-            "is written %26.",
-        ),
+        (server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")), "is written %26."),
     ] {
         answer.is(400, 500, "invalid_parameter");
         assert!(answer.text().contains(words), "{}", answer.text());
@@ -219,139 +174,50 @@ const REQUESTS: &[(Parts, &str)] = &[
     (&[], "missing_parameter"),
     (&[("message", b"Hi")], "missing_parameter"),
     (&[("numbers", b"57000001")], "missing_parameter"),
+    (&[("Numbers", b"57000001"), ("message", b"Hi")], "missing_parameter"),
+    (&[("bulksms", b"57000001,a"), ("numbers", b"57000001")], "ambiguous_bulk"),
+    (&[("numbers", b"57000001"), ("bulksms", b"57000001,a")], "ambiguous_bulk"),
+    (&[("bulksms", b"57000001,a"), ("message", b"Hi")], "ambiguous_bulk"),
+    (&[("message", b"Hi"), ("bulksms", b"57000001,a")], "ambiguous_bulk"),
+    (&[("bulksms", b"57000001,a"), ("bulksms", b"57000001,a")], "duplicate_parameter"),
+    (&[("numbers", b"57000001"), ("message", b"a"), ("message", b"a")], "duplicate_parameter"),
     (
-        &[("Numbers", b"57000001"), ("message", b"Hi")],
-        "missing_parameter",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("numbers", b"57000001")],
-        "ambiguous_bulk",
-    ),
-    (
-        &[("numbers", b"57000001"), ("bulksms", b"57000001,a")],
-        "ambiguous_bulk",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("message", b"Hi")],
-        "ambiguous_bulk",
-    ),
-    (
-        &[("message", b"Hi"), ("bulksms", b"57000001,a")],
-        "ambiguous_bulk",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("bulksms", b"57000001,a")],
-        "duplicate_parameter",
-    ),
-    (
-        &[
-            ("numbers", b"57000001"),
-            ("message", b"a"),
-            ("message", b"a"),
-        ],
-        "duplicate_parameter",
-    ),
-    (
-        &[
-            ("requestid", b"a"),
-            ("bulksms", b"57000001,a"),
-            ("requestid", b"a"),
-        ],
+        &[("requestid", b"a"), ("bulksms", b"57000001,a"), ("requestid", b"a")],
         "duplicate_parameter",
     ),
     // The message is checked after the file.
-    (
-        &[("numbers", b"57000001"), ("message", b"")],
-        "invalid_message",
-    ),
-    (
-        &[("numbers", b"57000001"), ("message", b"a\0")],
-        "invalid_message",
-    ),
-    (
-        &[("numbers", b"57000001"), ("message", b"a\xff")],
-        "invalid_encoding",
-    ),
+    (&[("numbers", b"57000001"), ("message", b"")], "invalid_message"),
+    (&[("numbers", b"57000001"), ("message", b"a\0")], "invalid_message"),
+    (&[("numbers", b"57000001"), ("message", b"a\xff")], "invalid_encoding"),
     (&[("message", b""), ("numbers", b"x")], "invalid_file"),
     // Then requestid, then dryrun.
-    (
-        &[("bulksms", b"57000001,a"), ("requestid", b"")],
-        "invalid_requestid",
-    ),
+    (&[("bulksms", b"57000001,a"), ("requestid", b"")], "invalid_requestid"),
     // A duplicate is reported where the parameter itself would be checked.
     (&[("message", b"a"), ("message", b"a")], "missing_parameter"),
+    (&[("requestid", b"a"), ("requestid", b"a"), ("bulksms", b"x")], "invalid_file"),
+    (&[("dryrun", b"1"), ("dryrun", b"1"), ("bulksms", b"x")], "invalid_file"),
+    (&[("message", b"a"), ("message", b"a"), ("numbers", b"x")], "invalid_file"),
     (
-        &[("requestid", b"a"), ("requestid", b"a"), ("bulksms", b"x")],
-        "invalid_file",
-    ),
-    (
-        &[("dryrun", b"1"), ("dryrun", b"1"), ("bulksms", b"x")],
-        "invalid_file",
-    ),
-    (
-        &[("message", b"a"), ("message", b"a"), ("numbers", b"x")],
-        "invalid_file",
-    ),
-    (
-        &[
-            ("requestid", b"a"),
-            ("requestid", b"a"),
-            ("numbers", b"57000001"),
-            ("message", b""),
-        ],
+        &[("requestid", b"a"), ("requestid", b"a"), ("numbers", b"57000001"), ("message", b"")],
         "invalid_message",
     ),
     (
-        &[
-            ("dryrun", b"1"),
-            ("dryrun", b"1"),
-            ("requestid", b""),
-            ("bulksms", b"57000001,a"),
-        ],
+        &[("dryrun", b"1"), ("dryrun", b"1"), ("requestid", b""), ("bulksms", b"57000001,a")],
         "invalid_requestid",
     ),
-    (
-        &[
-            ("dryrun", b"1"),
-            ("bulksms", b"57000001,a"),
-            ("dryrun", b"1"),
-        ],
-        "duplicate_parameter",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("requestid", b"\xff")],
-        "invalid_encoding",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("dryrun", b"yes")],
-        "invalid_parameter",
-    ),
-    (
-        &[("bulksms", b"57000001,a"), ("dryrun", b"")],
-        "invalid_parameter",
-    ),
-    (
-        &[("dryrun", b"x"), ("requestid", b""), ("bulksms", b"x")],
-        "invalid_file",
-    ),
-    (
-        &[
-            ("dryrun", b"x"),
-            ("requestid", b""),
-            ("bulksms", b"57000001,a"),
-        ],
-        "invalid_requestid",
-    ),
+    (&[("dryrun", b"1"), ("bulksms", b"57000001,a"), ("dryrun", b"1")], "duplicate_parameter"),
+    (&[("bulksms", b"57000001,a"), ("requestid", b"\xff")], "invalid_encoding"),
+    (&[("bulksms", b"57000001,a"), ("dryrun", b"yes")], "invalid_parameter"),
+    (&[("bulksms", b"57000001,a"), ("dryrun", b"")], "invalid_parameter"),
+    (&[("dryrun", b"x"), ("requestid", b""), ("bulksms", b"x")], "invalid_file"),
+    (&[("dryrun", b"x"), ("requestid", b""), ("bulksms", b"57000001,a")], "invalid_requestid"),
 ];
 
 #[test]
 fn requests_that_are_no_upload_are_refused() {
     let server = TestServer::demo();
     for (parts, reason) in REQUESTS {
-        let what = format!(
-            "{:?}",
-            parts.iter().map(|(name, _)| name).collect::<Vec<_>>()
-        );
+        let what = format!("{:?}", parts.iter().map(|(name, _)| name).collect::<Vec<_>>());
         let answer = server.upload(server.key(), parts);
         assert_eq!(answer.reason(), *reason, "{what}: {}", answer.text());
         answer.is(400, 500, reason);
@@ -396,11 +262,8 @@ fn a_name_in_query_and_body_is_twice() {
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
     for query in ["message=Hi", "numbers=57000001", "bulksms=57000001,a"] {
         let answer = server.exchange(&posted(&format!("{path}?{query}"), MULTIPART, &body));
-        let reason = if query.starts_with("bulksms") {
-            "ambiguous_bulk"
-        } else {
-            "duplicate_parameter"
-        };
+        let reason =
+            if query.starts_with("bulksms") { "ambiguous_bulk" } else { "duplicate_parameter" };
         answer.is(400, 500, reason);
         server.is_untouched(query);
     }
@@ -420,18 +283,12 @@ fn a_good_requestid_is_echoed_in_refusals() {
         assert_eq!(answer.json()["requestid"], "r 2");
     }
     // This holds even if the body isn't read. The duplicate in the query is checked later.
-    let target = format!(
-        "/sms/bulk/{}?requestid=r3&numbers=x&numbers=x",
-        server.key()
-    );
+    let target = format!("/sms/bulk/{}?requestid=r3&numbers=x&numbers=x", server.key());
     let answer = server.exchange(&posted(&target, "text/csv", &body));
     answer.is(415, 500, "unsupported_media_type");
     assert_eq!(answer.json()["requestid"], "r3");
     let length = 600_u64 * 1024 * 1024;
-    let headers = [
-        ("Content-Type", MULTIPART),
-        ("Content-Length", &length.to_string()),
-    ];
+    let headers = [("Content-Type", MULTIPART), ("Content-Length", &length.to_string())];
     let answer = server.exchange(&bare("POST", &target, &headers));
     answer.is(413, 500, "too_large");
     assert_eq!(answer.json()["requestid"], "r3");

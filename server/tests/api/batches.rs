@@ -17,25 +17,12 @@ fn a_batch_says_what_became_of_it() {
     let counts = &done["counts"];
     assert_eq!(counts["delivered"], 2);
     assert_eq!(counts["failed"], 1);
-    let names = [
-        "queued",
-        "sending",
-        "submitted",
-        "delivered",
-        "failed",
-        "expired",
-        "rejected",
-        "unknown",
-    ];
+    let names =
+        ["queued", "sending", "submitted", "delivered", "failed", "expired", "rejected", "unknown"];
     assert_eq!(counts.as_object().unwrap().len(), names.len());
-    let sum: u64 = names
-        .iter()
-        .map(|name| counts[name].as_u64().unwrap())
-        .sum();
+    let sum: u64 = names.iter().map(|name| counts[name].as_u64().unwrap()).sum();
     assert_eq!(sum, 3);
-    let text = server
-        .get(&format!("/sms/batches/{}/{batchid}", server.key()))
-        .text();
+    let text = server.get(&format!("/sms/batches/{}/{batchid}", server.key())).text();
     let head = format!(
         "{{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"batch\":{{\"batchid\":\"{batchid}\",\
          \"requestid\":\"é\",\"rows\":3,\"pages\":3,\"cost\":0.35,\"currency\":\"USD\",\"status\":\"done\",\"counts\":{{"
@@ -55,18 +42,15 @@ fn the_key_may_stand_in_the_header() {
         let answer = server.exchange(&bare("GET", &target, &[("Authorization", &bearer)]));
         assert_eq!(answer.status, 200, "{target}: {}", answer.text());
         answer.is_guarded();
-        server
-            .exchange(&bare("GET", &target, &[]))
-            .is(401, 504, "api_invalid");
+        server.exchange(&bare("GET", &target, &[])).is(401, 504, "api_invalid");
     }
 }
 
 #[test]
 fn lists_are_paged_newest_first_and_filtered() {
     let server = TestServer::demo();
-    let mut made: Vec<String> = (0..5)
-        .map(|_| server.accepted_batch(server.key(), "57000001"))
-        .collect();
+    let mut made: Vec<String> =
+        (0..5).map(|_| server.accepted_batch(server.key(), "57000001")).collect();
     made.reverse();
     let mut found = Vec::new();
     let mut query = "limit=2".to_owned();
@@ -75,10 +59,7 @@ fn lists_are_paged_newest_first_and_filtered() {
         let json = answer.json();
         let page = json["batches"].as_array().unwrap();
         assert!((1..=2).contains(&page.len()));
-        found.extend(
-            page.iter()
-                .map(|batch| batch["batchid"].as_str().unwrap().to_owned()),
-        );
+        found.extend(page.iter().map(|batch| batch["batchid"].as_str().unwrap().to_owned()));
         match json["next"].as_str() {
             Some(next) => query = format!("limit=2&cursor={next}"),
             None => break,
@@ -107,24 +88,14 @@ fn wrong_look_ups_are_refused() {
         "unknown=1",
         "transid=m_0000000000000",
     ] {
-        server
-            .get(&format!("/sms/batches/{key}?{query}"))
-            .is(400, 500, "invalid_parameter");
+        server.get(&format!("/sms/batches/{key}?{query}")).is(400, 500, "invalid_parameter");
     }
-    server
-        .get(&format!("/sms/batches/{key}?requestid="))
-        .is(400, 500, "invalid_requestid");
-    server
-        .get(&format!("/sms/batches/{key}?limit=1&limit=1"))
-        .is(400, 500, "duplicate_parameter");
+    server.get(&format!("/sms/batches/{key}?requestid=")).is(400, 500, "invalid_requestid");
+    server.get(&format!("/sms/batches/{key}?limit=1&limit=1")).is(400, 500, "duplicate_parameter");
     let batchid = server.accepted_batch(key, "57000001");
-    server
-        .get(&format!("/sms/batches/{key}/{batchid}?limit=1"))
-        .is(400, 500, "invalid_parameter");
+    server.get(&format!("/sms/batches/{key}/{batchid}?limit=1")).is(400, 500, "invalid_parameter");
     for other in ["b_0000000000000", "b_x", "x", "%FF"] {
-        server
-            .get(&format!("/sms/batches/{key}/{other}"))
-            .is(404, 500, "not_found");
+        server.get(&format!("/sms/batches/{key}/{other}")).is(404, 500, "not_found");
     }
     for method in ["POST", "PUT", "DELETE"] {
         let answer = server.exchange(&bare(method, &format!("/sms/batches/{key}"), &[]));
@@ -143,14 +114,8 @@ fn each_key_sees_its_own() {
     let (live, test) = (server.key(), server.test_key());
     let batchid = server.accepted_batch(live, "57000001");
     let played = server.accepted_batch(test, "57000001");
-    for (key, batchid) in [
-        (test, &batchid),
-        (live, &played),
-        (other.live.expose(), &batchid),
-    ] {
-        server
-            .get(&format!("/sms/batches/{key}/{batchid}"))
-            .is(404, 500, "not_found");
+    for (key, batchid) in [(test, &batchid), (live, &played), (other.live.expose(), &batchid)] {
+        server.get(&format!("/sms/batches/{key}/{batchid}")).is(404, 500, "not_found");
     }
     assert_eq!(server.batches(live, "").len(), 1);
     assert_eq!(server.batches(test, "").len(), 1);

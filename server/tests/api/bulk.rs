@@ -75,17 +75,11 @@ fn one_to_many_sends_one_message_to_all() {
     let server = TestServer::demo();
     let message = "m".repeat(200);
     let numbers = "57000001\r\n00000002\n27820000000\n\n\n";
-    let parts = [
-        ("message", message.as_bytes()),
-        ("numbers", numbers.as_bytes()),
-    ];
+    let parts = [("message", message.as_bytes()), ("numbers", numbers.as_bytes())];
     let answer = server.upload(server.key(), &parts);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let json = answer.json();
-    assert_eq!(
-        (json["rows"].as_u64(), json["pages"].as_u64()),
-        (Some(3), Some(6))
-    );
+    assert_eq!((json["rows"].as_u64(), json["pages"].as_u64()), (Some(3), Some(6)));
     assert!(answer.text().contains("\"cost\":0.7,"), "{}", answer.text());
     let batchid = json["batchid"].as_str().unwrap();
     let batch = server.done_batch(server.key(), batchid);
@@ -105,36 +99,20 @@ fn uploads_come_in_several_ways() {
     let path = format!("/sms/bulk/{}", server.key());
     let rows = "57000001,a+b&c=d%\n57000002,é\n";
     let pairs = form(&[("bulksms", rows), ("requestid", "r")]);
-    let plain = rows
-        .replace('%', "%25")
-        .replace('&', "%26")
-        .replace('+', "%2B");
+    let plain = rows.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
     let no_name = multipart(&[("bulksms", rows.as_bytes()), ("requestid", b"r")]);
     let no_name = String::from_utf8(no_name).unwrap();
     let as_text = no_name.replace("; filename=\"rows.csv\"\r\nContent-Type: text/csv", "");
-    let strange = no_name
-        .replace("rows.csv", "../../../etc/passwd")
-        .replace("text/csv", "image/png");
+    let strange =
+        no_name.replace("rows.csv", "../../../etc/passwd").replace("text/csv", "image/png");
     let ways = [
         (path.clone(), FORM, pairs.into_bytes()),
-        (
-            format!("{path}?requestid=r"),
-            FORM,
-            format!("bulksms={plain}").into_bytes(),
-        ),
+        (format!("{path}?requestid=r"), FORM, format!("bulksms={plain}").into_bytes()),
         (path.clone(), MULTIPART, no_name.clone().into_bytes()),
         (path.clone(), MULTIPART, as_text.into_bytes()),
         (path.clone(), MULTIPART, strange.into_bytes()),
-        (
-            path.clone(),
-            MULTIPART,
-            multipart(&[("requestid", b"r"), ("bulksms", rows.as_bytes())]),
-        ),
-        (
-            format!("{path}?requestid=r&bulksms={}", encode(rows)),
-            FORM,
-            Vec::new(),
-        ),
+        (path.clone(), MULTIPART, multipart(&[("requestid", b"r"), ("bulksms", rows.as_bytes())])),
+        (format!("{path}?requestid=r&bulksms={}", encode(rows)), FORM, Vec::new()),
     ];
     for (target, kind, body) in &ways {
         let answer = server.exchange(&posted(target, kind, body));
@@ -205,18 +183,10 @@ fn a_file_name_leads_nowhere() {
     // The first upload creates the folder for files.
     let first = server.accepted_batch(server.key(), "57000001");
     server.done_batch(server.key(), &first);
-    until("no file", || {
-        server.place.spooled().is_empty().then_some(())
-    });
+    until("no file", || server.place.spooled().is_empty().then_some(()));
     let before = names();
     let absolute = folder.join("data/passwd").display().to_string();
-    for name in [
-        "../passwd",
-        "../../passwd",
-        "..\\passwd",
-        "data/passwd",
-        &absolute,
-    ] {
+    for name in ["../passwd", "../../passwd", "..\\passwd", "data/passwd", &absolute] {
         for rows in ["57000001,Hi", "x"] {
             let body = multipart(&[("bulksms", rows.as_bytes())]);
             let body = String::from_utf8(body).unwrap().replace("rows.csv", name);
@@ -229,9 +199,7 @@ fn a_file_name_leads_nowhere() {
             connection.write(&request[request.len() - 10..]);
             let status = if rows == "x" { 400 } else { 200 };
             assert_eq!(connection.read().unwrap().status, status);
-            until("no file", || {
-                server.place.spooled().is_empty().then_some(())
-            });
+            until("no file", || server.place.spooled().is_empty().then_some(()));
             assert_eq!(names(), before, "{name}");
         }
     }
@@ -260,9 +228,7 @@ fn too_little_money_refuses_all_of_it() {
     let server = TestServer::demo();
     let numbers = "57000001\n".repeat(201);
     let parts = [("numbers", numbers.as_bytes()), ("message", b"Hi")];
-    server
-        .upload(server.key(), &parts)
-        .is(402, 501, "insufficient_funds");
+    server.upload(server.key(), &parts).is(402, 501, "insufficient_funds");
     server.is_untouched("201 rows");
     // A balance that covers the price exactly is enough.
     let numbers = "57000001\n".repeat(200);
@@ -279,14 +245,9 @@ fn a_price_that_can_not_be_written_is_too_much() {
         ("HELIOGRAPH_PRICE_INTERNATIONAL", "9000000000000"),
     ];
     let server = TestServer::start(place, &["--demo"], &environment);
-    for numbers in [
-        "27820000001\n27820000002\n",
-        "57000001\n57000002\n57000003\n57000004\n",
-    ] {
+    for numbers in ["27820000001\n27820000002\n", "57000001\n57000002\n57000003\n57000004\n"] {
         let parts = [("numbers", numbers.as_bytes()), ("message", b"Hi")];
-        server
-            .upload(server.key(), &parts)
-            .is(402, 501, "insufficient_funds");
+        server.upload(server.key(), &parts).is(402, 501, "insufficient_funds");
     }
     server.is_untouched("overflow");
     server.place.check();
@@ -304,10 +265,7 @@ fn a_million_equal_rows_are_accepted() {
     assert_eq!(batch["rows"], 1_000_000);
     assert_ne!(batch["status"], "done");
     let counts = batch["counts"].as_object().unwrap().values();
-    assert_eq!(
-        counts.map(|count| count.as_u64().unwrap()).sum::<u64>(),
-        1_000_000
-    );
+    assert_eq!(counts.map(|count| count.as_u64().unwrap()).sum::<u64>(), 1_000_000);
     // One more row is too many, whatever the balance. The refused upload leaves no file; the file
     // of the first upload may still exist.
     let files = server.place.spooled();

@@ -46,11 +46,7 @@ fn make_calls(server: &TestServer, browser: &mut Browser<'_>, reference: &str, k
     let last = if test.ends_with('x') { 'y' } else { 'x' };
     let forged = format!("{}{last}", &test[..test.len() - 1]);
     server.send(&forged, &good).is(401, 504, "api_invalid");
-    let fields = [
-        ("reference", reference),
-        ("kind", "test"),
-        ("password", PASSWORD),
-    ];
+    let fields = [("reference", reference), ("kind", "test"), ("password", PASSWORD)];
     let replaced = browser.post("replace-key", &fields);
     assert!(location(&replaced).ends_with("/keys"), "{replaced:?}");
     server.send(test, &good).is(401, 504, "api_invalid");
@@ -89,30 +85,10 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     let abroad = "••••••••••678";
     let [api_key, test_key] = ["API key", "Test key"];
     for (row, expected) in shown.iter().zip([
-        [
-            get,
-            "Replaced test key",
-            to,
-            "HTTP 401, code 504, api_invalid",
-        ],
-        [
-            "DELETE /sms/balance/…",
-            api_key,
-            "",
-            "HTTP 405, code 500, method_not_allowed",
-        ],
-        [
-            "POST /sms/bulk/…",
-            test_key,
-            "",
-            "HTTP 400, code 500, invalid_file",
-        ],
-        [
-            post,
-            test_key,
-            abroad,
-            "HTTP 400, code 500, missing_parameter",
-        ],
+        [get, "Replaced test key", to, "HTTP 401, code 504, api_invalid"],
+        ["DELETE /sms/balance/…", api_key, "", "HTTP 405, code 500, method_not_allowed"],
+        ["POST /sms/bulk/…", test_key, "", "HTTP 400, code 500, invalid_file"],
+        [post, test_key, abroad, "HTTP 400, code 500, missing_parameter"],
         [post, test_key, "", "HTTP 400, code 500, invalid_number"],
         [get, api_key, to, "HTTP 403, code 502, api_pending"],
         [get, test_key, to, "HTTP 200, code 200"],
@@ -128,30 +104,16 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     assert_eq!(shown[6][5], "HTTP 200, code 200");
 
     // The page of the keys says that a system still uses the old key.
-    let replaced = browser
-        .get(&format!("{target}/keys"))
-        .text()
-        .replace("<!>", "");
+    let replaced = browser.get(&format!("{target}/keys")).text().replace("<!>", "");
     let told = "1 of the last API calls had a test key that was replaced";
     assert!(replaced.contains(told), "{replaced}");
-    assert!(
-        !replaced.contains("had an API key that was replaced"),
-        "{replaced}"
-    );
+    assert!(!replaced.contains("had an API key that was replaced"), "{replaced}");
 
     // The link of each reason leads to its explanation.
     let docs = browser.get("/docs").text();
-    for reason in [
-        "api_invalid",
-        "invalid_file",
-        "missing_parameter",
-        "api_pending",
-    ] {
+    for reason in ["api_invalid", "invalid_file", "missing_parameter", "api_pending"] {
         let anchor = format!("reason-{reason}");
-        assert!(
-            page.contains(&format!("href=\"/docs#{anchor}\"")),
-            "{reason}"
-        );
+        assert!(page.contains(&format!("href=\"/docs#{anchor}\"")), "{reason}");
         assert!(docs.contains(&format!("id=\"{anchor}\"")), "{reason}");
     }
 }
@@ -166,9 +128,6 @@ fn calls_and_uses_of_keys_outlive_a_stop() {
     let mut browser = Browser::of_customer(&server);
     let calls = browser.get(&format!("{page}/start")).text();
     assert_eq!(rows(&calls).len(), 1, "{calls}");
-    let keys = browser
-        .get(&format!("{page}/keys"))
-        .text()
-        .replace("<!>", "");
+    let keys = browser.get(&format!("{page}/keys")).text().replace("<!>", "");
     assert!(keys.contains("</time> from 127.0.0.1"), "{keys}");
 }

@@ -15,11 +15,7 @@ const FALSE_KEY: &str = "123456hk_CanaryCanaryCanaryCanaryCanary123456";
 
 /// Returns requests with the secrets in every possible position.
 fn requests(key: &str) -> Vec<Vec<u8>> {
-    let pairs = form(&[
-        ("number", NUMBER),
-        ("message", TEXT),
-        ("requestid", REQUESTID),
-    ]);
+    let pairs = form(&[("number", NUMBER), ("message", TEXT), ("requestid", REQUESTID)]);
     let json = format!("{{\"number\":\"{NUMBER}\",\"message\":\"{TEXT}\"}}");
     let broken = format!("{{\"number\":\"{NUMBER}\",\"message\":\"{TEXT}");
     let form_type = "application/x-www-form-urlencoded";
@@ -54,10 +50,7 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
     }
     let rows = format!("{NUMBER},{TEXT}\n");
     let bad_rows = format!("{NUMBER},{TEXT}\n{key},{TEXT}\n{TEXT}\n");
-    for target in [
-        format!("/sms/bulk/{key}"),
-        format!("/sms/bulk/{key}/{TEXT}"),
-    ] {
+    for target in [format!("/sms/bulk/{key}"), format!("/sms/bulk/{key}/{TEXT}")] {
         for rows in [&rows, &bad_rows] {
             let parts = [
                 ("bulksms", rows.as_bytes()),
@@ -103,10 +96,7 @@ fn contains(folder: &Path, needle: &str) -> Vec<String> {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        if bytes
-            .windows(needle.len())
-            .any(|window| window == needle.as_bytes())
-        {
+        if bytes.windows(needle.len()).any(|window| window == needle.as_bytes()) {
             found.push(path.display().to_string());
         }
     }
@@ -115,10 +105,7 @@ fn contains(folder: &Path, needle: &str) -> Vec<String> {
 
 #[test]
 fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
-    let environment = [
-        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-        ("HELIOGRAPH_LOG", "debug"),
-    ];
+    let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true"), ("HELIOGRAPH_LOG", "debug")];
     let server = TestServer::start(Place::new(), &[], &environment);
     let keys = server.place.funded("quiet@example.org", "100");
     for key in [keys.live.expose(), keys.test.expose(), FALSE_KEY] {
@@ -137,20 +124,11 @@ fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
     let log = std::fs::read_to_string(place.path().join("log.txt")).unwrap();
     assert!(log.lines().count() > 300, "the log is there");
     let is_obeyed = |c: char| c != '\n' && is_control(c);
-    let line = log
-        .lines()
-        .find(|line| line.contains(is_obeyed) || line.contains("forged"));
+    let line = log.lines().find(|line| line.contains(is_obeyed) || line.contains("forged"));
     assert_eq!(line, None);
     let text = encode(TEXT);
-    let secrets = [
-        keys.live.expose(),
-        keys.test.expose(),
-        FALSE_KEY,
-        NUMBER,
-        TEXT,
-        &text,
-        REQUESTID,
-    ];
+    let secrets =
+        [keys.live.expose(), keys.test.expose(), FALSE_KEY, NUMBER, TEXT, &text, REQUESTID];
     for secret in secrets {
         let line = log.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret}");
@@ -158,8 +136,5 @@ fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
     for key in [keys.live.expose(), keys.test.expose(), FALSE_KEY] {
         assert_eq!(contains(place.path(), key), Vec::<String>::new(), "{key}");
     }
-    assert!(
-        !contains(place.path(), &keys.live.hash()).is_empty(),
-        "the hash is stored"
-    );
+    assert!(!contains(place.path(), &keys.live.hash()).is_empty(), "the hash is stored");
 }

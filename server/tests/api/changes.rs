@@ -8,10 +8,8 @@ const AT_ONCE: usize = 5;
 
 fn server() -> TestServer {
     let at_once = AT_ONCE.to_string();
-    let environment = [
-        ("HELIOGRAPH_CHANGES_AT_ONCE", at_once.as_str()),
-        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-    ];
+    let environment =
+        [("HELIOGRAPH_CHANGES_AT_ONCE", at_once.as_str()), ("HELIOGRAPH_ALLOW_SANDBOX", "true")];
     TestServer::start(Place::new(), &[], &environment)
 }
 
@@ -26,11 +24,7 @@ fn an_account_that_changed_as_much_as_it_may_is_refused_and_told_when_to_go_on()
     let mut browser = Browser::registered(&server, "first@example.org");
     // Each form changes something, because forms that change nothing aren't recorded.
     let change = |browser: &mut Browser<'_>, n: usize| {
-        let mail = if n.is_multiple_of(2) {
-            "deposit"
-        } else {
-            "decision"
-        };
+        let mail = if n.is_multiple_of(2) { "deposit" } else { "decision" };
         browser.ask("set-mails", &[(mail, "on")])
     };
     let answers: Vec<_> = (0..40).map(|n| change(&mut browser, n)).collect();
@@ -42,10 +36,7 @@ fn an_account_that_changed_as_much_as_it_may_is_refused_and_told_when_to_go_on()
     for answer in refused {
         assert_eq!(answer.header("retry-after"), Some("1"));
         let problem = answer.json();
-        assert_eq!(
-            problem["cause"]["Refused"]["TooManyChanges"]["retry_after_s"],
-            1
-        );
+        assert_eq!(problem["cause"]["Refused"]["TooManyChanges"]["retry_after_s"], 1);
     }
     // Another account isn't limited, and reading doesn't count.
     let mut other = Browser::registered(&server, "second@example.org");
@@ -63,13 +54,7 @@ fn without_scripts_the_form_says_so_too() {
     let page = format!("/applications/{reference}/sender");
     let fields = [("reference", reference.as_str()), ("sender", "Acme")];
     let refused = (0..100)
-        .map(|_| {
-            browser.post_from(
-                &format!("http://test{page}"),
-                "request-sender-name",
-                &fields,
-            )
-        })
+        .map(|_| browser.post_from(&format!("http://test{page}"), "request-sender-name", &fields))
         .find(|answer| answer.status != 302)
         .unwrap();
     assert_eq!(refused.status, 429);

@@ -49,36 +49,21 @@ impl Bench {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let printed = text(&output.stdout);
         let complaints = text(&output.stderr);
-        assert!(
-            output.status.success(),
-            "{program} {arguments:?}: {printed} {complaints}"
-        );
+        assert!(output.status.success(), "{program} {arguments:?}: {printed} {complaints}");
         printed
     }
 
     /// Generates a client with openapi-generator.
     fn generate(&self, generator: &str, more: &[&str]) {
         let code = "import openapi_generator_cli as cli; cli.cli()";
-        let arguments = [
-            "-c",
-            code,
-            "generate",
-            "-i",
-            "openapi.json",
-            "-g",
-            generator,
-        ];
+        let arguments = ["-c", code, "generate", "-i", "openapi.json", "-g", generator];
         let rest = ["--global-property", WITHOUT];
         self.run("python3", &[&arguments, more, &rest].concat());
     }
 
     /// Copies a program next to the client.
     fn copy(&self, name: &str) {
-        std::fs::copy(
-            Path::new(PROGRAMS).join(name),
-            self.folder.path().join(name),
-        )
-        .unwrap();
+        std::fs::copy(Path::new(PROGRAMS).join(name), self.folder.path().join(name)).unwrap();
     }
 
     /// Compiles a program and the client for Node, which checks the types of both.
@@ -90,10 +75,7 @@ impl Bench {
 
     /// Runs a program, which must call every operation and get an answer to each.
     fn calls_everything(&self, interpreter: &str, program: &str) {
-        let (url, key) = (
-            format!("http://{}", self.server.address()),
-            self.server.test_key(),
-        );
+        let (url, key) = (format!("http://{}", self.server.address()), self.server.test_key());
         let printed = self.run(interpreter, &[program, &url, key]);
         let lines = printed.lines().map(|line| line.split_once(' ').unwrap());
         let calls: Vec<(&str, &str)> = lines.collect();
@@ -102,10 +84,7 @@ impl Bench {
                 (_, Some("m_")) => {
                     let report = self.server.report(key, word);
                     // Once an upload's rows are messages, they are the newest ones.
-                    assert!(
-                        report["message"].as_str().unwrap().starts_with("Hi"),
-                        "{report}"
-                    );
+                    assert!(report["message"].as_str().unwrap().starts_with("Hi"), "{report}");
                 }
                 (_, Some("b_")) => assert_eq!(self.server.batch(key, word)["rows"], 2),
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
@@ -127,9 +106,7 @@ impl Bench {
 fn operations(document: &Value) -> BTreeSet<&str> {
     let paths = document["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|operations| operations.as_object().unwrap().values());
-    operations
-        .map(|operation| operation["operationId"].as_str().unwrap())
-        .collect()
+    operations.map(|operation| operation["operationId"].as_str().unwrap()).collect()
 }
 
 fn tools() -> PathBuf {
@@ -140,9 +117,7 @@ fn set_up() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let setup = Command::new(root.join(".make/setup"))
-            .arg("clients")
-            .status();
+        let setup = Command::new(root.join(".make/setup")).arg("clients").status();
         assert!(setup.unwrap().success(), "`.make/setup clients` failed");
     });
 }

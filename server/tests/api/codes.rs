@@ -68,11 +68,7 @@ fn malformed_and_unknown_keys_get_one_answer_and_absent_ones_another() {
     for target in ["/sms/send?number=57000001&message=Hi", "/sms/balance/"] {
         let answer = server.get(target);
         answer.is(401, 504, "api_invalid");
-        assert!(
-            answer.text().contains("has no API key"),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.text().contains("has no API key"), "{}", answer.text());
     }
     assert_eq!(server.count(real), 0);
 }
@@ -87,27 +83,15 @@ fn the_key_may_stand_in_the_header() {
     let sent = with("/sms/send?number=57000001&message=Hi", &bearer);
     assert_eq!(sent.status, 200, "{}", sent.text());
     let transid = sent.json()["transid"].as_str().unwrap().to_owned();
-    assert_eq!(
-        with("/sms/balance", &format!("bEARER {}", server.key())).status,
-        200
-    );
+    assert_eq!(with("/sms/balance", &format!("bEARER {}", server.key())).status, 200);
     assert_eq!(with("/sms/balance/", &bearer).status, 200);
-    assert_eq!(
-        with("/sms/reports", &bearer).json()["reports"][0]["transid"],
-        *transid
-    );
+    assert_eq!(with("/sms/reports", &bearer).json()["reports"][0]["transid"], *transid);
     assert_eq!(
         with(&format!("/sms/reports/{transid}"), &bearer).json()["report"]["transid"],
         *transid
     );
     // Here an unknown last segment is the ID of a message or batch, not a key.
-    for id in [
-        "m_0000000000000",
-        "m_typo",
-        "M_0000000000000",
-        "typo",
-        "b_0",
-    ] {
+    for id in ["m_0000000000000", "m_typo", "M_0000000000000", "typo", "b_0"] {
         with(&format!("/sms/reports/{id}"), &bearer).is(404, 500, "not_found");
         with(&format!("/sms/batches/{id}"), &bearer).is(404, 500, "not_found");
         let in_path = format!("/sms/reports/{}/{id}", server.key());
@@ -117,17 +101,10 @@ fn the_key_may_stand_in_the_header() {
     let in_path = format!("/sms/balance/{}", server.key());
     assert_eq!(with(&in_path, &bearer).status, 200);
     assert_eq!(with(&in_path, "Basic dTpw").status, 200);
-    for (target, header) in [
-        ("/sms/balance/wrong", bearer.as_str()),
-        (&in_path, "Bearer wrong"),
-    ] {
+    for (target, header) in [("/sms/balance/wrong", bearer.as_str()), (&in_path, "Bearer wrong")] {
         let answer = with(target, header);
         answer.is(401, 504, "api_invalid");
-        assert!(
-            answer.text().contains("different API keys"),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.text().contains("different API keys"), "{}", answer.text());
     }
     with("/sms/balance", "Basic dTpw").is(401, 504, "api_invalid");
     // A request with two headers is refused, whichever comes first.
@@ -146,38 +123,22 @@ fn the_key_may_stand_in_the_header() {
 #[test]
 fn status_and_category_decide() {
     let server = TestServer::empty();
-    let pending = server
-        .place
-        .application("pending@example.org", Category::Sms, None);
+    let pending = server.place.application("pending@example.org", Category::Sms, None);
     refuses(&server, key_of(&pending), 403, 502, "api_pending");
 
-    let electricity = server
-        .place
-        .application("e@example.org", Category::Electricity, None);
-    refuses(
-        &server,
-        key_of(&electricity),
+    let electricity = server.place.application("e@example.org", Category::Electricity, None);
+    refuses(&server, key_of(&electricity), 403, 505, "api_not_applicable");
+    refuses(&server, electricity.test.expose(), 403, 505, "api_not_applicable");
+    server.get(&format!("/sms/balance/{}", key_of(&electricity))).is(
         403,
         505,
         "api_not_applicable",
     );
-    refuses(
-        &server,
-        electricity.test.expose(),
-        403,
-        505,
-        "api_not_applicable",
-    );
-    server
-        .get(&format!("/sms/balance/{}", key_of(&electricity)))
-        .is(403, 505, "api_not_applicable");
 
     let active = server.place.funded("active@example.org", "10");
     let reference = active.reference.to_string();
     assert_eq!(server.send(key_of(&active), &GOOD).status, 200);
-    server
-        .place
-        .json(&["application", "suspend", &reference, "--reason", "unpaid"]);
+    server.place.json(&["application", "suspend", &reference, "--reason", "unpaid"]);
     refuses(&server, key_of(&active), 403, 503, "api_suspended");
     // A suspended application can still read.
     assert_eq!(server.balance(key_of(&active)), "9.95");
@@ -186,37 +147,23 @@ fn status_and_category_decide() {
 
     // 505 comes before 502 and 503.
     let reference = electricity.reference.to_string();
-    server
-        .place
-        .json(&["application", "suspend", &reference, "--reason", "test"]);
-    refuses(
-        &server,
-        key_of(&electricity),
-        403,
-        505,
-        "api_not_applicable",
-    );
+    server.place.json(&["application", "suspend", &reference, "--reason", "test"]);
+    refuses(&server, key_of(&electricity), 403, 505, "api_not_applicable");
     server.place.check();
 }
 
 #[test]
 fn sender_names_decide() {
     let server = TestServer::empty();
-    let keys = server
-        .place
-        .application("named@example.org", Category::Sms, Some("Acme"));
+    let keys = server.place.application("named@example.org", Category::Sms, Some("Acme"));
     let reference = keys.reference.to_string();
     // The application is still Pending, and 502 comes before the sender name.
     refuses(&server, key_of(&keys), 403, 502, "api_pending");
     server.place.json(&["application", "approve", &reference]);
-    server
-        .place
-        .json(&["deposit", "add", &reference, "10", "--bank-id", "b"]);
+    server.place.json(&["deposit", "add", &reference, "10", "--bank-id", "b"]);
     refuses(&server, key_of(&keys), 403, 500, "sender_pending");
     let id = server.place.json(&["sender", "list"])[0]["id"].to_string();
-    server
-        .place
-        .json(&["sender", "reject", &id, "--reason", "a trade mark"]);
+    server.place.json(&["sender", "reject", &id, "--reason", "a trade mark"]);
     refuses(&server, key_of(&keys), 403, 500, "sender_rejected");
     // The test key accepts any sender name.
     assert_eq!(server.send(keys.test.expose(), &GOOD).status, 200);
@@ -247,15 +194,9 @@ fn too_little_money_is_501_and_changes_nothing() {
     for left in ["0.15", "0.1", "0.05", "0"] {
         let sent = server.send(key_of(&keys), &GOOD);
         assert_eq!(sent.status, 200);
-        assert!(
-            sent.text().contains(&format!("\"balance\":{left},")),
-            "{}",
-            sent.text()
-        );
+        assert!(sent.text().contains(&format!("\"balance\":{left},")), "{}", sent.text());
     }
-    server
-        .send(key_of(&keys), &GOOD)
-        .is(402, 501, "insufficient_funds");
+    server.send(key_of(&keys), &GOOD).is(402, 501, "insufficient_funds");
     assert_eq!(server.count(key_of(&keys)), 4);
     server.place.check();
 }
@@ -270,14 +211,7 @@ fn a_replaced_key_is_dead_and_the_new_one_works() {
         let password = "correct horse battery";
         service
             .applications()
-            .replace_key(
-                keys.account_id,
-                keys.reference,
-                domain::KeyKind::Live,
-                password,
-                "",
-                None,
-            )
+            .replace_key(keys.account_id, keys.reference, domain::KeyKind::Live, password, "", None)
             .await
             .unwrap()
     });
@@ -293,11 +227,7 @@ fn suspending_by_the_service_holds_for_the_next_request() {
     let server = TestServer::empty();
     let keys = server.place.funded("quick@example.org", "10");
     server.place.with_service(async |service| {
-        service
-            .applications()
-            .suspend(&Actor::CommandLine, keys.reference, "test")
-            .await
-            .unwrap();
+        service.applications().suspend(&Actor::CommandLine, keys.reference, "test").await.unwrap();
     });
     refuses(&server, key_of(&keys), 403, 503, "api_suspended");
 }

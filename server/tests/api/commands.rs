@@ -53,10 +53,7 @@ fn only_a_server_is_distributed() {
     let place = Place::new();
     place.json(&["migrate"]);
     let words = place.refused(&["distribute", "--shards", "4"]);
-    assert!(
-        words.contains("a SQLite database can't be distributed"),
-        "{words}"
-    );
+    assert!(words.contains("a SQLite database can't be distributed"), "{words}");
     let words = place.refused(&["distribute", "--shards", "0"]);
     assert!(words.contains("at least one shard"), "{words}");
 }
@@ -68,32 +65,19 @@ fn backups_are_whole_and_openable() {
     server.place.json(&["backup", "copy.db"]);
     let copy = server.place.path().join("copy.db");
     assert!(copy.exists());
-    let output = server
-        .place
-        .run(&["--database-url", "sqlite:copy.db", "check", "--json"]);
+    let output = server.place.run(&["--database-url", "sqlite:copy.db", "check", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let list = server.place.run(&[
-        "--database-url",
-        "sqlite:copy.db",
-        "application",
-        "list",
-        "--json",
-    ]);
+    let list =
+        server.place.run(&["--database-url", "sqlite:copy.db", "application", "list", "--json"]);
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list[0]["balance"].to_string(), "9.95");
     // The command never overwrites an existing file.
     let whole = fs::read(&copy).unwrap();
     let words = server.place.refused(&["backup", "copy.db"]);
-    assert!(
-        words.contains("copy.db") && words.contains("exists"),
-        "{words}"
-    );
+    assert!(words.contains("copy.db") && words.contains("exists"), "{words}");
     assert_eq!(fs::read(&copy).unwrap(), whole);
     let words = server.place.refused(&["backup", "nowhere/copy.db"]);
-    assert!(
-        words.contains("nowhere/copy.db") && words.contains("No such file"),
-        "{words}"
-    );
+    assert!(words.contains("nowhere/copy.db") && words.contains("No such file"), "{words}");
 }
 
 #[test]
@@ -139,10 +123,7 @@ fn a_database_is_made_by_migrate_or_serve_alone() {
         &["deposit", "add", "123456", "1", "--bank-id", "a"],
         &["--database-url", "sqlite:misspelt.db", "sender", "list"],
     ] {
-        assert!(
-            place.refused(arguments).contains("migrate"),
-            "{arguments:?}"
-        );
+        assert!(place.refused(arguments).contains("migrate"), "{arguments:?}");
     }
     assert!(!place.path().join("data").exists());
     assert!(!place.path().join("misspelt.db").exists());
@@ -168,11 +149,7 @@ fn postgres() -> String {
         let make = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
         conn.execute(make).await.unwrap();
     };
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(making);
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(making);
     let (start, _) = server.rsplit_once('/').unwrap();
     format!("{start}/{name}")
 }
@@ -196,13 +173,7 @@ fn a_copy_says_what_arrived_and_is_made_once() {
     assert!(place.refused(&copy).contains("empty"));
     // The URL contains a password, so it may be given in a private file.
     fs::write(place.path().join("to"), format!("{to}\n")).unwrap();
-    let by_file = [
-        "copy",
-        "--from",
-        "sqlite:data/heliograph.db",
-        "--to-file",
-        "to",
-    ];
+    let by_file = ["copy", "--from", "sqlite:data/heliograph.db", "--to-file", "to"];
     assert!(place.refused(&by_file).contains("empty"));
     let missing = ["copy", "--from", "sqlite:data/missing.db", "--to", &to];
     assert!(place.refused(&missing).contains("missing.db"));
@@ -218,10 +189,7 @@ fn a_copy_doesnt_leave_the_machine_in_the_clear() {
         "--to",
         "postgres://u:hidden@db.example/d",
     ]);
-    assert!(
-        words.contains("--to: ") && words.contains("sslmode=verify-full"),
-        "{words}"
-    );
+    assert!(words.contains("--to: ") && words.contains("sslmode=verify-full"), "{words}");
     assert!(!words.contains("hidden"), "{words}");
     let words = place.refused(&["copy", "--from", "sqlite:a.db", "--to-file", "none"]);
     assert!(words.contains("--to-file"), "{words}");

@@ -32,15 +32,8 @@ fn sends_at_once_never_overdraw() {
     });
     let answers = answers.into_inner().unwrap();
     // 1.23 pays for 24 of the 80 sends, in any order.
-    assert_eq!(
-        answers.iter().filter(|answer| answer.status == 200).count(),
-        24
-    );
-    assert!(
-        answers
-            .iter()
-            .all(|answer| matches!(answer.status, 200 | 402))
-    );
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 24);
+    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 402)));
     assert_eq!(server.balance(key), "0.03");
     assert_eq!(server.count(key), 24);
     server.place.check();
@@ -53,11 +46,7 @@ fn balances_of_sends_at_once_form_one_chain() {
     let server = TestServer::empty();
     let keys = server.place.funded("choir@example.org", "20");
     let key = keys.live.expose();
-    let request = bare(
-        "GET",
-        &format!("/sms/send/{key}?number=57000001&message=Hi"),
-        &[],
-    );
+    let request = bare("GET", &format!("/sms/send/{key}?number=57000001&message=Hi"), &[]);
     let ready = Barrier::new(SENDERS);
     let balances = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -79,9 +68,8 @@ fn balances_of_sends_at_once_form_one_chain() {
     balances.sort_unstable();
     balances.reverse();
     let spent = |sends| money("0.05").checked_times(sends).unwrap();
-    let chain: Vec<_> = (1..=SENDERS * EACH)
-        .map(|sends| money("20").checked_sub(spent(sends)).unwrap())
-        .collect();
+    let chain: Vec<_> =
+        (1..=SENDERS * EACH).map(|sends| money("20").checked_sub(spent(sends)).unwrap()).collect();
     assert_eq!(balances, chain);
     server.place.check();
 }
@@ -103,9 +91,7 @@ fn deposits_and_sends_mix() {
         scope.spawn(|| {
             for number in 0..4 {
                 let bank_id = format!("mixed-{number}");
-                server
-                    .place
-                    .json(&["deposit", "add", &reference, "2.5", "--bank-id", &bank_id]);
+                server.place.json(&["deposit", "add", &reference, "2.5", "--bank-id", &bank_id]);
             }
         });
     });

@@ -44,10 +44,8 @@ fn no_time_is_announced_where_the_connection_ends() {
 fn a_body_that_never_ends_is_answered_408() {
     let server = TestServer::demo();
     let target = format!("/sms/send/{}", server.key());
-    let headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Content-Length", "100"),
-    ];
+    let headers =
+        [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "100")];
     let mut connection = server.connect();
     connection.write(&bare("POST", &target, &headers));
     connection.write(b"number=57000001");
@@ -62,10 +60,8 @@ fn a_body_that_never_ends_is_answered_408() {
 fn a_stop_waits_for_a_stalled_body_only_until_its_time_is_over() {
     let server = TestServer::demo();
     let target = format!("/sms/send/{}", server.key());
-    let headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Content-Length", "100"),
-    ];
+    let headers =
+        [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "100")];
     let mut connection = server.connect();
     connection.write(&bare("POST", &target, &headers));
     connection.write(b"number=57000001");
@@ -94,12 +90,9 @@ fn heads_have_a_largest_size() {
     assert_eq!(whole.status, 200);
     let long_target = bare("GET", &format!("{target}?{}", "x".repeat(70_000)), &[]);
     let many_headers = bare("GET", &target, &[("X", "y"); 101]);
-    for request in [
-        with_header(64 * 1024 - empty + 1),
-        with_header(500_000),
-        long_target,
-        many_headers,
-    ] {
+    for request in
+        [with_header(64 * 1024 - empty + 1), with_header(500_000), long_target, many_headers]
+    {
         let answer = server.exchange(&request);
         answer.is(431, 500, "too_large");
         assert_eq!(answer.header("connection"), Some("close"));
@@ -127,10 +120,8 @@ fn a_request_names_its_host_once() {
 #[test]
 fn a_refused_upload_sees_its_answer_before_its_end() {
     let server = TestServer::demo();
-    let headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Content-Length", "50000000"),
-    ];
+    let headers =
+        [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "50000000")];
     let mut connection = server.connect();
     connection.write(&bare("POST", "/sms/send/unknown", &headers));
     // The answer comes before any part of the body was sent.

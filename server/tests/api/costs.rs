@@ -60,20 +60,14 @@ fn measure(
     });
     let (rows, bytes) = size(server);
     let count = i64::try_from(count).unwrap();
-    let added = rows
-        .iter()
-        .zip(rows_before)
-        .map(|(now, before)| now - before);
+    let added = rows.iter().zip(rows_before).map(|(now, before)| now - before);
     let added: Vec<_> = TABLES.into_iter().zip(added).collect();
     let total: i64 = added.iter().map(|(_, rows)| rows).sum();
     let named: Vec<_> = (added.iter().filter(|(_, rows)| *rows > 0))
         .map(|(table, rows)| format!("{table} {rows}"))
         .collect();
     let each = bytes.saturating_sub(bytes_before) / count.cast_unsigned();
-    println!(
-        "{what}: {each} bytes each; rows of {count}: {}",
-        named.join(", ")
-    );
+    println!("{what}: {each} bytes each; rows of {count}: {}", named.join(", "));
     // An application's last 50 calls are kept, and rows for new days and quarter-hours are added
     // now and then.
     assert!(total <= rows_max * count + 100, "{what}: {named:?}");
@@ -95,9 +89,7 @@ fn what_a_free_request_costs() {
     let address = format!("/applications/{reference}");
     browser.get(&address);
     let key = {
-        let other = server
-            .place
-            .application("keys@example.org", domain::Category::Sms, None);
+        let other = server.place.application("keys@example.org", domain::Category::Sms, None);
         other.test
     };
     let key = key.expose();
@@ -116,18 +108,13 @@ fn what_a_free_request_costs() {
     measure(server, ("request for a reset link", RESETS, 2), |n| {
         Browser::new(server).ask("forgot", &[("email", &email(n))]);
     });
-    let mut browsers: Vec<_> = (0..FEW)
-        .map(|n| Browser::registered(server, &format!("b{n}@example.org")))
-        .collect();
+    let mut browsers: Vec<_> =
+        (0..FEW).map(|n| Browser::registered(server, &format!("b{n}@example.org"))).collect();
     measure(server, ("new application", FEW, 4), |n| {
         browsers[n].application();
     });
     measure(server, ("change of what is mailed", MANY, 1), |n| {
-        let mail = if n.is_multiple_of(2) {
-            "deposit"
-        } else {
-            "application"
-        };
+        let mail = if n.is_multiple_of(2) { "deposit" } else { "application" };
         browser.ask("set-mails", &[(mail, "on")]);
     });
     measure(server, ("the same change again", MANY, 0), |_| {
@@ -150,19 +137,12 @@ fn what_a_free_request_costs() {
         send("x", &[("dryrun", "1")]);
     });
     let rows = "00000001\n".repeat(MANY);
-    let parts = [
-        ("numbers", rows.as_bytes()),
-        ("message", "Hello".as_bytes()),
-    ];
-    measure(
-        server,
-        ("upload of 1,000 numbers and one text", 1, 1_001),
-        |_| {
-            let answer = server.upload(key, &parts);
-            assert_eq!(answer.status, 200, "{}", answer.text());
-            server.done_batch(key, answer.json()["batchid"].as_str().unwrap());
-        },
-    );
+    let parts = [("numbers", rows.as_bytes()), ("message", "Hello".as_bytes())];
+    measure(server, ("upload of 1,000 numbers and one text", 1, 1_001), |_| {
+        let answer = server.upload(key, &parts);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        server.done_batch(key, answer.json()["batchid"].as_str().unwrap());
+    });
     measure(server, ("refused call with a key", MANY, 0), |_| {
         assert_eq!(server.send(key, &[("number", "1")]).status, 400);
     });

@@ -51,9 +51,7 @@ fn every_200_becomes_final_after_kills() {
                     accepted.lock().unwrap().extend(sent);
                 });
             }
-            until("answers", || {
-                (answered.load(Ordering::SeqCst) >= kill_after).then_some(())
-            });
+            until("answers", || (answered.load(Ordering::SeqCst) >= kill_after).then_some(()));
             server.kill()
         });
         server = TestServer::start(place, &[], &environment);
@@ -61,23 +59,13 @@ fn every_200_becomes_final_after_kills() {
     let accepted = accepted.into_inner().unwrap();
     assert!(accepted.len() >= ROUNDS);
     for transid in &accepted {
-        assert_eq!(
-            server.final_report(key, transid)["status"],
-            "delivered",
-            "{transid}"
-        );
+        assert_eq!(server.final_report(key, transid)["status"], "delivered", "{transid}");
     }
     // Only stored messages were charged. Sends in flight may be stored without an answer.
     let stored = count_all(&server, key);
-    assert!(
-        (accepted.len()..=accepted.len() + ROUNDS * CLIENTS).contains(&stored),
-        "{stored}"
-    );
+    assert!((accepted.len()..=accepted.len() + ROUNDS * CLIENTS).contains(&stored), "{stored}");
     let spent = money("0.05").checked_times(stored).unwrap();
-    assert_eq!(
-        server.balance(key),
-        money("1000").checked_sub(spent).unwrap().to_string()
-    );
+    assert_eq!(server.balance(key), money("1000").checked_sub(spent).unwrap().to_string());
     server.place.check();
 }
 
@@ -85,9 +73,7 @@ fn count_all(server: &TestServer, key: &str) -> usize {
     let mut count = 0;
     let mut cursor = String::new();
     loop {
-        let json = server
-            .get(&format!("/sms/reports/{key}?limit=1000{cursor}"))
-            .json();
+        let json = server.get(&format!("/sms/reports/{key}?limit=1000{cursor}")).json();
         count += json["reports"].as_array().unwrap().len();
         match json["next"].as_str() {
             Some(next) => cursor = format!("&cursor={}", crate::client::encode(next)),

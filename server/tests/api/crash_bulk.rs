@@ -36,10 +36,7 @@ impl Size {
         let read = |name: &str, default: usize| {
             std::env::var(name).map_or(default, |text| text.parse().unwrap())
         };
-        Self {
-            kills: read("SOAK_KILLS", 4),
-            rows: read("SOAK_ROWS", 20_000),
-        }
+        Self { kills: read("SOAK_KILLS", 4), rows: read("SOAK_ROWS", 20_000) }
     }
 }
 
@@ -57,21 +54,11 @@ enum Time {
 impl Time {
     /// Picks each kind once, then at random.
     fn draw(random: &mut StdRng, round: usize, length: usize) -> Self {
-        let kind = if round < 3 {
-            round
-        } else {
-            random.random_range(0..3)
-        };
+        let kind = if round < 3 { round } else { random.random_range(0..3) };
         match kind {
-            0 => Self::Uploading {
-                bytes: random.random_range(0..length),
-            },
-            1 => Self::Deciding {
-                sends: random.random_range(0..8),
-            },
-            _ => Self::Expanding {
-                sends: random.random_range(0..400),
-            },
+            0 => Self::Uploading { bytes: random.random_range(0..length) },
+            1 => Self::Deciding { sends: random.random_range(0..8) },
+            _ => Self::Expanding { sends: random.random_range(0..400) },
         }
     }
 
@@ -111,10 +98,8 @@ impl Progress {
 
     fn wait_until(&self, has_come: impl Fn(&Seen) -> bool) {
         let seen = self.seen.lock().unwrap();
-        let waited = self
-            .changed
-            .wait_timeout_while(seen, DEADLINE, |seen| !has_come(seen))
-            .unwrap();
+        let waited =
+            self.changed.wait_timeout_while(seen, DEADLINE, |seen| !has_come(seen)).unwrap();
         assert!(!waited.1.timed_out(), "waited too long for clients");
     }
 }
@@ -133,10 +118,7 @@ impl Upload {
         for row in 0..self.rows {
             writeln!(file, "{},Row {row}", number(row)).unwrap();
         }
-        let parts = [
-            ("bulksms", file.as_bytes()),
-            ("requestid", self.requestid.as_bytes()),
-        ];
+        let parts = [("bulksms", file.as_bytes()), ("requestid", self.requestid.as_bytes())];
         multipart(&parts)
     }
 }
@@ -173,11 +155,7 @@ fn answered_uploads_are_whole_after_kills() {
         let large = uploads.iter().all(|upload| upload.batchid.is_none());
         let mut next = Upload {
             requestid: format!("upload {round}"),
-            rows: if large {
-                size.rows
-            } else {
-                size.rows / SMALLER
-            },
+            rows: if large { size.rows } else { size.rows / SMALLER },
             batchid: None,
         };
         let request = posted(&format!("/sms/bulk/{key}"), MULTIPART, &next.body());
@@ -197,9 +175,7 @@ fn answered_uploads_are_whole_after_kills() {
             });
             progress.wait_until(|seen| time.has_come(seen));
             let place = server.kill();
-            let sent = clients
-                .into_iter()
-                .flat_map(|client| client.join().unwrap());
+            let sent = clients.into_iter().flat_map(|client| client.join().unwrap());
             (place, sent.collect::<Vec<_>>(), uploading.join().unwrap())
         });
         println!(
@@ -213,19 +189,14 @@ fn answered_uploads_are_whole_after_kills() {
         server = TestServer::start(place, &[], &environment);
     }
     let stored = Stored::of(&server, key);
-    let rows = uploads
-        .iter()
-        .map(|upload| stored.assert_whole(upload, &server, key))
-        .sum::<usize>();
+    let rows =
+        uploads.iter().map(|upload| stored.assert_whole(upload, &server, key)).sum::<usize>();
     for transid in &answered {
         assert!(stored.singles.contains(transid), "{transid} is lost");
     }
     // Only sends in flight at a kill may be stored without an answer.
     let singles = stored.singles.len();
-    assert!(
-        singles <= answered.len() + size.kills * CLIENTS,
-        "{singles}"
-    );
+    assert!(singles <= answered.len() + size.kills * CLIENTS, "{singles}");
     let spent = money("0.05").checked_times(rows + singles).unwrap();
     let left = money(DEPOSIT).checked_sub(spent).unwrap();
     assert_eq!(server.balance(key), left.to_string());
@@ -293,10 +264,7 @@ impl Stored {
     fn assert_whole(&self, upload: &Upload, server: &TestServer, key: &str) -> usize {
         let query = format!("requestid={}", encode(&upload.requestid));
         let found = server.batches(key, &query);
-        let ids: Vec<_> = found
-            .iter()
-            .map(|batch| batch["batchid"].as_str().unwrap())
-            .collect();
+        let ids: Vec<_> = found.iter().map(|batch| batch["batchid"].as_str().unwrap()).collect();
         match &upload.batchid {
             Some(batchid) => assert_eq!(ids, [batchid]),
             None if ids.is_empty() => return 0,
@@ -326,10 +294,7 @@ fn wait_until_done(server: &TestServer, key: &str) {
         if open != latest.0 {
             latest = (open, Instant::now());
         }
-        assert!(
-            latest.1.elapsed() < DEADLINE,
-            "{open} messages wait for ever"
-        );
+        assert!(latest.1.elapsed() < DEADLINE, "{open} messages wait for ever");
         std::thread::sleep(LOOK_AGAIN);
     }
 }

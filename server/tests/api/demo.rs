@@ -25,24 +25,8 @@ fn one_line_has_all_that_is_needed() {
     let ready = &server.ready;
     let mut names: Vec<&String> = ready.as_object().unwrap().keys().collect();
     names.sort();
-    assert_eq!(
-        names,
-        [
-            "api_key",
-            "customer",
-            "ops_url",
-            "reference",
-            "staff",
-            "test_key",
-            "url"
-        ]
-    );
-    assert!(
-        ready["api_key"]
-            .as_str()
-            .unwrap()
-            .starts_with(ready["reference"].as_str().unwrap())
-    );
+    assert_eq!(names, ["api_key", "customer", "ops_url", "reference", "staff", "test_key", "url"]);
+    assert!(ready["api_key"].as_str().unwrap().starts_with(ready["reference"].as_str().unwrap()));
     for who in ["customer", "staff"] {
         assert!(ready[who]["email"].is_string() && ready[who]["password"].is_string());
     }
@@ -50,9 +34,7 @@ fn one_line_has_all_that_is_needed() {
     assert!(service::TotpSecret::parse(secret).is_some());
     assert!(ready["customer"].get("totp_secret").is_none());
     assert_eq!(server.balance(server.key()), "10");
-    let shown = server
-        .place
-        .json(&["application", "show", server.reference()]);
+    let shown = server.place.json(&["application", "show", server.reference()]);
     assert_eq!(shown["status"], "Active");
     let file = server.place.path().join("data/demo.json");
     let mode = std::fs::metadata(file).unwrap().permissions().mode();
@@ -74,18 +56,11 @@ fn the_next_start_prints_the_same() {
 fn a_replaced_key_and_a_changed_password_are_null() {
     let server = TestServer::demo();
     let reference = domain::Reference::parse(server.reference()).unwrap();
-    let password = server.ready["customer"]["password"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let password = server.ready["customer"]["password"].as_str().unwrap().to_owned();
     let (_, place) = server.stop();
     place.with_service(async |service| {
-        let account = service
-            .accounts()
-            .find_account("customer@example.org")
-            .await
-            .unwrap()
-            .unwrap();
+        let account =
+            service.accounts().find_account("customer@example.org").await.unwrap().unwrap();
         let kind = domain::KeyKind::Live;
         service
             .applications()
@@ -93,11 +68,7 @@ fn a_replaced_key_and_a_changed_password_are_null() {
             .await
             .unwrap();
         let new = domain::Password::parse("another password").unwrap();
-        service
-            .accounts()
-            .change_password(&account, &password, &new, "")
-            .await
-            .unwrap();
+        service.accounts().change_password(&account, &password, &new, "").await.unwrap();
     });
     let server = TestServer::start(place, &["--demo"], &[]);
     assert_eq!(server.ready["api_key"], Value::Null);
@@ -158,11 +129,7 @@ fn the_sign_ins_of_another_database_are_not_overwritten() {
     let file = place.path().join("data/demo.json");
     let kept = std::fs::read(&file).unwrap();
     let elsewhere = ["--database-url", "sqlite:data/other.db"];
-    let output = place
-        .command(&["serve", "--demo"])
-        .args(elsewhere)
-        .output()
-        .unwrap();
+    let output = place.command(&["serve", "--demo"]).args(elsewhere).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let words = String::from_utf8(output.stderr).unwrap();
     for said in ["demo.json", "another database", "data_dir", "delete it"] {
@@ -195,10 +162,7 @@ fn progress(place: &Place) -> usize {
         kept.contains("\"settled\": false"),
         kept.contains("\"settled\": true"),
     ];
-    steps
-        .iter()
-        .rposition(|done| *done)
-        .map_or(0, |step| step + 1)
+    steps.iter().rposition(|done| *done).map_or(0, |step| step + 1)
 }
 
 #[test]
@@ -209,11 +173,7 @@ fn kills_during_the_first_start_leave_a_good_next_one() {
     for step in (0..=5).chain([4, 4, 4]) {
         let place = Place::new();
         let mut command = place.command(&["serve", "--demo", "--json"]);
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut child = Running(child);
         // The number of checks between the step and the kill, so that the kill comes at a random
         // time after the step.
@@ -266,10 +226,8 @@ fn the_printed_curl_line_sends() {
 
     let place = Place::new();
     let (line, _server) = printed_line(&place, "curl ");
-    let answer = Command::new("sh")
-        .args(["-c", &format!("{line} --silent --show-error")])
-        .output()
-        .unwrap();
+    let answer =
+        Command::new("sh").args(["-c", &format!("{line} --silent --show-error")]).output().unwrap();
     let json: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(json["code"], 200, "{line}");
 }

@@ -17,18 +17,9 @@ fn examples(page: &str) -> Vec<String> {
 }
 
 fn unescaped(text: &str) -> String {
-    [
-        ("<!>", ""),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#x27;", "'"),
-        ("&amp;", "&"),
-    ]
-    .into_iter()
-    .fold(text.to_owned(), |text, (escaped, character)| {
-        text.replace(escaped, character)
-    })
+    [("<!>", ""), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#x27;", "'"), ("&amp;", "&")]
+        .into_iter()
+        .fold(text.to_owned(), |text, (escaped, character)| text.replace(escaped, character))
 }
 
 #[test]
@@ -37,10 +28,7 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
     let environment = [("HELIOGRAPH_REQUESTS_PER_SECOND", "2")];
     let server = TestServer::start(Place::new(), &["--demo"], &environment);
     let folder = TempDir::new().unwrap();
-    for (file, rows) in [
-        ("bulksms.txt", "57000001,Hi\n"),
-        ("numbers.txt", "57000001\n"),
-    ] {
+    for (file, rows) in [("bulksms.txt", "57000001,Hi\n"), ("numbers.txt", "57000001\n")] {
         std::fs::write(folder.path().join(file), rows).unwrap();
     }
     let page = server.get("/docs").text();

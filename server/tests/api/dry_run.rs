@@ -6,18 +6,10 @@ use crate::harness::{TestServer, until};
 #[test]
 fn a_dry_send_answers_as_a_real_one() {
     let server = TestServer::demo();
-    let pairs = [
-        ("number", "26657000001"),
-        ("message", "Hi"),
-        ("requestid", "r"),
-        ("dryrun", "1"),
-    ];
+    let pairs = [("number", "26657000001"), ("message", "Hi"), ("requestid", "r"), ("dryrun", "1")];
     let expected = "{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"requestid\":\"r\",\"balance\":10,\
          \"transid\":null,\"pages\":1,\"cost\":0.25,\"currency\":\"USD\",\"warnings\":[\"looks_local\"],\"dryrun\":true}";
-    for answer in [
-        server.send(server.key(), &pairs),
-        server.post_form(server.key(), &pairs),
-    ] {
+    for answer in [server.send(server.key(), &pairs), server.post_form(server.key(), &pairs)] {
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.text(), expected);
     }
@@ -41,9 +33,7 @@ fn a_dry_send_answers_as_a_real_one() {
     assert!(answer.json()["transid"].is_string(), "{}", answer.text());
     for bad in ["", "2", "yes", "TRUE", "1 "] {
         let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", bad)];
-        server
-            .send(server.key(), &pairs)
-            .is(400, 500, "invalid_parameter");
+        server.send(server.key(), &pairs).is(400, 500, "invalid_parameter");
     }
     assert_eq!(server.count(server.key()), 3);
     server.place.check();
@@ -73,14 +63,8 @@ fn a_dry_upload_answers_as_a_real_one() {
 fn a_dry_run_is_judged_like_a_real_one() {
     let server = TestServer::empty();
     let keys = server.place.funded("poor@example.org", "0.04");
-    let pending = server
-        .place
-        .application("new@example.org", domain::Category::Sms, None);
-    let parts = [
-        ("numbers", &b"57000001"[..]),
-        ("message", b"Hi"),
-        ("dryrun", b"1"),
-    ];
+    let pending = server.place.application("new@example.org", domain::Category::Sms, None);
+    let parts = [("numbers", &b"57000001"[..]), ("message", b"Hi"), ("dryrun", b"1")];
     let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", "1")];
     for (key, status, code, reason) in [
         (keys.live.expose(), 402, 501, "insufficient_funds"),
@@ -110,9 +94,7 @@ fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
     ask("1&dryrun=1").is(400, 500, "invalid_number");
     assert_eq!(server.count(server.key()), 1);
     let reference = server.reference();
-    server
-        .place
-        .json(&["application", "suspend", reference, "--reason", "unpaid"]);
+    server.place.json(&["application", "suspend", reference, "--reason", "unpaid"]);
     ask("57000003&dryrun=1").is(403, 503, "api_suspended");
     ask("1&dryrun=1").is(403, 503, "api_suspended");
     server.place.check();
@@ -121,11 +103,8 @@ fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
 /// Returns an upload with this idempotency key.
 fn keyed(target: &str, key: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
-    let headers = [
-        ("Idempotency-Key", key),
-        ("Content-Type", kind),
-        ("Content-Length", length.as_str()),
-    ];
+    let headers =
+        [("Idempotency-Key", key), ("Content-Type", kind), ("Content-Length", length.as_str())];
     let mut request = bare("POST", target, &headers);
     request.extend_from_slice(body);
     request
@@ -151,9 +130,7 @@ fn a_dry_upload_has_no_use_for_an_idempotency_key() {
     let request = keyed(&real, "k", MULTIPART, &body);
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 20]);
-    until("a file", || {
-        (!server.place.spooled().is_empty()).then_some(())
-    });
+    until("a file", || (!server.place.spooled().is_empty()).then_some(()));
     is_dry(&body);
     is_dry(&other);
     ask(&real, "k", &body).is(409, 500, "idempotency_in_progress");
@@ -170,9 +147,7 @@ fn a_dry_upload_has_no_use_for_an_idempotency_key() {
     ask(&real, "k", &other).is(422, 500, "idempotency_mismatch");
     assert_eq!(server.batches(server.key(), "").len(), 1);
     let reference = server.reference();
-    server
-        .place
-        .json(&["application", "suspend", reference, "--reason", "unpaid"]);
+    server.place.json(&["application", "suspend", reference, "--reason", "unpaid"]);
     ask(&dry, "k", &body).is(403, 503, "api_suspended");
     ask(&dry, "k", &bad).is(403, 503, "api_suspended");
     server.place.check();
@@ -188,11 +163,7 @@ fn a_dry_run_minds_no_malformed_idempotency_key() {
     let long = "k".repeat(256);
     for key in ["", "a\tb", "é", &long] {
         for request in [
-            bare(
-                "GET",
-                &format!("{send}&dryrun=1"),
-                &[("Idempotency-Key", key)],
-            ),
+            bare("GET", &format!("{send}&dryrun=1"), &[("Idempotency-Key", key)]),
             keyed(&format!("{bulk}?dryrun=true"), key, MULTIPART, &body),
             keyed(&bulk, key, MULTIPART, &dry_body),
         ] {

@@ -86,10 +86,7 @@ fn messages_are_followed_until_all_are_final() {
     server.accepted(server.key(), "00000002");
     let mut connection = listen(&server, &browser, REPORTS);
     let last = last_event(&mut connection).unwrap();
-    assert_eq!(
-        (&last["delivered"], &last["failed"]),
-        (&1.into(), &1.into())
-    );
+    assert_eq!((&last["delivered"], &last["failed"]), (&1.into(), &1.into()));
 
     let of_test_key = format!("{REPORTS}?key=test&application={}", server.reference());
     let mut none = listen(&server, &browser, &of_test_key);
@@ -135,9 +132,7 @@ fn many_followers_of_an_account_give_way_to_new_ones() {
     let server = server_without_ends();
     let browser = Browser::of_customer(&server);
     let batchid = server.accepted_batch(server.key(), "57000001");
-    let mut followers: Vec<_> = (0..5)
-        .map(|_| follow(&server, &browser, &batchid))
-        .collect();
+    let mut followers: Vec<_> = (0..5).map(|_| follow(&server, &browser, &batchid)).collect();
     assert_ne!(last_event(&mut followers[0]).unwrap()["status"], "done");
     for follower in &mut followers[1..] {
         assert_ne!(event(follower).unwrap()["status"], "done");
@@ -188,11 +183,7 @@ fn a_stream_ends_when_its_role_is_taken() {
 #[test]
 fn only_staff_follow_or_change_the_carriers() {
     let server = TestServer::demo();
-    let change = [
-        ("name", "sandbox"),
-        ("action", "drain"),
-        ("confirmed", "true"),
-    ];
+    let change = [("name", "sandbox"), ("action", "drain"), ("confirmed", "true")];
     let mut visitor = Browser::new(&server);
     assert_eq!(visitor.get(CARRIERS).status, 401);
     visitor.post("change-carrier", &change);

@@ -37,15 +37,8 @@ fn is_replay_of(replay: &Answer, first: &Answer) {
     assert_eq!(replay.header("idempotency-replayed"), Some("true"));
 }
 
-const HELLO: [(&str, &str); 3] = [
-    ("number", "57000001"),
-    ("message", "Hi"),
-    ("requestid", "r"),
-];
-const ROWS: [(&str, &[u8]); 2] = [
-    ("bulksms", b"57000001,Hi\n26657000002,Ho"),
-    ("requestid", b"r"),
-];
+const HELLO: [(&str, &str); 3] = [("number", "57000001"), ("message", "Hi"), ("requestid", "r")];
+const ROWS: [(&str, &[u8]); 2] = [("bulksms", b"57000001,Hi\n26657000002,Ho"), ("requestid", b"r")];
 
 #[test]
 fn a_repeated_send_is_answered_as_before() {
@@ -58,10 +51,7 @@ fn a_repeated_send_is_answered_as_before() {
     let posted = server.exchange(&keyed("POST", &target, "k", FORM, body.as_bytes()));
     is_replay_of(&posted, &first);
     let json = br#"{"number":"57000001","message":"\u0048i","requestid":"r","dryrun":"0"}"#;
-    is_replay_of(
-        &server.exchange(&keyed("POST", &target, "k", "application/json", json)),
-        &first,
-    );
+    is_replay_of(&server.exchange(&keyed("POST", &target, "k", "application/json", json)), &first);
     assert_eq!(server.count(server.key()), 1);
     assert_eq!(server.balance(server.key()), "9.95");
     server.place.check();
@@ -75,17 +65,12 @@ fn a_repeated_upload_is_answered_as_before() {
     is_replay_of(&upload(&server, server.key(), "k", &ROWS), &first);
     let target = format!("/sms/bulk/{}?requestid=r", server.key());
     let body = form(&[("bulksms", std::str::from_utf8(ROWS[0].1).unwrap())]);
-    is_replay_of(
-        &server.exchange(&keyed("POST", &target, "k", FORM, body.as_bytes())),
-        &first,
-    );
+    is_replay_of(&server.exchange(&keyed("POST", &target, "k", FORM, body.as_bytes())), &first);
     assert_eq!(server.batches(server.key(), "").len(), 1);
     assert_eq!(server.balance(server.key()), "9.7");
     let batchid = first.json()["batchid"].as_str().unwrap().to_owned();
     server.done_batch(server.key(), &batchid);
-    until("no file", || {
-        server.place.spooled().is_empty().then_some(())
-    });
+    until("no file", || server.place.spooled().is_empty().then_some(()));
     server.place.check();
 }
 
@@ -100,9 +85,7 @@ fn an_answer_outlives_suspension_and_an_empty_balance() {
     is_replay_of(&send(&server, key, "a", &HELLO), &sent);
     is_replay_of(&upload(&server, key, "b", &ROWS), &uploaded);
     send(&server, key, "c", &HELLO).is(402, 501, "insufficient_funds");
-    server
-        .place
-        .json(&["application", "suspend", &reference, "--reason", "unpaid"]);
+    server.place.json(&["application", "suspend", &reference, "--reason", "unpaid"]);
     is_replay_of(&send(&server, key, "a", &HELLO), &sent);
     is_replay_of(&upload(&server, key, "b", &ROWS), &uploaded);
     send(&server, key, "c", &HELLO).is(403, 503, "api_suspended");
@@ -113,10 +96,7 @@ fn an_answer_outlives_suspension_and_an_empty_balance() {
 #[test]
 fn an_answer_outlives_a_restart() {
     let server = TestServer::demo();
-    let (api_key, first) = (
-        server.key().to_owned(),
-        send(&server, server.key(), "k", &HELLO),
-    );
+    let (api_key, first) = (server.key().to_owned(), send(&server, server.key(), "k", &HELLO));
     let server = TestServer::start(server.kill(), &["--demo"], &[]);
     is_replay_of(&send(&server, &api_key, "k", &HELLO), &first);
     assert_eq!(server.count(&api_key), 1);
@@ -131,21 +111,9 @@ fn another_request_under_the_key_is_refused() {
     upload(&server, api_key, "b", &ROWS);
     let mismatch = |answer: &Answer| answer.is(422, 500, "idempotency_mismatch");
     for pairs in [
-        &[
-            ("number", "57000002"),
-            ("message", "Hi"),
-            ("requestid", "r"),
-        ][..],
-        &[
-            ("number", "+57000001"),
-            ("message", "Hi"),
-            ("requestid", "r"),
-        ],
-        &[
-            ("number", "57000001"),
-            ("message", "hi"),
-            ("requestid", "r"),
-        ],
+        &[("number", "57000002"), ("message", "Hi"), ("requestid", "r")][..],
+        &[("number", "+57000001"), ("message", "Hi"), ("requestid", "r")],
+        &[("number", "57000001"), ("message", "hi"), ("requestid", "r")],
         &[("number", "57000001"), ("message", "Hi"), ("requestid", "")],
         &[("number", "57000001"), ("message", "Hi")],
         &[("number", "1"), ("message", "Hi")],
@@ -155,17 +123,10 @@ fn another_request_under_the_key_is_refused() {
         mismatch(&send(&server, api_key, "b", pairs));
     }
     for parts in [
-        &[
-            ("bulksms", &b"57000001,Hi\n26657000002,Ho\n"[..]),
-            ("requestid", b"r"),
-        ][..],
+        &[("bulksms", &b"57000001,Hi\n26657000002,Ho\n"[..]), ("requestid", b"r")][..],
         &[("bulksms", b"57000001,Hi"), ("requestid", b"r")],
         &[("bulksms", b"57000001,Hi\n26657000002,Ho")],
-        &[
-            ("numbers", b"57000001"),
-            ("message", b"Hi"),
-            ("requestid", b"r"),
-        ],
+        &[("numbers", b"57000001"), ("message", b"Hi"), ("requestid", b"r")],
         &[("bulksms", b"x")],
         &[("bulksms", b"57000001,Hi"), ("message", b"Hi")],
         &[],
@@ -218,10 +179,7 @@ fn equal_requests_at_once_are_charged_once() {
     });
     let statuses = statuses.into_inner().unwrap();
     assert!(statuses.contains(&200));
-    assert!(
-        statuses.iter().all(|status| matches!(status, 200 | 409)),
-        "{statuses:?}"
-    );
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 409)), "{statuses:?}");
     assert_eq!(server.batches(server.key(), "").len(), 1);
     assert_eq!(server.balance(server.key()), "9.65");
     server.place.check();
@@ -234,9 +192,7 @@ fn an_upload_under_way_holds_its_key() {
     let request = keyed("POST", &target, "k", MULTIPART, &multipart(&ROWS));
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 10]);
-    until("a file", || {
-        (!server.place.spooled().is_empty()).then_some(())
-    });
+    until("a file", || (!server.place.spooled().is_empty()).then_some(()));
     upload(&server, server.key(), "k", &ROWS).is(409, 500, "idempotency_in_progress");
     // An upload with another key isn't blocked.
     assert_eq!(upload(&server, server.key(), "l", &ROWS).status, 200);
@@ -245,15 +201,11 @@ fn an_upload_under_way_holds_its_key() {
     is_replay_of(&upload(&server, server.key(), "k", &ROWS), &first);
     // A client that disconnects releases its key. The test first waits for the file, which shows
     // that the upload holds the key. An earlier request with the key would hold it itself.
-    until("no file", || {
-        server.place.spooled().is_empty().then_some(())
-    });
+    until("no file", || server.place.spooled().is_empty().then_some(()));
     let request = keyed("POST", &target, "m", MULTIPART, &multipart(&ROWS));
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 10]);
-    until("a file", || {
-        (!server.place.spooled().is_empty()).then_some(())
-    });
+    until("a file", || (!server.place.spooled().is_empty()).then_some(()));
     assert_eq!(upload(&server, server.test_key(), "m", &[]).status, 400);
     assert_eq!(upload(&server, server.key(), "m", &[]).status, 409);
     drop(connection);
@@ -300,13 +252,8 @@ fn refusals_are_not_kept() {
     send(&server, key, "k", &HELLO).is(402, 501, "insufficient_funds");
     upload(&server, key, "l", &[("bulksms", b"x")]).is(400, 500, "invalid_file");
     upload(&server, key, "l", &ROWS).is(402, 501, "insufficient_funds");
-    server
-        .place
-        .json(&["deposit", "add", &reference, "1", "--bank-id", "more"]);
-    for answer in [
-        send(&server, key, "k", &HELLO),
-        upload(&server, key, "l", &ROWS),
-    ] {
+    server.place.json(&["deposit", "add", &reference, "1", "--bank-id", "more"]);
+    for answer in [send(&server, key, "k", &HELLO), upload(&server, key, "l", &ROWS)] {
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.header("idempotency-replayed"), None);
     }
@@ -331,10 +278,8 @@ fn the_header_must_be_one_good_key() {
         server.is_untouched("header");
         let body = multipart(&ROWS);
         let mut request = posted(&format!("/sms/bulk/{}", server.key()), MULTIPART, &body);
-        let lines: Vec<String> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}\r\n"))
-            .collect();
+        let lines: Vec<String> =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let at = request.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
         request.splice(at..at, lines.concat().into_bytes());
         server.exchange(&request).is(400, 500, "invalid_parameter");

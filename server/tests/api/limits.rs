@@ -22,9 +22,7 @@ fn rows_have_a_limit() {
         "57000001\n\n\n57000001\n",
     ] {
         let parts = [("numbers", file.as_bytes()), ("message", b"Hi")];
-        server
-            .upload(server.key(), &parts)
-            .is(413, 500, "too_large");
+        server.upload(server.key(), &parts).is(413, 500, "too_large");
         server.is_untouched(file);
     }
     server.accepted_batch(server.key(), "57000001\n57000001\n57000001\n\n\n");
@@ -56,11 +54,8 @@ fn bytes_have_a_limit_however_they_are_written() {
         answer.is(413, 500, "too_large");
         server.is_untouched(kind);
     }
-    let mut chunked = bare(
-        "POST",
-        &path,
-        &[("Content-Type", FORM), ("Transfer-Encoding", "chunked")],
-    );
+    let mut chunked =
+        bare("POST", &path, &[("Content-Type", FORM), ("Transfer-Encoding", "chunked")]);
     for _ in 0..1000 {
         chunked.extend_from_slice(b"1f40\r\n");
         chunked.extend_from_slice(&large.as_bytes()[..8000]);
@@ -82,9 +77,7 @@ fn half_uploads(server: &TestServer, half: &[u8]) -> Vec<Connection> {
     for connection in &mut open {
         connection.write(half);
     }
-    until("two files", || {
-        (server.place.spooled().len() == 2).then_some(())
-    });
+    until("two files", || (server.place.spooled().len() == 2).then_some(()));
     open
 }
 
@@ -117,14 +110,10 @@ fn an_application_has_so_many_uploads_at_a_time() {
         });
         let mut second = server.connect();
         second.write(&request[..half]);
-        until("two files", || {
-            (server.place.spooled().len() == 2).then_some(())
-        });
+        until("two files", || (server.place.spooled().len() == 2).then_some(()));
         server.exchange(&request).is(429, 500, "rate_limited");
         drop(second);
-        until("a free slot", || {
-            (server.exchange(&request).status == 200).then_some(())
-        });
+        until("a free slot", || (server.exchange(&request).status == 200).then_some(()));
     }
     server.place.check();
 }
@@ -262,15 +251,9 @@ fn requests_per_second_are_limited_and_said() {
     let path = format!("/sms/balance/{}", server.key());
     let refused = until("a refused request", || {
         let answer = server.get(&path);
-        assert_eq!(
-            answer.header("ratelimit-policy"),
-            Some("\"requests\";q=1;w=1")
-        );
+        assert_eq!(answer.header("ratelimit-policy"), Some("\"requests\";q=1;w=1"));
         let state = answer.header("ratelimit").unwrap();
-        assert!(
-            state.starts_with("\"requests\";r=0;t=") || answer.status == 200,
-            "{state}"
-        );
+        assert!(state.starts_with("\"requests\";r=0;t=") || answer.status == 200, "{state}");
         (answer.status != 200).then_some(answer)
     });
     refused.is(429, 500, "rate_limited");
@@ -290,9 +273,7 @@ fn requests_per_second_are_limited_and_said() {
     });
     refused.is(429, 500, "rate_limited");
     // After a second, another request is allowed.
-    until("another request", || {
-        (server.get(&path).status == 200).then_some(())
-    });
+    until("another request", || (server.get(&path).status == 200).then_some(()));
     server.place.check();
 }
 
@@ -304,9 +285,7 @@ fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
         ("HELIOGRAPH_UNPAID_BYTES_MAX", "100"),
     ];
     let server = TestServer::start(Place::new(), &[], &environment);
-    let keys = server
-        .place
-        .application("one@example.org", Category::Sms, None);
+    let keys = server.place.application("one@example.org", Category::Sms, None);
     let key = keys.test.expose();
     let numbers = |count| "57000001\n".repeat(count);
     let refused = |answer: Answer, left: &str| {
@@ -317,12 +296,7 @@ fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
         assert!(answer.text().contains(&words), "{}", answer.text());
     };
     server.accepted(key, "57000001");
-    let parts = |file: &str| {
-        [
-            ("numbers", file.as_bytes().to_owned()),
-            ("message", b"Hi".to_vec()),
-        ]
-    };
+    let parts = |file: &str| [("numbers", file.as_bytes().to_owned()), ("message", b"Hi".to_vec())];
     let upload = |file: &str| {
         let parts = parts(file);
         let parts = parts.each_ref().map(|(name, bytes)| (*name, &**bytes));
@@ -340,13 +314,8 @@ fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
     let server = TestServer::start(place, &[], &environment);
     until("a measure", || {
         let metrics = server.get_ops("/metrics").text();
-        let line = metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("heliograph_unpaid_bytes "));
-        line.is_some_and(|bytes| bytes.parse::<f64>().unwrap() > 100.0)
-            .then_some(())
+        let line = metrics.lines().find_map(|line| line.strip_prefix("heliograph_unpaid_bytes "));
+        line.is_some_and(|bytes| bytes.parse::<f64>().unwrap() > 100.0).then_some(())
     });
-    until("a warning", || {
-        server.log().contains("unpaid_bytes_max").then_some(())
-    });
+    until("a warning", || server.log().contains("unpaid_bytes_max").then_some(()));
 }

@@ -88,10 +88,7 @@ fn set_up() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let setup = Command::new(root.join(".make/setup"))
-            .arg("node-peers")
-            .status()
-            .unwrap();
+        let setup = Command::new(root.join(".make/setup")).arg("node-peers").status().unwrap();
         assert!(setup.success(), "`.make/setup node-peers` failed");
     });
 }
@@ -130,12 +127,7 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
     let create = [("category", "SMS"), ("sender", "")];
     let page = browser.post("create-application", &create);
     assert!(!location(&page).contains("/applications/"), "{page:?}");
-    assert!(
-        browser
-            .get("/applications/new")
-            .text()
-            .contains("Confirm your email")
-    );
+    assert!(browser.get("/applications/new").text().contains("Confirm your email"));
 
     let mail = mails.mail(address, "Confirm your email");
     assert!(
@@ -146,30 +138,19 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
     // A scanner that opens the link confirms nothing.
     let page = browser.get(&format!("/confirm/{token}"));
     assert!(page.text().contains("Confirm"), "{}", page.text());
-    assert!(
-        browser
-            .get("/applications/new")
-            .text()
-            .contains("Confirm your email")
-    );
+    assert!(browser.get("/applications/new").text().contains("Confirm your email"));
     browser.post("confirm", &[("token", &token)]);
     let made = browser.post("create-application", &create);
     assert!(location(&made).starts_with("/applications/"), "{made:?}");
 
     browser.post("forgot", &[("email", address)]);
     let token = link(&mails.mail(address, "Reset your password"), "/reset/");
-    let fields = [
-        ("token", token.as_str()),
-        ("new_password", "another long password"),
-    ];
+    let fields = [("token", token.as_str()), ("new_password", "another long password")];
     assert_eq!(location(&browser.post("reset", &fields)), "/login");
     mails.mail(address, "Your password was changed");
     // Neither the database nor the log contains the link.
     for mail in listed(&server.place, address) {
-        assert_eq!(
-            (&mail["state"], &mail["text"]),
-            (&"sent".into(), &"".into())
-        );
+        assert_eq!((&mail["state"], &mail["text"]), (&"sent".into(), &"".into()));
     }
     assert!(!server.log().contains(&token));
 }
@@ -182,10 +163,7 @@ fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
     let (address, secret) = (of_customer("email"), of_customer("password"));
     let mut thief = Browser::of_customer(&server);
     let asked = [("email", "thief@example.net"), ("password", secret)];
-    assert_eq!(
-        location(&thief.post("ask-email-change", &asked)),
-        "/account?email-asked=1"
-    );
+    assert_eq!(location(&thief.post("ask-email-change", &asked)), "/account?email-asked=1");
     let mail = mails.mail("thief@example.net", "Confirm your new email");
     let change = link(&mail, "/account/email/");
     let changed = thief.post("change-email", &[("token", &change)]);
@@ -227,22 +205,13 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
     mails.mail("fine@example.org", "Confirm your email");
     let later = in_state(place, "later@example.org", "queued");
     assert_eq!(later["attempts"], 1);
-    assert!(
-        later["last_error"].as_str().unwrap().contains("451"),
-        "{later}"
-    );
+    assert!(later["last_error"].as_str().unwrap().contains("451"), "{later}");
     assert!(later["next_attempt_at"].is_string());
     let never = in_state(place, "never@example.org", "failed");
-    assert!(
-        never["last_error"].as_str().unwrap().contains("550"),
-        "{never}"
-    );
+    assert!(never["last_error"].as_str().unwrap().contains("550"), "{never}");
     let cut = in_state(place, "cut@example.org", "queued");
     assert!(cut["last_error"].is_string(), "{cut}");
-    assert_eq!(
-        in_state(place, "hang@example.org", "sending")["attempts"],
-        1
-    );
+    assert_eq!(in_state(place, "hang@example.org", "sending")["attempts"], 1);
     let metrics = server.get_ops("/metrics").text();
     assert!(metrics.contains("heliograph_mails_failed 1"), "{metrics}");
 

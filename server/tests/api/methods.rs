@@ -12,9 +12,7 @@ fn other_methods_never_send() {
     let balance = format!("/sms/balance/{key}");
     let bulk = format!("/sms/bulk/{key}?numbers=57000001&message=Hi");
     let batches = format!("/sms/batches/{key}");
-    for method in [
-        "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "get",
-    ] {
+    for method in ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "get"] {
         for (target, allow) in [
             (&send, "GET, POST"),
             (&reports, "GET"),
@@ -28,8 +26,7 @@ fn other_methods_never_send() {
                 let text = connection.read_to_end_text();
                 assert!(text.starts_with("HTTP/1.1 405"), "{text}");
                 assert!(
-                    text.to_lowercase()
-                        .contains(&format!("allow: {allow}").to_lowercase()),
+                    text.to_lowercase().contains(&format!("allow: {allow}").to_lowercase()),
                     "{text}"
                 );
                 continue;
@@ -40,9 +37,7 @@ fn other_methods_never_send() {
         }
     }
     for (method, target) in [("POST", &reports), ("POST", &batches), ("GET", &bulk)] {
-        server
-            .exchange(&bare(method, target, &[]))
-            .is(405, 500, "method_not_allowed");
+        server.exchange(&bare(method, target, &[])).is(405, 500, "method_not_allowed");
     }
     assert_eq!(server.count(key), 0);
     assert_eq!(server.balance(key), "10");
@@ -74,12 +69,8 @@ fn unknown_paths_are_json() {
         "/sms/../sms/x".to_owned(),
     ] {
         server.get(&path).is(404, 500, "not_found");
-        server
-            .exchange(&bare("POST", &path, &[]))
-            .is(404, 500, "not_found");
-        server
-            .exchange(&bare("DELETE", &path, &[]))
-            .is(404, 500, "not_found");
+        server.exchange(&bare("POST", &path, &[])).is(404, 500, "not_found");
+        server.exchange(&bare("DELETE", &path, &[])).is(404, 500, "not_found");
     }
 }
 
@@ -127,9 +118,7 @@ fn what_is_not_http_is_told_so_in_json() {
         answer.is(400, 500, "invalid_parameter");
         assert_eq!(answer.header("connection"), Some("close"));
         let id = answer.header("x-request-id").unwrap();
-        until("the access line", || {
-            server.log().contains(id).then_some(())
-        });
+        until("the access line", || server.log().contains(id).then_some(()));
         connection.finish_writing();
         assert!(connection.ends());
     }
@@ -139,20 +128,14 @@ fn what_is_not_http_is_told_so_in_json() {
 #[test]
 fn what_names_no_path_is_refused() {
     let server = TestServer::demo();
-    for (method, target) in [
-        ("CONNECT", "example.org:443"),
-        ("CONNECT", "example.org"),
-        ("OPTIONS", "*"),
-    ] {
+    for (method, target) in
+        [("CONNECT", "example.org:443"), ("CONNECT", "example.org"), ("OPTIONS", "*")]
+    {
         let mut connection = server.connect();
         connection.write(&bare(method, target, &[]));
         let answer = connection.read().unwrap();
         answer.is(405, 500, "method_not_allowed");
-        assert_eq!(
-            answer.header("allow"),
-            Some("GET, HEAD, POST"),
-            "{method} {target}"
-        );
+        assert_eq!(answer.header("allow"), Some("GET, HEAD, POST"), "{method} {target}");
         assert_eq!(answer.header("connection"), Some("close"));
         assert!(connection.ends());
     }
@@ -178,7 +161,5 @@ fn every_answer_names_its_request() {
     let second = server.get("/sms/nothing");
     let id = first.header("x-request-id").unwrap();
     assert_ne!(Some(id), second.header("x-request-id"));
-    until("the access line", || {
-        server.log().contains(id).then_some(())
-    });
+    until("the access line", || server.log().contains(id).then_some(()));
 }

@@ -12,22 +12,14 @@ const REQUESTS: usize = 600;
 
 /// Returns valid requests to corrupt.
 fn seeds(key: &str) -> Vec<Vec<u8>> {
-    let pairs = form(&[
-        ("number", "57000001"),
-        ("message", "Héllo"),
-        ("requestid", "r"),
-    ]);
+    let pairs = form(&[("number", "57000001"), ("message", "Héllo"), ("requestid", "r")]);
     let path = format!("/sms/send/{key}");
     let json = br#"{"number":"57000001","message":"H\u00e9llo","requestid":"r"}"#;
     vec![
         bare("GET", &format!("{path}?{pairs}"), &[]),
         posted(&path, "application/x-www-form-urlencoded", pairs.as_bytes()),
         posted(&path, "application/json; charset=utf-8", json),
-        bare(
-            "GET",
-            &format!("/sms/reports/{key}?number=57000001&limit=3"),
-            &[],
-        ),
+        bare("GET", &format!("/sms/reports/{key}?number=57000001&limit=3"), &[]),
     ]
 }
 
@@ -36,10 +28,7 @@ fn uploads(key: &str) -> Vec<Vec<u8>> {
     let path = format!("/sms/bulk/{key}");
     let rows = "57000001,Héllo\r\n27820000000,\"a\nb\"\"\"\n";
     let parts = [("bulksms", rows.as_bytes()), ("requestid", b"r")];
-    let to_many = [
-        ("message", &b"Hi"[..]),
-        ("numbers", b"57000001\n57000002\n"),
-    ];
+    let to_many = [("message", &b"Hi"[..]), ("numbers", b"57000001\n57000002\n")];
     let pairs = form(&[("bulksms", rows), ("requestid", "r")]);
     vec![
         posted(&path, MULTIPART, &multipart(&parts)),
@@ -96,10 +85,7 @@ fn damaged_requests_are_refused_or_sent_whole() {
     let stored = server.count(key);
     assert!(accepted > 10);
     assert_eq!(stored, accepted, "each was answered");
-    assert_eq!(
-        server.balance(key),
-        left(&server.reports(key, "limit=1000"))
-    );
+    assert_eq!(server.balance(key), left(&server.reports(key, "limit=1000")));
     server.place.check();
 }
 
@@ -125,11 +111,7 @@ fn damaged_uploads_are_refused_or_accepted_whole() {
         }
         let json = answer.json();
         assert_eq!(json["code"] == 200, answer.status == 200, "{json}");
-        assert_eq!(
-            json["reason"] == "invalid_file",
-            json["errors"].is_array(),
-            "{json}"
-        );
+        assert_eq!(json["reason"] == "invalid_file", json["errors"].is_array(), "{json}");
         if let Some(batchid) = json["batchid"].as_str() {
             accepted.push(batchid.to_owned());
         }
@@ -141,9 +123,7 @@ fn damaged_uploads_are_refused_or_accepted_whole() {
     let stored = server.batches(key, "limit=1000");
     assert_eq!(stored.len(), accepted.len(), "each was answered");
     assert_eq!(server.balance(key), left(&stored));
-    until("no file", || {
-        server.place.spooled().is_empty().then_some(())
-    });
+    until("no file", || server.place.spooled().is_empty().then_some(()));
     server.place.check();
 }
 

@@ -6,13 +6,8 @@ use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
 /// Headers of HTTP itself.
-const UNDOCUMENTED: [&str; 5] = [
-    "content-type",
-    "content-length",
-    "date",
-    "connection",
-    "keep-alive",
-];
+const UNDOCUMENTED: [&str; 5] =
+    ["content-type", "content-length", "date", "connection", "keep-alive"];
 
 struct Document(Value);
 
@@ -68,11 +63,7 @@ impl Document {
             self.fits(part, value)?;
         }
         if let Some(parts) = schema["oneOf"].as_array()
-            && parts
-                .iter()
-                .filter(|part| self.fits(part, value).is_ok())
-                .count()
-                != 1
+            && parts.iter().filter(|part| self.fits(part, value).is_ok()).count() != 1
         {
             return wrong("not exactly one");
         }
@@ -94,10 +85,7 @@ impl Document {
         if !types.is_empty() && !types.iter().any(is) {
             return wrong("type");
         }
-        if schema["enum"]
-            .as_array()
-            .is_some_and(|words| !words.contains(value))
-        {
+        if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
             return wrong("enum");
         }
         if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
@@ -156,10 +144,7 @@ fn the_longest_message_is_that_of_the_settings() {
     let environment = [("HELIOGRAPH_MESSAGE_PAGES_MAX", "2")];
     let server = TestServer::start(Place::new(), &["--demo"], &environment);
     let Document(document) = Document::served(&server);
-    assert_eq!(
-        document["components"]["schemas"]["Message"]["maxLength"],
-        320
-    );
+    assert_eq!(document["components"]["schemas"]["Message"]["maxLength"], 320);
 }
 
 #[test]
@@ -189,36 +174,16 @@ fn answers_are_as_the_document_says() {
         document.describes("post", template, &answer);
         answer
     };
-    post(
-        "/sms/send/{key}",
-        "application/json",
-        br#"{"number":"57000001","message":"Hi"}"#,
-    );
+    post("/sms/send/{key}", "application/json", br#"{"number":"57000001","message":"Hi"}"#);
     post("/sms/send/{key}", "text/plain", b"Hi");
-    post(
-        "/sms/send/{key}",
-        "application/json",
-        &vec![b'x'; 1_000_000],
-    );
-    let rows = multipart(&[
-        ("bulksms", b"57000001,Hi\n26657000001,Hi"),
-        ("requestid", b"r"),
-    ]);
+    post("/sms/send/{key}", "application/json", &vec![b'x'; 1_000_000]);
+    let rows = multipart(&[("bulksms", b"57000001,Hi\n26657000001,Hi"), ("requestid", b"r")]);
     let accepted = post("/sms/bulk/{key}", MULTIPART, &rows);
-    post(
-        "/sms/bulk/{key}",
-        MULTIPART,
-        &multipart(&[("bulksms", b"x\n57000001\n")]),
-    );
+    post("/sms/bulk/{key}", MULTIPART, &multipart(&[("bulksms", b"x\n57000001\n")]));
     post("/sms/bulk/{key}", MULTIPART, b"");
     let batchid = accepted.json()["batchid"].as_str().unwrap().to_owned();
     server.done_batch(key, &batchid);
-    for rest in [
-        "",
-        "?status=delivered&limit=1",
-        "?format=csv&limit=1",
-        "?limit=0",
-    ] {
+    for rest in ["", "?status=delivered&limit=1", "?format=csv&limit=1", "?limit=0"] {
         get("/sms/reports/{key}", key, rest);
     }
     get("/sms/batches/{key}", key, "");
@@ -232,12 +197,9 @@ fn answers_are_as_the_document_says() {
     };
     let transid = server.accepted(key, "57000001");
     server.final_report(key, &transid);
-    for (id, rest) in [
-        (transid.as_str(), ""),
-        (&transid, "?format=csv"),
-        (&transid, "?x=1"),
-        ("m_x", ""),
-    ] {
+    for (id, rest) in
+        [(transid.as_str(), ""), (&transid, "?format=csv"), (&transid, "?x=1"), ("m_x", "")]
+    {
         one("/sms/reports/{key}/{transid}", id, rest);
     }
     for id in [batchid.as_str(), "b_0000000000000"] {
@@ -245,11 +207,7 @@ fn answers_are_as_the_document_says() {
     }
     let none = server.exchange(&bare("DELETE", &format!("/sms/balance/{key}"), &[]));
     document.describes("get", "/sms/balance/{key}", &none);
-    let large = bare(
-        "GET",
-        &format!("/sms/balance/{key}"),
-        &[("X", &"x".repeat(70_000))],
-    );
+    let large = bare("GET", &format!("/sms/balance/{key}"), &[("X", &"x".repeat(70_000))]);
     document.describes("get", "/sms/balance/{key}", &server.exchange(&large));
 }
 
@@ -257,19 +215,14 @@ fn answers_are_as_the_document_says() {
 fn the_parameters_of_reports_are_those_that_are_known() {
     let server = TestServer::demo();
     let document = Document::served(&server);
-    let ids = [
-        ("{transid}", "m_0000000000000"),
-        ("{batchid}", "b_0000000000000"),
-    ];
+    let ids = [("{transid}", "m_0000000000000"), ("{batchid}", "b_0000000000000")];
     for template in [
         "/sms/reports/{key}",
         "/sms/reports/{key}/{transid}",
         "/sms/batches/{key}",
         "/sms/batches/{key}/{batchid}",
     ] {
-        let parameters = document.0["paths"][template]["get"]["parameters"]
-            .as_array()
-            .unwrap();
+        let parameters = document.0["paths"][template]["get"]["parameters"].as_array().unwrap();
         let documented: Vec<&str> = parameters
             .iter()
             .filter(|parameter| parameter["in"] == "query")
@@ -280,9 +233,7 @@ fn the_parameters_of_reports_are_those_that_are_known() {
             _ => format!("Known are {}.", documented.join(", ")),
         };
         let path = template.replace("{key}", server.key());
-        let path = ids
-            .iter()
-            .fold(path, |path, (name, id)| path.replace(name, id));
+        let path = ids.iter().fold(path, |path, (name, id)| path.replace(name, id));
         let words = server.get(&format!("{path}?colour=blue")).text();
         assert!(words.contains(&known), "{template}: {known} {words}");
     }
@@ -318,12 +269,7 @@ fn answers_have_no_field_that_the_document_lacks() {
     let batchid = server.accepted_batch(key, "57000001");
     let schemas = &document.0["components"]["schemas"];
     for (schema, value) in [
-        (
-            "Sent",
-            server
-                .send(key, &[("number", "57000001"), ("message", "Hi")])
-                .json(),
-        ),
+        ("Sent", server.send(key, &[("number", "57000001"), ("message", "Hi")]).json()),
         ("Error", server.send(key, &[]).json()),
         ("DetailedReport", server.report(key, &transid)),
         ("Report", server.reports(key, "")[0].clone()),
@@ -348,11 +294,7 @@ fn a_body_is_required_where_nothing_works_without_one() {
         let body = &document["paths"][template]["post"]["requestBody"];
         assert_eq!(body["required"] == true, status == 400, "{template}");
         let target = template.replace("{key}", server.key());
-        let request = bare(
-            "POST",
-            &format!("{target}{query}"),
-            &[("Content-Length", "0")],
-        );
+        let request = bare("POST", &format!("{target}{query}"), &[("Content-Length", "0")]);
         assert_eq!(server.exchange(&request).status, status, "{template}");
     }
 }
@@ -392,11 +334,6 @@ fn times_are_written_as_the_document_says() {
     ] {
         let query = form(&[("from", text)]);
         let answer = server.get(&format!("/sms/reports/{}?{query}", server.key()));
-        assert_eq!(
-            answer.status == 200,
-            pattern.is_match(text),
-            "{text:?}: {}",
-            answer.text()
-        );
+        assert_eq!(answer.status == 200, pattern.is_match(text), "{text:?}: {}", answer.text());
     }
 }

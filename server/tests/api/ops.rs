@@ -11,10 +11,7 @@ fn health_and_metrics_answer_on_their_own_address() {
     server.accepted(key, "57000001");
     server.get("/sms/balance/wrong");
     let metrics = server.get_ops("/metrics").text();
-    assert!(
-        metrics.contains("heliograph_sends_accepted_total 1\n"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("heliograph_sends_accepted_total 1\n"), "{metrics}");
     let labels = "method=\"GET\",route=\"/sms/balance/{key}\",status=\"401\"";
     assert!(
         metrics.contains(&format!("heliograph_request_seconds_count{{{labels}}} 1\n")),
@@ -35,9 +32,7 @@ fn health_and_metrics_answer_on_their_own_address() {
 fn figure(server: &TestServer, carrier: &str, name: &str) -> Option<f64> {
     let metrics = server.get_ops("/metrics").text();
     let beginning = format!("heliograph_carrier_{name}{{carrier=\"{carrier}\"}} ");
-    let value = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix(&beginning))?;
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&beginning))?;
     Some(value.parse().unwrap())
 }
 
@@ -56,9 +51,7 @@ pub fn kept_waiting(server: &TestServer, carrier: &str) -> String {
 fn metrics_tell_how_each_carrier_is() {
     let server = TestServer::demo();
     let reads = |name: &str, value: f64| {
-        until(name, || {
-            (figure(&server, "sandbox", name) == Some(value)).then_some(())
-        });
+        until(name, || (figure(&server, "sandbox", name) == Some(value)).then_some(()));
     };
     reads("up", 1.0);
     for name in [

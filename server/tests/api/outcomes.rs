@@ -18,11 +18,7 @@ fn reserved_numbers_decide() {
             let report = server.final_report(key, &transid);
             assert_eq!(report["status"], status, "{number}: {report}");
             assert_eq!(report["error"].as_str(), error, "{number}: {report}");
-            assert_eq!(
-                report["charge"]["released"].to_string(),
-                released,
-                "{number}"
-            );
+            assert_eq!(report["charge"]["released"].to_string(), released, "{number}");
         }
     }
     // 5 sends, one of which was released.

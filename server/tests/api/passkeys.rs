@@ -39,10 +39,7 @@ fn a_passkey_is_added_used_and_removed() {
     let (mut browser, leads_to) = half_signed_in(&server, EMAIL, "");
     assert_eq!(leads_to, "/login/code?next=%2Fapplications");
     let refused = browser.ask("ask-passkey", &[]);
-    assert_eq!(
-        refused.json()["cause"],
-        json!({ "Refused": "NoSuchPasskey" })
-    );
+    assert_eq!(refused.json()["cause"], json!({ "Refused": "NoSuchPasskey" }));
     browser.post("sign-in-code", &[("code", &code(&secret, 0))]);
 
     server.place.end_step_ups();
@@ -50,19 +47,13 @@ fn a_passkey_is_added_used_and_removed() {
     let refused = browser.ask("begin-passkey", &fields(""));
     assert_eq!(refused.json()["cause"], json!({ "Refused": "CodeNeeded" }));
     let credential = code(&secret, 1);
-    assert_eq!(
-        browser.ask("begin-passkey", &fields(&credential)).status,
-        200
-    );
+    assert_eq!(browser.ask("begin-passkey", &fields(&credential)).status, 200);
     let mut phone = Authenticator::default();
     let made = phone.make(&origin, &text(&mut browser, "passkey-to-add"));
     assert_eq!(browser.ask("add-passkey", &[("answer", &made)]).status, 200);
     // Without scripts, a passkey can be removed, but not added or used.
     let page = browser.get("/account/two-factor").text();
-    assert!(
-        page.contains(">Phone<") && page.contains("Remove"),
-        "{page}"
-    );
+    assert!(page.contains(">Phone<") && page.contains("Remove"), "{page}");
     assert!(!page.contains("Add a passkey"), "{page}");
 
     let (mut other, leads_to) = half_signed_in(&server, EMAIL, "/reports");

@@ -64,10 +64,7 @@ impl<'a> Browser<'a> {
             let answer = browser.post("sign-in-code", &[("code", &code), ("next", "")]);
             location(&answer) == "/support"
         });
-        assert!(
-            signed_in,
-            "three members of staff signed in within half a minute"
-        );
+        assert!(signed_in, "three members of staff signed in within half a minute");
         browser
     }
 
@@ -91,9 +88,7 @@ impl<'a> Browser<'a> {
         body: &str,
     ) -> Answer {
         let session = [&self.cookie, &self.device, &self.theme, &self.time_zone];
-        let cookies = session
-            .into_iter()
-            .chain([&self.form_cookie, &self.waiting_cookie]);
+        let cookies = session.into_iter().chain([&self.form_cookie, &self.waiting_cookie]);
         let cookies: Vec<String> = cookies.flatten().cloned().collect();
         let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
@@ -134,11 +129,7 @@ impl<'a> Browser<'a> {
 
     /// Submits a form from a page.
     pub fn post_from(&mut self, page: &str, function: &str, pairs: &[(&str, &str)]) -> Answer {
-        let headers = [
-            ("Accept", "text/html"),
-            ("Origin", "http://test"),
-            ("Referer", page),
-        ];
+        let headers = [("Accept", "text/html"), ("Origin", "http://test"), ("Referer", page)];
         self.request("POST", &format!("/fn/{function}"), &headers, &form(pairs))
     }
 
@@ -169,40 +160,19 @@ fn shows_keys(answer: &Answer, reference: &str) -> bool {
 #[test]
 fn looking_around_leaves_no_session() {
     let server = TestServer::empty();
-    for target in [
-        "/",
-        "/login",
-        "/register",
-        "/docs",
-        "/no/such/page",
-        "/applications",
-        "/favicon.svg",
-    ] {
+    for target in
+        ["/", "/login", "/register", "/docs", "/no/such/page", "/applications", "/favicon.svg"]
+    {
         let answer = Browser::new(&server).get(target);
         assert_eq!(answer.header("set-cookie"), None, "{target}");
-        assert_eq!(
-            answer.header("referrer-policy"),
-            Some("same-origin"),
-            "{target}"
-        );
-        assert_eq!(
-            answer.header("x-content-type-options"),
-            Some("nosniff"),
-            "{target}"
-        );
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{target}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{target}");
         let policy = answer.header("content-security-policy").unwrap();
-        for directive in [
-            "default-src 'none'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        ] {
+        for directive in ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"] {
             assert!(policy.contains(directive), "{target}: {policy}");
         }
         let kind = answer.header("content-type").unwrap_or("text/; charset");
-        assert!(
-            !kind.starts_with("text/") || kind.contains("charset"),
-            "{kind}"
-        );
+        assert!(!kind.starts_with("text/") || kind.contains("charset"), "{kind}");
     }
 }
 
@@ -229,10 +199,7 @@ fn signing_in_leads_back_only_to_pages_of_this_site() {
         assert_eq!(location(&answer), leads_to, "{next:?}");
     }
     let answer = Browser::new(&server).get("/reports?status=failed");
-    assert_eq!(
-        location(&answer),
-        "/login?next=%2Freports%3Fstatus%3Dfailed"
-    );
+    assert_eq!(location(&answer), "/login?next=%2Freports%3Fstatus%3Dfailed");
 }
 
 #[test]
@@ -252,11 +219,7 @@ fn a_session_id_from_before_is_not_signed_in() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
     let before = browser.cookie.clone();
-    let fields = [
-        ("email", "first@example.org"),
-        ("password", PASSWORD),
-        ("next", ""),
-    ];
+    let fields = [("email", "first@example.org"), ("password", PASSWORD), ("next", "")];
     browser.post("sign-in", &fields);
     assert_ne!(browser.cookie, before);
     let mut old = Browser::new(&server);
@@ -272,11 +235,7 @@ fn a_page_shows_a_notice_or_a_problem() {
     let notice = "all other devices are signed out.";
     assert!(browser.get(accepted).text().contains(notice));
     let fields = [("password", "wrong"), ("new_password", "another horse")];
-    let answer = browser.post_from(
-        &format!("http://test{accepted}"),
-        "change-password",
-        &fields,
-    );
+    let answer = browser.post_from(&format!("http://test{accepted}"), "change-password", &fields);
     // The page scrolls to the problem.
     let problem = "problem-change-password";
     assert_eq!(location(&answer), format!("{accepted}#{problem}"));
@@ -291,43 +250,24 @@ fn a_page_shows_a_notice_or_a_problem() {
 fn what_takes_two_members_of_staff_waits_on_a_page() {
     let settings = [("HELIOGRAPH_FOUR_EYES", "true")];
     let server = TestServer::start(Place::new(), &["--demo"], &settings);
-    server
-        .place
-        .json(&["deposit", "add", "nobodys", "7", "--bank-id", "bank-1"]);
+    server.place.json(&["deposit", "add", "nobodys", "7", "--bank-id", "bank-1"]);
     let mut staff = Browser::of_staff(&server);
     let fields = [("bank_id", "bank-1"), ("reference", server.reference())];
-    assert_eq!(
-        location(&staff.post("assign-deposit", &fields)),
-        "/support/approvals"
-    );
+    assert_eq!(location(&staff.post("assign-deposit", &fields)), "/support/approvals");
     let unmatched = server.place.json(&["deposit", "unmatched"]);
     assert_eq!(unmatched.as_array().unwrap().len(), 1);
     let page = staff.get("/support/approvals").text();
-    let asked = format!(
-        "Assign the deposit bank-1 to the application {}",
-        server.reference()
-    );
+    let asked = format!("Assign the deposit bank-1 to the application {}", server.reference());
     assert!(page.contains(&asked), "{page}");
     // The person who made the request can only withdraw it.
     assert!(!page.contains("value=\"approve\""));
     let id = first_request(&page);
     let from = "http://test/support/approvals";
-    let refused = staff.post_from(
-        from,
-        "decide-approval",
-        &[("id", id), ("action", "approve")],
-    );
-    assert_eq!(
-        location(&refused),
-        "/support/approvals#problem-decide-approval"
-    );
+    let refused = staff.post_from(from, "decide-approval", &[("id", id), ("action", "approve")]);
+    assert_eq!(location(&refused), "/support/approvals#problem-decide-approval");
     let page = staff.get("/support/approvals").text();
     assert!(page.contains("You asked for this yourself"), "{page}");
-    staff.post_from(
-        from,
-        "decide-approval",
-        &[("id", id), ("action", "decline")],
-    );
+    staff.post_from(from, "decide-approval", &[("id", id), ("action", "decline")]);
     let page = staff.get("/support/approvals").text();
     let nothing = "Nothing waits for a second member of staff.";
     assert!(page.contains(nothing));
@@ -375,11 +315,7 @@ fn a_theme_is_in_the_page_from_its_first_byte_on() {
     is_shown(&mut browser, "/login", "dark");
     let mut other = Browser::new(&server);
     is_shown(&mut other, "/login", "system");
-    let fields = [
-        ("email", "first@example.org"),
-        ("password", PASSWORD),
-        ("next", ""),
-    ];
+    let fields = [("email", "first@example.org"), ("password", PASSWORD), ("next", "")];
     other.post("sign-in", &fields);
     is_shown(&mut other, "/applications", "dark");
     other.post("set-theme", &[("theme", "system")]);
@@ -405,11 +341,7 @@ fn an_account_downloads_its_own_data() {
     let deposit = application["statement"].as_array().unwrap().last();
     assert_eq!(deposit.unwrap()["kind"], "deposit");
     let text = answer.text();
-    for secret in [
-        &customer["password"],
-        &server.ready["api_key"],
-        &server.ready["test_key"],
-    ] {
+    for secret in [&customer["password"], &server.ready["api_key"], &server.ready["test_key"]] {
         if let Some(secret) = secret.as_str() {
             assert!(!text.contains(secret), "{text}");
         }
@@ -427,10 +359,7 @@ fn a_changed_password_renews_the_session_id() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
     let before = browser.cookie.clone();
-    let fields = [
-        ("password", PASSWORD),
-        ("new_password", "another horse battery"),
-    ];
+    let fields = [("password", PASSWORD), ("new_password", "another horse battery")];
     let answer = browser.post("change-password", &fields);
     assert_eq!(location(&answer), "/account?changed=1");
     assert_ne!(browser.cookie, before);
@@ -452,17 +381,10 @@ fn new_keys_are_shown_once_and_only_when_looked_at() {
     let headers = [("Accept", "text/html")];
     assert_eq!(browser.request("HEAD", &page, &headers, "").status, 200);
     let ahead = [("Accept", "text/html"), ("Sec-Purpose", "prefetch")];
-    assert!(!shows_keys(
-        &browser.request("GET", &page, &ahead, ""),
-        &reference
-    ));
+    assert!(!shows_keys(&browser.request("GET", &page, &ahead, ""), &reference));
     // Another browser of the same account doesn't get the keys.
     let mut other = Browser::new(&server);
-    let fields = [
-        ("email", "keys@example.org"),
-        ("password", PASSWORD),
-        ("next", ""),
-    ];
+    let fields = [("email", "keys@example.org"), ("password", PASSWORD), ("next", "")];
     other.post("sign-in", &fields);
     assert!(!shows_keys(&other.get(&page), &reference));
 
@@ -494,11 +416,7 @@ fn forms_of_other_sites_are_not_acted_on() {
 
 /// Submits a sign-in that is refused, from a page.
 fn refused_sign_in(browser: &mut Browser<'_>, page: &str) -> Answer {
-    let fields = [
-        ("email", "nobody@example.org"),
-        ("password", "secret words"),
-        ("next", ""),
-    ];
+    let fields = [("email", "nobody@example.org"), ("password", "secret words"), ("next", "")];
     browser.post_from(page, "sign-in", &fields)
 }
 
@@ -513,10 +431,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
         assert!(cookie.contains(attribute), "{cookie}");
     }
     for typed in ["nobody", "secret"] {
-        assert!(
-            !cookie.contains(typed) && !cookie.contains(&hex::encode(typed)),
-            "{cookie}"
-        );
+        assert!(!cookie.contains(typed) && !cookie.contains(&hex::encode(typed)), "{cookie}");
     }
 
     // Neither another page nor a HEAD request for the page uses up the form.
@@ -581,10 +496,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
             browser.post_from(&from, "create-application", &fields)
         };
         if by_script {
-            assert_eq!(
-                (answer.status, &answer.json()["cause"]),
-                (299, &"SignedOut".into())
-            );
+            assert_eq!((answer.status, &answer.json()["cause"]), (299, &"SignedOut".into()));
         } else {
             assert_eq!(location(&answer), "/login?next=%2Fapplications%2Fnew");
         }
@@ -595,21 +507,13 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
         assert!(!cookie.contains(&hex::encode("Typed")), "{cookie}");
         // A wrong password in between keeps the form.
         refused_sign_in(&mut browser, "http://test/login?next=%2Fapplications%2Fnew");
-        assert!(!is_filled(
-            &browser.get("/login?next=%2Fapplications%2Fnew")
-        ));
+        assert!(!is_filled(&browser.get("/login?next=%2Fapplications%2Fnew")));
         sign_in_again(&mut browser, "one@example.org", page);
         let shown = browser.get(page);
         assert!(is_filled(&shown), "{}", shown.text());
+        assert!(shown.text().contains("You were signed out before this form arrived"));
         assert!(
-            shown
-                .text()
-                .contains("You were signed out before this form arrived")
-        );
-        assert!(
-            shown
-                .text()
-                .contains("<option value=\"Electricity\" selected"),
+            shown.text().contains("<option value=\"Electricity\" selected"),
             "{}",
             shown.text()
         );
@@ -632,10 +536,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
     browser.post_from("http://test/account", "change-password", &fields);
     sign_in_again(&mut browser, "one@example.org", "/account");
     let shown = browser.get("/account").text();
-    assert!(
-        shown.contains("You were signed out before this form arrived"),
-        "{shown}"
-    );
+    assert!(shown.contains("You were signed out before this form arrived"), "{shown}");
     for secret in [PASSWORD, "another long one"] {
         assert!(!shown.contains(secret), "{shown}");
     }
@@ -644,11 +545,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
 #[test]
 fn a_refusal_reaches_scripts_in_the_answer() {
     let server = TestServer::empty();
-    let fields = [
-        ("email", "nobody@example.org"),
-        ("password", "secret words"),
-        ("next", ""),
-    ];
+    let fields = [("email", "nobody@example.org"), ("password", "secret words"), ("next", "")];
     let mut browser = Browser::new(&server);
     let answer = browser.request("POST", "/fn/sign-in", &[], &form(&fields));
     assert_eq!(
@@ -668,11 +565,7 @@ fn no_server_function_leads_to_another_site() {
     let change = [("reference", reference.as_str()), ("lost_answer", "resend")];
     // If a function names no page, it leads back to the page of the form.
     let request = [("reference", reference.as_str())];
-    let answer = browser.post_from(
-        &format!("http://test{page}"),
-        "request-activation",
-        &request,
-    );
+    let answer = browser.post_from(&format!("http://test{page}"), "request-activation", &request);
     assert_eq!(location(&answer), page);
 
     let fields = form(&change);
@@ -709,10 +602,8 @@ fn no_server_function_leads_to_another_site() {
 fn a_problem_in_the_address_is_not_shown() {
     let server = TestServer::empty();
     // {"cause":"Call +1 555 0100 now"} and {"cause":"NotFound"} in base64.
-    for problem in [
-        "eyJjYXVzZSI6IkNhbGwgKzEgNTU1IDAxMDAgbm93In0=",
-        "eyJjYXVzZSI6Ik5vdEZvdW5kIn0=",
-    ] {
+    for problem in ["eyJjYXVzZSI6IkNhbGwgKzEgNTU1IDAxMDAgbm93In0=", "eyJjYXVzZSI6Ik5vdEZvdW5kIn0="]
+    {
         let target = format!("/login?__path=%2Ffn%2Fsign-in&__err={problem}");
         let page = Browser::new(&server).get(&target);
         assert_eq!(page.status, 200);
@@ -745,20 +636,14 @@ fn the_csv_has_the_filtered_messages_and_no_formulas() {
     let mut browser = Browser::of_customer(&server);
 
     let answer = browser.get(target);
-    assert_eq!(
-        answer.header("content-type"),
-        Some("text/csv; charset=utf-8")
-    );
+    assert_eq!(answer.header("content-type"), Some("text/csv; charset=utf-8"));
     let text = answer.text();
     assert!(text.contains(",'=1+1,"), "{text}");
     assert!(!text.contains("58000002"), "{text}");
     let all = browser.get("/reports/messages.csv").text();
     assert!(all.contains("\"plain, \"\"quoted\"\"\""), "{all}");
-    for (query, status) in [
-        ("status=lost", 400),
-        ("cursor=lost", 400),
-        ("application=000000", 404),
-    ] {
+    for (query, status) in [("status=lost", 400), ("cursor=lost", 400), ("application=000000", 404)]
+    {
         let target = format!("/reports/messages.csv?{query}");
         assert_eq!(browser.get(&target).status, status, "{query}");
     }

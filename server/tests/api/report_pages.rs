@@ -37,20 +37,14 @@ fn filters_are_chips_that_can_be_removed() {
     let mut browser = Browser::of_customer(&server);
 
     let found = page(&mut browser, "/reports?number=58+00+19-87&key=live");
-    assert!(
-        found.contains(">live</span>") && !found.contains(">tried</span>"),
-        "{found}"
-    );
+    assert!(found.contains(">live</span>") && !found.contains(">tried</span>"), "{found}");
     assert!(!found.contains(">another</span>"), "{found}");
     assert!(found.contains(">Number: 58 00 19-87</span>"), "{found}");
     assert!(found.contains("href=\"/reports?key=live\""), "{found}");
     assert!(found.contains("1 message fits these filters."), "{found}");
 
     let tried = page(&mut browser, "/reports?key=test");
-    assert!(
-        tried.contains(">tried</span>") && !tried.contains(">live</span>"),
-        "{tried}"
-    );
+    assert!(tried.contains(">tried</span>") && !tried.contains(">live</span>"), "{tried}");
     assert!(tried.contains("test messages by day sent (UTC)"), "{tried}");
     assert!(tried.contains("1 message by day and status"), "{tried}");
     // Without a filter, the chart counts live messages and the list has all messages.
@@ -92,30 +86,15 @@ fn a_list_leads_to_older_and_newer_pages() {
     assert!(first.contains(">120 messages. "), "{first}");
     assert_eq!(link(&first, "Newer messages"), None);
     let second = page(&mut browser, &link(&first, "Older messages").unwrap());
-    assert!(
-        second.contains(">57000069<") && second.contains(">57000020<"),
-        "{second}"
-    );
-    assert_eq!(
-        link(&second, "Newer messages").unwrap(),
-        "/reports#messages"
-    );
+    assert!(second.contains(">57000069<") && second.contains(">57000020<"), "{second}");
+    assert_eq!(link(&second, "Newer messages").unwrap(), "/reports#messages");
     assert_eq!(link(&second, "Newest messages"), None);
     let third = page(&mut browser, &link(&second, "Older messages").unwrap());
-    assert!(
-        third.contains(">57000019<") && third.contains(">57000000<"),
-        "{third}"
-    );
+    assert!(third.contains(">57000019<") && third.contains(">57000000<"), "{third}");
     assert_eq!(link(&third, "Older messages"), None);
-    assert_eq!(
-        link(&third, "Newest messages").unwrap(),
-        "/reports#messages"
-    );
+    assert_eq!(link(&third, "Newest messages").unwrap(), "/reports#messages");
     let back = page(&mut browser, &link(&third, "Newer messages").unwrap());
-    assert!(
-        back.contains(">57000069<") && back.contains(">57000020<"),
-        "{back}"
-    );
+    assert!(back.contains(">57000069<") && back.contains(">57000020<"), "{back}");
 }
 
 #[test]
@@ -134,10 +113,7 @@ fn what_was_given_back_is_no_cost() {
     assert!(list.contains("Delivery rate: 33.3 %"), "{list}");
 
     let message = page(&mut browser, &format!("/reports/{rejected}"));
-    assert!(
-        message.contains("<dt>Paid</dt><dd class=\"figures\">0.00 USD</dd>"),
-        "{message}"
-    );
+    assert!(message.contains("<dt>Paid</dt><dd class=\"figures\">0.00 USD</dd>"), "{message}");
     assert!(message.contains("<h2>What to do</h2>"), "{message}");
     let application = format!("href=\"/applications/{}\"", server.reference());
     assert!(message.contains(&application), "{message}");
@@ -152,10 +128,7 @@ fn what_was_given_back_is_no_cost() {
     let target = format!("/reports?batchid={batchid}&status=rejected");
     assert!(batch.contains(&target), "{batch}");
     let found = page(&mut browser, &target);
-    assert!(
-        found.contains(">00000004<") && !found.contains(">00000001<"),
-        "{found}"
-    );
+    assert!(found.contains(">00000004<") && !found.contains(">00000001<"), "{found}");
     // If the filter names a batch, the batch comes before its messages.
     let found = page(&mut browser, &format!("/reports?batchid={batchid}"));
     assert!(found.find("id=\"batches\"") < found.find("id=\"messages\""));
@@ -170,16 +143,10 @@ fn a_text_shows_its_segments_and_what_keeps_it_out_of_gsm_7() {
     let message = page(&mut browser, &format!("/reports/{transid}"));
     assert!(message.contains("<mark>’</mark>"), "{message}");
     for words in ["segment 1 ends", "segment 2 ends", "page 1 ends"] {
-        assert!(
-            message.contains(&format!("data-cut=\"{words}\"")),
-            "{words}"
-        );
+        assert!(message.contains(&format!("data-cut=\"{words}\"")), "{words}");
     }
     assert!(message.contains("“’” (U+2019) isn't in GSM-7"), "{message}");
-    assert!(
-        message.contains("The carrier sandbox accepted it."),
-        "{message}"
-    );
+    assert!(message.contains("The carrier sandbox accepted it."), "{message}");
     assert!(message.contains("It arrived on the phone."), "{message}");
 }
 
@@ -202,10 +169,7 @@ fn the_chart_leads_to_the_messages_of_a_day() {
     let cost = page(&mut browser, &link(&all, "Cost by application").unwrap());
     assert!(cost.contains("0.05 USD by day and application"), "{cost}");
     let times = page(&mut browser, &link(&all, "Delivery times").unwrap());
-    assert!(
-        times.contains("half of the delivered messages arrived within"),
-        "{times}"
-    );
+    assert!(times.contains("half of the delivered messages arrived within"), "{times}");
     assert!(times.contains("aria-label=\"Delivery times\""), "{times}");
 }
 
@@ -222,10 +186,7 @@ fn the_chart_of_a_day_leads_to_the_messages_of_an_hour() {
     let target = link(&of_day, &format!("{day} {hour}:00")).unwrap();
     let of_hour = page(&mut browser, &target);
     assert!(of_hour.contains(">Counted</span>"), "{of_hour}");
-    assert!(
-        of_hour.contains("1 message fits these filters."),
-        "{of_hour}"
-    );
+    assert!(of_hour.contains("1 message fits these filters."), "{of_hour}");
     let other = (hour.parse::<u8>().unwrap() + 1) % 24;
     let path = format!("/reports?from={day}&to={day}&hour={other}");
     let others = page(&mut browser, &path);

@@ -50,13 +50,9 @@ fn wrong_parameters_are_refused() {
     }
     let one = format!("{path}/m_0000000000000");
     server.get(&one).is(404, 500, "not_found");
-    server
-        .get(&format!("{path}/nonsense"))
-        .is(404, 500, "not_found");
+    server.get(&format!("{path}/nonsense")).is(404, 500, "not_found");
     server.get(&format!("{path}/%FF")).is(404, 500, "not_found");
-    server
-        .get(&format!("{one}?limit=1"))
-        .is(400, 500, "invalid_parameter");
+    server.get(&format!("{one}?limit=1")).is(400, 500, "invalid_parameter");
 }
 
 #[test]
@@ -66,17 +62,11 @@ fn a_refused_parameter_is_answered_with_what_is_allowed() {
     let words = |target: &str| server.get(target).json()["message"].to_string();
     for name in ["from", "to"] {
         let words = words(&format!("{path}?{name}=yesterday"));
-        assert!(
-            words.contains(name) && words.contains("RFC 3339"),
-            "{words}"
-        );
+        assert!(words.contains(name) && words.contains("RFC 3339"), "{words}");
     }
     let batches = format!("/sms/batches/{}", server.key());
     for (target, expected) in [
-        (
-            format!("{path}?colour=blue"),
-            "colour isn't a parameter here. Known are transid, ",
-        ),
+        (format!("{path}?colour=blue"), "colour isn't a parameter here. Known are transid, "),
         (
             format!("{path}?request_id=x"),
             "request_id isn't a parameter here; did you mean requestid? Known are transid, ",
@@ -89,34 +79,19 @@ fn a_refused_parameter_is_answered_with_what_is_allowed() {
             format!("{batches}?number=1"),
             "number isn't a parameter here. Known are requestid, limit, ",
         ),
-        (
-            format!("{batches}/b_0000000000000?x=1"),
-            "x isn't a parameter here. There are none.",
-        ),
-        (
-            format!("{path}?a%20key=1"),
-            "One of the parameters isn't known here. Known are ",
-        ),
+        (format!("{batches}/b_0000000000000?x=1"), "x isn't a parameter here. There are none."),
+        (format!("{path}?a%20key=1"), "One of the parameters isn't known here. Known are "),
         (
             format!("/sms/balance/{}?number=1", server.key()),
             "number isn't a parameter here. There are none.",
         ),
         // The answer to an invalid value lists the valid ones.
-        (
-            format!("{path}?status=done"),
-            "status must be one of queued, sending, ",
-        ),
-        (
-            format!("{path}?limit=1001"),
-            "limit must be a whole number from 1 to 1000.",
-        ),
+        (format!("{path}?status=done"), "status must be one of queued, sending, "),
+        (format!("{path}?limit=1001"), "limit must be a whole number from 1 to 1000."),
         (format!("{path}?format=xml"), "format must be json or csv."),
         (format!("{path}?transid=1"), "transid must be "),
         (format!("{path}?batchid=1"), "batchid must be "),
-        (
-            format!("{path}?cursor=1"),
-            "cursor must be the value of next in an earlier answer.",
-        ),
+        (format!("{path}?cursor=1"), "cursor must be the value of next in an earlier answer."),
     ] {
         let words = words(&target);
         assert!(words.contains(expected), "{target}: {words}");
@@ -128,29 +103,16 @@ fn filters_find_what_they_name() {
     let server = TestServer::demo();
     let key = server.key();
     let first = server.accepted(key, "57000001");
-    server.send(
-        key,
-        &[
-            ("number", "57000002"),
-            ("message", "Hi"),
-            ("requestid", "r"),
-        ],
-    );
+    server.send(key, &[("number", "57000002"), ("message", "Hi"), ("requestid", "r")]);
     let failed = server.accepted(key, "00000002");
     for transid in [&first, &failed] {
         server.final_report(key, transid);
     }
     let ids = |query: &str| -> Vec<String> {
         let found = server.reports(key, query);
-        found
-            .iter()
-            .map(|report| report["transid"].as_str().unwrap().to_owned())
-            .collect()
+        found.iter().map(|report| report["transid"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(
-        ids(&format!("transid={first}")),
-        std::slice::from_ref(&first)
-    );
+    assert_eq!(ids(&format!("transid={first}")), std::slice::from_ref(&first));
     assert_eq!(ids("requestid=r").len(), 1);
     assert_eq!(ids("requestid=other").len(), 0);
     assert_eq!(ids("number=57000001"), std::slice::from_ref(&first));
@@ -160,16 +122,10 @@ fn filters_find_what_they_name() {
     assert_eq!(ids("").first(), Some(&failed));
     assert_eq!(ids("").last(), Some(&first));
     // `from` is inclusive, `to` exclusive.
-    let at = server.report(key, &failed)["created_at"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let at = server.report(key, &failed)["created_at"].as_str().unwrap().to_owned();
     assert!(ids(&form(&[("from", &at)])).contains(&failed));
     assert!(!ids(&form(&[("to", &at)])).contains(&failed));
-    assert_eq!(
-        ids("from=2020-01-01T00:00:00+02:00&to=2020-01-02T00:00:00Z").len(),
-        0
-    );
+    assert_eq!(ids("from=2020-01-01T00:00:00+02:00&to=2020-01-02T00:00:00Z").len(), 0);
     // A date means midnight UTC.
     let day = at.split_once('T').unwrap().0;
     assert!(ids(&format!("from={day}")).contains(&failed));
@@ -189,10 +145,7 @@ fn cursors_walk_over_everything_once() {
         let answer = server.get(&format!("/sms/reports/{key}?limit=3{cursor}"));
         let json = answer.json();
         let page = json["reports"].as_array().unwrap();
-        seen.extend(
-            page.iter()
-                .map(|report| report["transid"].as_str().unwrap().to_owned()),
-        );
+        seen.extend(page.iter().map(|report| report["transid"].as_str().unwrap().to_owned()));
         match json["next"].as_str() {
             Some(next) => cursor = format!("&{}", form(&[("cursor", next)])),
             None => break,
@@ -205,22 +158,11 @@ fn cursors_walk_over_everything_once() {
 fn one_message_tells_its_whole_story() {
     let server = TestServer::demo();
     let key = server.key();
-    let answer = server.send(
-        key,
-        &[
-            ("number", "57000001"),
-            ("message", "Hello"),
-            ("requestid", "r"),
-        ],
-    );
+    let answer =
+        server.send(key, &[("number", "57000001"), ("message", "Hello"), ("requestid", "r")]);
     let transid = answer.json()["transid"].as_str().unwrap().to_owned();
     let report = server.final_report(key, &transid);
-    let names: Vec<&str> = report
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let names: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
     for name in [
         "transid",
         "requestid",
@@ -271,10 +213,7 @@ fn one_message_tells_its_whole_story() {
     assert!(charge["why"].as_str().unwrap().len() > 10);
     for name in ["created_at", "submitted_at", "final_at"] {
         let at = report[name].as_str().unwrap();
-        assert!(
-            domain::Timestamp::parse(at).is_some() && at.ends_with('Z'),
-            "{at}"
-        );
+        assert!(domain::Timestamp::parse(at).is_some() && at.ends_with('Z'), "{at}");
     }
 }
 
@@ -294,25 +233,15 @@ fn the_api_and_the_portal_write_the_same_table() {
     assert_eq!(of_api, of_portal);
     let lines: Vec<&str> = of_api.split_inclusive("\r\n").collect();
     assert_eq!(lines[0], COLUMNS);
-    assert!(
-        lines[1].contains(",rejected,1,1,0.05,0.05,USD,false,"),
-        "{}",
-        lines[1]
-    );
-    assert!(
-        lines[2].contains(",delivered,1,1,0.05,0,USD,false,"),
-        "{}",
-        lines[2]
-    );
+    assert!(lines[1].contains(",rejected,1,1,0.05,0.05,USD,false,"), "{}", lines[1]);
+    assert!(lines[2].contains(",delivered,1,1,0.05,0,USD,false,"), "{}", lines[2]);
     let rejected = &server.reports(key, "status=rejected")[0];
     assert_eq!(rejected["released"].to_string(), "0.05");
     // The test key gets the same columns.
     let test = server.test_key();
     server.final_report(test, &server.accepted(test, "57000001"));
     assert_eq!(server.reports(test, "")[0]["test"], true);
-    let of_test = server
-        .get(&format!("/sms/reports/{test}?format=csv"))
-        .text();
+    let of_test = server.get(&format!("/sms/reports/{test}?format=csv")).text();
     assert!(of_test.contains(",0.05,0,USD,true,"), "{of_test}");
 }
 
@@ -320,35 +249,19 @@ fn the_api_and_the_portal_write_the_same_table() {
 fn csv_is_safe_in_spreadsheets() {
     let server = TestServer::demo();
     let key = server.key();
-    server.send(
-        key,
-        &[
-            ("number", "57000001"),
-            ("message", "=1+1"),
-            ("requestid", "@a\"b,c"),
-        ],
-    );
+    server.send(key, &[("number", "57000001"), ("message", "=1+1"), ("requestid", "@a\"b,c")]);
     server.send(key, &[("number", "57000001"), ("message", "two\nlines")]);
     let answer = server.get(&format!("/sms/reports/{key}?format=csv"));
     assert_eq!(answer.status, 200);
     answer.is_guarded();
-    assert_eq!(
-        answer.header("content-type"),
-        Some("text/csv; charset=utf-8")
-    );
+    assert_eq!(answer.header("content-type"), Some("text/csv; charset=utf-8"));
     let text = answer.text();
     assert!(text.starts_with(COLUMNS), "{text}");
-    assert!(
-        text.contains(",\"'@a\"\"b,c\",,57000001,local,,'=1+1,"),
-        "{text}"
-    );
+    assert!(text.contains(",\"'@a\"\"b,c\",,57000001,local,,'=1+1,"), "{text}");
     assert!(text.contains(",\"two\nlines\","), "{text}");
     let cut = server.get(&format!("/sms/reports/{key}?format=csv&limit=1"));
     let next = cut.header("x-next-cursor").unwrap().to_owned();
-    let rest = server.get(&format!(
-        "/sms/reports/{key}?format=csv&{}",
-        form(&[("cursor", &next)])
-    ));
+    let rest = server.get(&format!("/sms/reports/{key}?format=csv&{}", form(&[("cursor", &next)])));
     assert!(rest.text().contains("'=1+1"));
     assert!(rest.header("x-next-cursor").is_none());
 }
@@ -356,9 +269,7 @@ fn csv_is_safe_in_spreadsheets() {
 /// Stores and counts 60,000 delivered messages that are newer than the newest one.
 fn store_delivered(server: &TestServer) {
     let path = server.place.path().join("data/heliograph.db");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         sqlx::any::install_default_drivers();
         let url = format!("sqlite:{}", path.display());
@@ -390,14 +301,9 @@ fn a_failed_message_behind_60000_others_is_found_by_its_status() {
     let failed = server.accepted(key, "00000002");
     server.final_report(key, &failed);
     store_delivered(&server);
-    let found = server
-        .get(&format!("/sms/reports/{key}?status=failed"))
-        .json();
+    let found = server.get(&format!("/sms/reports/{key}?status=failed")).json();
     assert_eq!(found["reports"][0]["transid"], *failed, "{found}");
-    assert_eq!(
-        (found["reports"].as_array().unwrap().len(), &found["next"]),
-        (1, &Value::Null)
-    );
+    assert_eq!((found["reports"].as_array().unwrap().len(), &found["next"]), (1, &Value::Null));
     let csv = server.get(&format!("/sms/reports/{key}?status=failed&format=csv"));
     assert!(csv.text().contains(&failed) && csv.header("x-next-cursor").is_none());
     let mut browser = Browser::of_customer(&server);

@@ -6,14 +6,8 @@ use crate::harness::TestServer;
 #[test]
 fn the_answer_has_every_field() {
     let server = TestServer::demo();
-    let answer = server.send(
-        server.key(),
-        &[
-            ("number", "57000001"),
-            ("message", "Hello"),
-            ("requestid", "r 1"),
-        ],
-    );
+    let answer = server
+        .send(server.key(), &[("number", "57000001"), ("message", "Hello"), ("requestid", "r 1")]);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.is_guarded();
     let json = answer.json();
@@ -96,27 +90,13 @@ fn numbers_are_priced_by_their_form() {
         ("1234", "0.25", "[]", "1234"),
         ("123456789012345", "0.25", "[]", "123456789012345"),
         ("5700001", "0.25", "[\"near_local\"]", "5700001"),
-        (
-            "057000001",
-            "0.25",
-            "[\"leading_zero\",\"near_local\"]",
-            "057000001",
-        ),
+        ("057000001", "0.25", "[\"leading_zero\",\"near_local\"]", "057000001"),
     ] {
-        let answer = server.get(&format!(
-            "/sms/send/{}?number={number}&message=Hi",
-            server.key()
-        ));
+        let answer = server.get(&format!("/sms/send/{}?number={number}&message=Hi", server.key()));
         assert_eq!(answer.status, 200, "{number}: {}", answer.text());
         let text = answer.text();
-        assert!(
-            text.contains(&format!("\"cost\":{cost},")),
-            "{number}: {text}"
-        );
-        assert!(
-            text.contains(&format!("\"warnings\":{warnings}")),
-            "{number}: {text}"
-        );
+        assert!(text.contains(&format!("\"cost\":{cost},")), "{number}: {text}");
+        assert!(text.contains(&format!("\"warnings\":{warnings}")), "{number}: {text}");
         assert_eq!(server.reports(server.key(), "limit=1")[0]["number"], digits);
     }
     server.place.check();
@@ -136,15 +116,8 @@ fn pages_are_counted_in_characters() {
         let answer = server.get(&format!("/sms/send/{}?{query}", server.key()));
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.json()["pages"], pages);
-        assert!(
-            answer.text().contains(&format!("\"cost\":{cost},")),
-            "{}",
-            answer.text()
-        );
-        assert_eq!(
-            server.reports(server.key(), "limit=1")[0]["message"],
-            message
-        );
+        assert!(answer.text().contains(&format!("\"cost\":{cost},")), "{}", answer.text());
+        assert_eq!(server.reports(server.key(), "limit=1")[0]["message"], message);
     }
 }
 
@@ -152,11 +125,7 @@ fn pages_are_counted_in_characters() {
 fn one_requestid_names_two_messages() {
     let server = TestServer::demo();
     let requestid = "é".repeat(255);
-    let pairs = [
-        ("number", "57000001"),
-        ("message", "Hi"),
-        ("requestid", requestid.as_str()),
-    ];
+    let pairs = [("number", "57000001"), ("message", "Hi"), ("requestid", requestid.as_str())];
     assert_eq!(server.send(server.key(), &pairs).status, 200);
     assert_eq!(server.send(server.key(), &pairs).status, 200);
     let found = server.reports(server.key(), &format!("requestid={}", encode(&requestid)));
@@ -175,9 +144,7 @@ fn the_test_key_plays() {
     // Each key sees only its own messages.
     assert_eq!(server.count(live), 0);
     assert_eq!(server.count(test), 1);
-    server
-        .get(&format!("/sms/reports/{live}/{transid}"))
-        .is(404, 500, "not_found");
+    server.get(&format!("/sms/reports/{live}/{transid}")).is(404, 500, "not_found");
     assert_eq!(server.final_report(test, &transid)["status"], "delivered");
     for (number, status, code, reason) in [
         ("00000501", 402, 501, "insufficient_funds"),
@@ -186,15 +153,8 @@ fn the_test_key_plays() {
         ("00000504", 401, 504, "api_invalid"),
         ("00000505", 403, 505, "api_not_applicable"),
     ] {
-        server
-            .send(test, &[("number", number), ("message", "Hi")])
-            .is(status, code, reason);
-        assert_eq!(
-            server
-                .send(live, &[("number", number), ("message", "Hi")])
-                .status,
-            200
-        );
+        server.send(test, &[("number", number), ("message", "Hi")]).is(status, code, reason);
+        assert_eq!(server.send(live, &[("number", number), ("message", "Hi")]).status, 200);
     }
     assert_eq!(server.count(test), 1);
     server.place.check();

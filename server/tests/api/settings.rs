@@ -15,11 +15,7 @@ fn error(output: &Output) -> String {
 fn wrong_settings_are_named() {
     for (name, value, named) in [
         ("HELIOGRAPH_ADRESS", "127.0.0.1:1", "HELIOGRAPH_ADRESS"),
-        (
-            "HELIOGRAPH_PRICE_INTERNATIONAL",
-            "0.05",
-            "price_international",
-        ),
+        ("HELIOGRAPH_PRICE_INTERNATIONAL", "0.05", "price_international"),
         ("HELIOGRAPH_PRICE_LOCAL", "-1", "price_local"),
         ("HELIOGRAPH_ADDR", "0.0.0.0:0", "tls_cert"),
         ("HELIOGRAPH_TLS_CERT", "/nowhere.pem", "tls_key"),
@@ -33,16 +29,9 @@ fn wrong_settings_are_named() {
         ("HELIOGRAPH_DATABASE_URL_FILE", "/nowhere", "/nowhere"),
     ] {
         let place = Place::new();
-        let output = place
-            .command(&["serve", "--demo"])
-            .env(name, value)
-            .output()
-            .unwrap();
+        let output = place.command(&["serve", "--demo"]).env(name, value).output().unwrap();
         assert!(error(&output).contains(named), "{name}={value}: {output:?}");
-        assert!(
-            !place.path().join("data").exists(),
-            "{name}: nothing was touched"
-        );
+        assert!(!place.path().join("data").exists(), "{name}: nothing was touched");
     }
 }
 
@@ -51,10 +40,7 @@ fn a_start_without_carrier_must_be_meant() {
     let place = Place::new();
     assert!(error(&place.run(&["serve"])).contains("ALLOW_SANDBOX"));
     assert!(error(&place.run(&["serve", "--demo", "--role", "web"])).contains("--role"));
-    assert_eq!(
-        place.run(&["serve", "--role", "else"]).status.code(),
-        Some(2)
-    );
+    assert_eq!(place.run(&["serve", "--role", "else"]).status.code(), Some(2));
 }
 
 #[test]
@@ -90,21 +76,14 @@ fn layers_win_in_their_order() {
         .env("HELIOGRAPH_DATABASE_URL", "sqlite:environment.db")
         .output()
         .unwrap();
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("sqlite:flag.db")
-    );
+    assert!(String::from_utf8(output.stdout).unwrap().contains("sqlite:flag.db"));
 }
 
 #[test]
 fn a_fault_in_the_file_is_named_with_its_line() {
     let place = Place::new();
     for (text, named) in [
-        (
-            &b"colour = \"blue\""[..],
-            "line 1: there is no setting colour",
-        ),
+        (&b"colour = \"blue\""[..], "line 1: there is no setting colour"),
         (
             b"log = \"info\"\ncurency = 1",
             "line 2: there is no setting curency; did you mean currency?",
@@ -114,29 +93,17 @@ fn a_fault_in_the_file_is_named_with_its_line() {
             "line 2: not valid TOML: currency is set twice",
         ),
         (b"addr = [", "line 1: not valid TOML"),
-        (
-            b"log = \"info\"\n\ndatabase_url = \"se",
-            "line 3: not valid TOML",
-        ),
+        (b"log = \"info\"\n\ndatabase_url = \"se", "line 3: not valid TOML"),
         (b"\n[addr]\nx = 1", "line 2: addr must be a plain value"),
         (b"\nlog = 1979-05-27", "line 2: log must be a plain value"),
-        (
-            b"\nbehind_proxy = 1",
-            "line 2: behind_proxy must be true or false",
-        ),
-        (
-            b"\nhistory_days = \"many\"",
-            "line 2: history_days must be a whole number",
-        ),
+        (b"\nbehind_proxy = 1", "line 2: behind_proxy must be true or false"),
+        (b"\nhistory_days = \"many\"", "line 2: history_days must be a whole number"),
         (b"log = \"info\"\n# \xff", "line 2: not valid UTF-8"),
         (
             b"database_url = \"sqlite:a.db\"\ndatabase_url_file = \"heliograph.toml\"",
             "line 2: database_url is set twice",
         ),
-        (
-            b"\n[[route]]\ncarrier = \"acme\"",
-            "line 3, [[route]] 1: carrier",
-        ),
+        (b"\n[[route]]\ncarrier = \"acme\"", "line 3, [[route]] 1: carrier"),
         (
             b"[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\nadress = \"h:1\"",
             "line 4, [[carrier]] acme: unknown setting adress; did you mean address?",
@@ -182,11 +149,7 @@ fn a_secret_may_stand_in_a_file() {
         .env("HELIOGRAPH_DATABASE_URL_FILE", "url")
         .output()
         .unwrap();
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("sqlite:from-file.db")
-    );
+    assert!(String::from_utf8(output.stdout).unwrap().contains("sqlite:from-file.db"));
 }
 
 #[test]
@@ -226,9 +189,7 @@ fn the_longest_message_is_a_setting() {
     assert_eq!(server.send(server.key(), &pairs).status, 200);
     let longer = "x".repeat(321);
     let pairs = [("number", "57000001"), ("message", longer.as_str())];
-    server
-        .send(server.key(), &pairs)
-        .is(400, 500, "message_too_long");
+    server.send(server.key(), &pairs).is(400, 500, "message_too_long");
 }
 
 #[test]

@@ -20,20 +20,9 @@ fn accounts_are_added_and_reset() {
     let output = add("Staff@Example.org", "long enough password\n", &["--staff"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&json["email"], &json["staff"]),
-        (&"staff@example.org".into(), &true.into())
-    );
-    assert_eq!(
-        add("staff@example.org", "long enough password\n", &[])
-            .status
-            .code(),
-        Some(1)
-    );
-    assert_eq!(
-        add("other@example.org", "short\n", &[]).status.code(),
-        Some(1)
-    );
+    assert_eq!((&json["email"], &json["staff"]), (&"staff@example.org".into(), &true.into()));
+    assert_eq!(add("staff@example.org", "long enough password\n", &[]).status.code(), Some(1));
+    assert_eq!(add("other@example.org", "short\n", &[]).status.code(), Some(1));
     assert_eq!(add("other@example.org", "", &[]).status.code(), Some(1));
 
     let arguments = ["account", "add", "other@example.org", "--password-stdin"];
@@ -47,23 +36,9 @@ fn accounts_are_added_and_reset() {
     let (_, token) = link.split_once("/reset/").unwrap();
     place.with_service(async |service| {
         let new = domain::Password::parse("an even longer password").unwrap();
-        service
-            .accounts()
-            .reset_password(token, &new)
-            .await
-            .unwrap();
-        assert!(
-            service
-                .accounts()
-                .reset_password(token, &new)
-                .await
-                .is_err()
-        );
-        service
-            .accounts()
-            .sign_in("staff@example.org", new.expose(), "test")
-            .await
-            .unwrap();
+        service.accounts().reset_password(token, &new).await.unwrap();
+        assert!(service.accounts().reset_password(token, &new).await.is_err());
+        service.accounts().sign_in("staff@example.org", new.expose(), "test").await.unwrap();
     });
     place.refused(&["account", "reset", "nobody@example.org"]);
 }
@@ -81,11 +56,7 @@ fn staff_disable_and_promote_accounts() {
     assert_eq!(shown["devices"], 0);
 
     let disable = ["account", "disable", "a@example.org"];
-    assert_eq!(
-        place.run(&disable).status.code(),
-        Some(2),
-        "a reason is needed"
-    );
+    assert_eq!(place.run(&disable).status.code(), Some(2), "a reason is needed");
     place.refused(&[disable.as_slice(), &["--reason", " "]].concat());
     let disabled = place.json(&[disable.as_slice(), &["--reason", "unpaid"]].concat());
     assert_eq!(disabled["disabled_reason"], "unpaid");
@@ -128,46 +99,26 @@ fn applications_go_through_their_states() {
     let refuse = |arguments: &[&str]| place.refused(arguments);
     assert_eq!(status(&["application", "show", &reference]), "Pending");
     refuse(&["application", "reinstate", &reference]);
-    let suspend = [
-        "application",
-        "suspend",
-        reference.as_str(),
-        "--reason",
-        "unpaid",
-    ];
+    let suspend = ["application", "suspend", reference.as_str(), "--reason", "unpaid"];
     // An application that was Pending before its suspension is Pending again.
     assert_eq!(status(&suspend), "Suspended");
     refuse(&suspend);
     refuse(&["application", "approve", &reference]);
-    assert_eq!(
-        place.json(&["application", "show", &reference])["suspend_reason"],
-        "unpaid"
-    );
+    assert_eq!(place.json(&["application", "show", &reference])["suspend_reason"], "unpaid");
     assert_eq!(status(&["application", "reinstate", &reference]), "Pending");
     assert_eq!(status(&["application", "approve", &reference]), "Active");
     refuse(&["application", "approve", &reference]);
     assert_eq!(status(&suspend), "Suspended");
     assert_eq!(status(&["application", "reinstate", &reference]), "Active");
     refuse(&["application", "suspend", &reference, "--reason", " "]);
-    refuse(&[
-        "application",
-        "show",
-        if reference == "000000" {
-            "000001"
-        } else {
-            "000000"
-        },
-    ]);
+    refuse(&["application", "show", if reference == "000000" { "000001" } else { "000000" }]);
 
     let list = place.json(&["application", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 1);
     assert_eq!(list[0]["reference"], *reference);
     assert_eq!(list[0]["balance"].to_string(), "0");
     let human = String::from_utf8(place.run(&["application", "list"]).stdout).unwrap();
-    assert!(
-        human.contains(&reference) && human.contains("Active"),
-        "{human}"
-    );
+    assert!(human.contains(&reference) && human.contains("Active"), "{human}");
     place.check();
 }
 
@@ -179,28 +130,17 @@ fn sender_names_are_decided_once() {
     let list = place.json(&["sender", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 2);
     let id = |name: &str| {
-        let found = list
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|row| row["name"] == name)
-            .unwrap();
+        let found = list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
         found["id"].to_string()
     };
-    assert_eq!(
-        place.json(&["sender", "accept", &id("Acme")])["status"],
-        "accepted"
-    );
+    assert_eq!(place.json(&["sender", "accept", &id("Acme")])["status"], "accepted");
     place.refused(&["sender", "accept", &id("Acme")]);
     place.refused(&["sender", "reject", &id("Acme"), "--reason", "late"]);
     // The name belongs to another account, whatever its case.
     place.refused(&["sender", "accept", &id("ACME")]);
     place.refused(&["sender", "reject", &id("ACME"), "--reason", ""]);
     let rejected = place.json(&["sender", "reject", &id("ACME"), "--reason", "taken"]);
-    assert_eq!(
-        (&rejected["status"], &rejected["reason"]),
-        (&"rejected".into(), &"taken".into())
-    );
+    assert_eq!((&rejected["status"], &rejected["reason"]), (&"rejected".into(), &"taken".into()));
     place.refused(&["sender", "accept", "999"]);
     assert_eq!(place.json(&["sender", "list"]).as_array().unwrap().len(), 0);
     let shown = place.json(&["application", "show", &other.reference.to_string()]);
@@ -212,30 +152,13 @@ fn a_bank_id_is_credited_once() {
     let place = Place::new();
     let keys = place.application("a@example.org", Category::Sms, None);
     let reference = keys.reference.to_string();
-    let unknown = if reference == "000000" {
-        "000001"
-    } else {
-        "000000"
-    };
-    let add = [
-        "deposit",
-        "add",
-        reference.as_str(),
-        "12.5",
-        "--bank-id",
-        "b1",
-    ];
+    let unknown = if reference == "000000" { "000001" } else { "000000" };
+    let add = ["deposit", "add", reference.as_str(), "12.5", "--bank-id", "b1"];
     let first = place.json(&add);
-    assert_eq!(
-        (&first["status"], &first["already"]),
-        (&"credited".into(), &false.into())
-    );
+    assert_eq!((&first["status"], &first["already"]), (&"credited".into(), &false.into()));
     assert_eq!(first["balance"].to_string(), "12.5");
     let again = place.json(&add);
-    assert_eq!(
-        (&again["status"], &again["already"]),
-        (&"credited".into(), &true.into())
-    );
+    assert_eq!((&again["status"], &again["already"]), (&"credited".into(), &true.into()));
     place.refused(&["deposit", "add", &reference, "12.51", "--bank-id", "b1"]);
     place.refused(&["deposit", "add", unknown, "12.5", "--bank-id", "b1"]);
 
@@ -251,14 +174,7 @@ fn a_bank_id_is_credited_once() {
     let reference_of_b3 = "no\u{1b}[2J\n\u{202e}reference";
     let odd = place.json(&["deposit", "add", reference_of_b3, "4", "--bank-id", "b3"]);
     assert_eq!(odd["status"], "unmatched");
-    assert_eq!(
-        place
-            .json(&["deposit", "unmatched"])
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(place.json(&["deposit", "unmatched"]).as_array().unwrap().len(), 2);
     // Control characters in a payer's reference don't reach the terminal.
     let table = place.run(&["deposit", "unmatched"]).stdout;
     let table = String::from_utf8(table).unwrap();
@@ -270,10 +186,7 @@ fn a_bank_id_is_credited_once() {
     place.refused(&["deposit", "assign", "b9", &reference]);
     place.refused(&["deposit", "assign", "b3", unknown]);
     // An assigned deposit keeps its bank ID, so it isn't credited again.
-    assert_eq!(
-        place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"])["already"],
-        true
-    );
+    assert_eq!(place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"])["already"], true);
     let shown = place.json(&["application", "show", &reference]);
     assert_eq!(shown["balance"].to_string(), "15.5");
     place.check();
@@ -284,11 +197,7 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
     let place = Place::new();
     let keys = place.application("a@example.org", Category::Sms, None);
     let reference = keys.reference.to_string();
-    let unknown = if reference == "000000" {
-        "000001"
-    } else {
-        "000000"
-    };
+    let unknown = if reference == "000000" { "000001" } else { "000000" };
     let write = |text: &str| fs::write(place.path().join("bank.csv"), text).unwrap();
     let header = "bank_id,reference,amount\n";
     let good = format!("{header}c1,{reference},1\nc2,{unknown},2\n\"c,3\",{reference},0.000001\n");
@@ -320,38 +229,19 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         let words = place.refused(&["deposit", "import", "bank.csv"]);
         assert!(words.contains(named), "{text:?}: {words}");
     }
-    fs::write(
-        place.path().join("bank.csv"),
-        b"bank_id,reference,amount\nc1,\xff,1\n",
-    )
-    .unwrap();
-    assert!(
-        place
-            .refused(&["deposit", "import", "bank.csv"])
-            .contains("line 2")
-    );
+    fs::write(place.path().join("bank.csv"), b"bank_id,reference,amount\nc1,\xff,1\n").unwrap();
+    assert!(place.refused(&["deposit", "import", "bank.csv"]).contains("line 2"));
     place.refused(&["deposit", "import", "missing.csv"]);
-    assert_eq!(
-        place.json(&["application", "show", &reference])["balance"].to_string(),
-        "0"
-    );
+    assert_eq!(place.json(&["application", "show", &reference])["balance"].to_string(), "0");
 
-    write(
-        &good
-            .replace('\n', " \r\n\r\n")
-            .replace(',', " , ")
-            .replace("\"c , 3\"", "\"c,3\""),
-    );
+    write(&good.replace('\n', " \r\n\r\n").replace(',', " , ").replace("\"c , 3\"", "\"c,3\""));
     let done = place.json(&["deposit", "import", "bank.csv"]);
     let counts = |done: &Value| {
         ["credited", "unmatched", "skipped"].map(|name| done[name].as_u64().unwrap())
     };
     assert_eq!(counts(&done), [2, 1, 0]);
     write(&format!("\u{feff}{good}c5,{reference},5\n"));
-    assert_eq!(
-        counts(&place.json(&["deposit", "import", "bank.csv"])),
-        [1, 0, 3]
-    );
+    assert_eq!(counts(&place.json(&["deposit", "import", "bank.csv"])), [1, 0, 3]);
     // A known bank ID with other data refuses the file.
     write(&format!("{header}c6,{reference},1\nc1,{reference},9\n"));
     let words = place.refused(&["deposit", "import", "bank.csv"]);
@@ -371,34 +261,21 @@ fn carriers_are_listed_drained_and_resumed_beside_the_server() {
         String::from_utf8(output.stdout).unwrap()
     };
     let list = || place.json(&["carrier", "list"])[0].clone();
-    let sandbox = until("the sandbox to be up", || {
-        Some(list()).filter(|carrier| carrier["state"] == "up")
-    });
+    let sandbox =
+        until("the sandbox to be up", || Some(list()).filter(|carrier| carrier["state"] == "up"));
     assert_eq!(sandbox["name"], "sandbox");
     assert_eq!(sandbox["connections"][0]["state"], "bound");
     let table = words(&["carrier", "list"]);
-    assert!(
-        table.contains("sandbox") && table.contains("bound"),
-        "{table}"
-    );
+    assert!(table.contains("sandbox") && table.contains("bound"), "{table}");
 
     let refusal = place.refused(&["carrier", "drain", "sandbox"]);
-    assert!(
-        refusal.contains("No other carrier") && refusal.contains("--yes"),
-        "{refusal}"
-    );
+    assert!(refusal.contains("No other carrier") && refusal.contains("--yes"), "{refusal}");
     assert_eq!(list()["state"], "up");
     let drained = place.json(&["carrier", "drain", "sandbox", "--yes"]);
-    assert_eq!(
-        drained.to_string(),
-        r#"{"changed":true,"drained":true,"name":"sandbox"}"#
-    );
+    assert_eq!(drained.to_string(), r#"{"changed":true,"drained":true,"name":"sandbox"}"#);
     assert_eq!(list()["state"], "drained");
     assert!(words(&["carrier", "drain", "sandbox"]).contains("drained before"));
-    assert_eq!(
-        place.json(&["carrier", "drain", "sandbox"])["changed"],
-        false
-    );
+    assert_eq!(place.json(&["carrier", "drain", "sandbox"])["changed"], false);
     let waits = kept_waiting(&server, "sandbox");
     assert_eq!(server.report(key, &waits)["status"], "queued");
     assert!(list()["oldest_waiting_at"].is_string());
@@ -406,10 +283,7 @@ fn carriers_are_listed_drained_and_resumed_beside_the_server() {
     let resumed = words(&["carrier", "resume", "sandbox"]);
     assert!(resumed.contains("resumed"), "{resumed}");
     assert_eq!(server.final_report(key, &waits)["status"], "delivered");
-    assert_eq!(
-        place.json(&["carrier", "resume", "sandbox"])["changed"],
-        false
-    );
+    assert_eq!(place.json(&["carrier", "resume", "sandbox"])["changed"], false);
 
     let words = place.refused(&["carrier", "drain", "nobody"]);
     assert!(words.contains("no carrier with this name"), "{words}");
@@ -422,21 +296,14 @@ fn notes_about_incidents_are_opened_and_ended() {
     place.json(&["migrate"]);
     let open = |text: &str| place.json(&["incident", "open", "--text", text]);
     let first = open(" Delivery is slow ");
-    assert_eq!(
-        (&first["text"], &first["carrier"]),
-        (&"Delivery is slow".into(), &Value::Null)
-    );
+    assert_eq!((&first["text"], &first["carrier"]), (&"Delivery is slow".into(), &Value::Null));
     let of_sandbox = ["incident", "open", "--text", "a", "--carrier", "sandbox"];
     assert_eq!(place.json(&of_sandbox)["carrier"], "sandbox");
     place.refused(&["incident", "open", "--text", " "]);
     place.refused(&["incident", "open", "--text", &"a".repeat(301)]);
     place.refused(&["incident", "open", "--text", "a\u{1b}b"]);
     let of_nobody = ["incident", "open", "--text", "a", "--carrier", "nobody"];
-    assert!(
-        place
-            .refused(&of_nobody)
-            .contains("no carrier with this name")
-    );
+    assert!(place.refused(&of_nobody).contains("no carrier with this name"));
     let id = first["id"].to_string();
     assert_eq!(place.json(&["incident", "end", &id])["id"], first["id"]);
     place.refused(&["incident", "end", &id]);
@@ -450,10 +317,7 @@ fn lists_of_staff_are_shown_and_replaced() {
     let place = Place::new();
     place.json(&["migrate"]);
     let show = || place.json(&["staff-list", "show", "reserved-words"]);
-    assert_eq!(
-        show()["entries"],
-        json!(["admin", "bank", "police", "support"])
-    );
+    assert_eq!(show()["entries"], json!(["admin", "bank", "police", "support"]));
     fs::write(place.path().join("words"), "bank\r\n\r\n treasury \n").unwrap();
     let set = ["staff-list", "set", "reserved-words", "--file", "words"];
     assert_eq!(place.json(&set)["entries"], json!(["bank", "treasury"]));
@@ -488,32 +352,19 @@ fn a_message_is_found_and_shown_with_its_text_only_when_asked_for() {
     let application = place.json(&["search", reference]);
     assert_eq!(application["applications"][0]["status"], "Active");
     let email = application["applications"][0]["account"].as_str().unwrap();
-    assert_eq!(
-        place.json(&["search", email])["accounts"][0]["email"],
-        email
-    );
+    assert_eq!(place.json(&["search", email])["accounts"][0]["email"], email);
     let nothing = place.run(&["search", "nobody@example.org"]);
     assert_eq!(nothing.stdout, b"Nothing was found.\n");
 
     let shown = place.json(&["message", "show", transid]);
-    assert_eq!(
-        (&shown["message"], &shown["status"]),
-        (&"".into(), &"failed".into())
-    );
+    assert_eq!((&shown["message"], &shown["status"]), (&"".into(), &"failed".into()));
     assert_eq!(shown["charge"]["charged"], 0.05);
     assert_eq!(shown["timeline"][0]["status"], "queued");
     let words = place.run(&["message", "show", transid, "--text"]).stdout;
     let words = String::from_utf8(words).unwrap();
-    assert!(
-        words.contains("The text of it") && words.contains("sandbox"),
-        "{words}"
-    );
+    assert!(words.contains("The text of it") && words.contains("sandbox"), "{words}");
     let entries = place.json(&["audit", "list", "--subject", transid]);
-    assert_eq!(
-        entries.as_array().unwrap().len(),
-        1,
-        "only the text is recorded"
-    );
+    assert_eq!(entries.as_array().unwrap().len(), 1, "only the text is recorded");
     assert_eq!(entries[0]["action"], "message.text");
     place.refused(&["message", "show", "m_0000000000000"]);
     assert_eq!(place.run(&["message", "show", "x"]).status.code(), Some(2));
@@ -534,10 +385,7 @@ fn notes_and_the_audit_log_are_on_the_command_line() {
     assert!(text.contains("Called."), "{text}");
     let missing = ["account", "note", "nobody@example.org", "--text", "x"];
     let words = place.refused(&missing);
-    assert!(
-        words.contains("There is no account with this email."),
-        "{words}"
-    );
+    assert!(words.contains("There is no account with this email."), "{words}");
     place.refused(&["account", "note", "a@example.org", "--text", " "]);
 
     let entries = place.json(&["audit", "list", "--subject", "a@example.org"]);

@@ -78,11 +78,7 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
     disk.heal();
     let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
     let server = TestServer::start(place, &[], &environment);
-    assert!(
-        server.log().contains("couldn't be synced"),
-        "{}",
-        server.log()
-    );
+    assert!(server.log().contains("couldn't be synced"), "{}", server.log());
     // Each unanswered send is stored and charged, or neither.
     let reports = server.get(&format!("/sms/reports/{key}")).json();
     let stored = reports["reports"].as_array().unwrap().len();
@@ -104,11 +100,7 @@ fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
     disk.heal();
     let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
     let server = TestServer::start(place, &[], &environment);
-    assert!(
-        server.log().contains("couldn't be synced"),
-        "{}",
-        server.log()
-    );
+    assert!(server.log().contains("couldn't be synced"), "{}", server.log());
     until("all rows", || {
         let batches = server.get(&format!("/sms/batches/{key}")).json();
         (batches["batches"][0]["status"] == "done").then_some(())

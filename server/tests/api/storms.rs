@@ -62,10 +62,7 @@ fn storm(server: &TestServer, post: impl Fn(&TestServer, usize) -> Answer + Sync
                 })
             })
             .collect();
-        clients
-            .into_iter()
-            .map(|client| client.join().unwrap())
-            .sum()
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
     })
 }
 
@@ -97,11 +94,7 @@ fn a_storm_of_sign_ins_and_registrations_is_written_and_hashed_up_to_its_limit()
     let server = server();
     let throttled = storm(&server, |server, n| {
         let email = format!("n{n}@example.org");
-        let fields = [
-            ("email", email.as_str()),
-            ("password", "not it"),
-            ("next", ""),
-        ];
+        let fields = [("email", email.as_str()), ("password", "not it"), ("next", "")];
         post(server, "sign-in", &fields)
     });
     assert_eq!(throttled, STORM - usize::try_from(SIGN_INS).unwrap());
@@ -111,20 +104,13 @@ fn a_storm_of_sign_ins_and_registrations_is_written_and_hashed_up_to_its_limit()
 
     let throttled = storm(&server, |server, n| {
         let email = format!("n{n}@example.org");
-        let fields = [
-            ("email", email.as_str()),
-            ("new_password", "correct horse"),
-            ("next", ""),
-        ];
+        let fields = [("email", email.as_str()), ("new_password", "correct horse"), ("next", "")];
         post(server, "register", &fields)
     });
     assert_eq!(throttled, STORM - usize::try_from(REGISTRATIONS).unwrap());
     assert_eq!(server.place.rows("accounts"), REGISTRATIONS);
     assert_eq!(server.place.rows("sessions"), REGISTRATIONS);
-    assert_eq!(
-        hashes(&server),
-        u64::try_from(SIGN_INS + REGISTRATIONS).unwrap()
-    );
+    assert_eq!(hashes(&server), u64::try_from(SIGN_INS + REGISTRATIONS).unwrap());
 }
 
 #[test]
@@ -134,9 +120,7 @@ fn forms_that_are_posted_and_closed_are_written_up_to_their_limit() {
     for n in 0..STORM {
         server.connect().write(&form(n));
     }
-    until("the limit to be reached", || {
-        (rows(&server, EVENTS) == RESET_LINKS).then_some(())
-    });
+    until("the limit to be reached", || (rows(&server, EVENTS) == RESET_LINKS).then_some(()));
     let last = server.exchange(&form(STORM));
     assert!(last.text().contains("Throttled"), "{}", last.text());
     assert_eq!(rows(&server, EVENTS), RESET_LINKS);
@@ -162,18 +146,9 @@ fn the_owner_gets_in_where_strangers_used_up_the_limit() {
     let server = TestServer::start(
         Place::new(),
         &[],
-        &[
-            ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-            ("HELIOGRAPH_SIGN_IN_FAILURES_MAX", "2"),
-        ],
+        &[("HELIOGRAPH_ALLOW_SANDBOX", "true"), ("HELIOGRAPH_SIGN_IN_FAILURES_MAX", "2")],
     );
-    let fields = |password| {
-        [
-            ("email", "owner@example.org"),
-            ("password", password),
-            ("next", ""),
-        ]
-    };
+    let fields = |password| [("email", "owner@example.org"), ("password", password), ("next", "")];
     let mut owner = Browser::registered(&server, "owner@example.org");
     for _ in 0..3 {
         post(&server, "sign-in", &fields("not the password"));

@@ -58,10 +58,7 @@ fn times_are_utc_until_the_browser_tells_its_zone() {
     for target in ["/reports", &path] {
         let page = page(&mut browser, target);
         assert!(page.contains(&in_kathmandu), "{page}");
-        assert!(
-            page.contains("Times are in the time zone Asia/Katmandu."),
-            "{page}"
-        );
+        assert!(page.contains("Times are in the time zone Asia/Katmandu."), "{page}");
         for heading in [">Time (UTC)<", ">Timeline (UTC)<"] {
             assert!(!page.contains(heading), "{page}");
         }
@@ -108,12 +105,7 @@ fn the_accounts_zone_goes_before_the_browsers() {
 fn a_name_that_is_no_zones_counts_as_none() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
-    for name in [
-        "Etc/Unknown",
-        "",
-        "Europe/Berlin; Path=/x",
-        &"x".repeat(5000),
-    ] {
+    for name in ["Etc/Unknown", "", "Europe/Berlin; Path=/x", &"x".repeat(5000)] {
         let answer = told(&mut browser, name);
         assert_eq!(answer.json()["name"], "UTC", "{name}");
         assert_eq!(browser.time_zone, None, "{name}");
@@ -125,15 +117,9 @@ fn a_name_that_is_no_zones_counts_as_none() {
         assert!(!devices.contains("Berlin</script>"), "{devices}");
     }
     // The browser's zone is stored from then on, and its cookie is set once.
-    assert_eq!(
-        told(&mut browser, "Europe/Berlin").json()["name"],
-        "Europe/Berlin"
-    );
+    assert_eq!(told(&mut browser, "Europe/Berlin").json()["name"], "Europe/Berlin");
     let cookie = browser.time_zone.clone();
-    assert_eq!(
-        cookie.as_deref(),
-        Some("heliograph-time-zone=Europe/Berlin")
-    );
+    assert_eq!(cookie.as_deref(), Some("heliograph-time-zone=Europe/Berlin"));
     let again = told(&mut browser, "Europe/Berlin");
     assert_eq!(again.header("set-cookie"), None);
 }
@@ -144,27 +130,18 @@ fn staff_see_utc_on_their_pages() {
     let mut staff = Browser::of_staff(&server);
     told(&mut staff, "Asia/Kathmandu");
     let audit = page(&mut staff, "/support/audit");
-    assert!(
-        audit.contains("Time (UTC)") && audit.contains("Times are UTC."),
-        "{audit}"
-    );
+    assert!(audit.contains("Time (UTC)") && audit.contains("Times are UTC."), "{audit}");
     assert!(!audit.contains("UTC+5:45<"), "{audit}");
     let devices = page(&mut staff, "/devices");
     assert!(devices.contains("UTC+5:45<"), "{devices}");
     let reports = page(&mut staff, "/reports");
-    assert!(
-        reports.contains("by day sent (Asia/Kathmandu)"),
-        "{reports}"
-    );
+    assert!(reports.contains("by day sent (Asia/Kathmandu)"), "{reports}");
 }
 
 #[test]
 fn reports_count_and_list_by_the_days_and_hours_of_the_zone() {
     let server = TestServer::demo();
-    let answer = server.send(
-        server.key(),
-        &[("number", "00000001"), ("message", "Timed")],
-    );
+    let answer = server.send(server.key(), &[("number", "00000001"), ("message", "Timed")]);
     let transid = answer.json()["transid"].as_str().unwrap().to_owned();
     let report = server.final_report(server.key(), &transid);
     let created_at = Timestamp::parse(report["created_at"].as_str().unwrap()).unwrap();
@@ -206,9 +183,7 @@ fn today_is_the_day_of_the_zone() {
     let mut today = |zone: &str| {
         told(&mut browser, zone);
         let page = page(&mut browser, "/reports").replace("%2D", "-");
-        Timestamp::parse_typed(&first_day(&page, "Today"))
-            .unwrap()
-            .day()
+        Timestamp::parse_typed(&first_day(&page, "Today")).unwrap().day()
     };
     // The two zones are 25 hours apart, so their dates always differ.
     let (west, east) = (today("Pacific/Pago_Pago"), today("Pacific/Kiritimati"));

@@ -16,11 +16,7 @@ fn place_with_certificate() -> (Place, CertificateDer<'static>) {
     let place = Place::new();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(place.path().join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(
-        place.path().join("key.pem"),
-        made.signing_key.serialize_pem(),
-    )
-    .unwrap();
+    std::fs::write(place.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
     let certificate = made.cert.der().clone();
     (place, certificate)
 }
@@ -40,10 +36,7 @@ impl<'a> Secure<'a> {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Self {
-            server,
-            config: Arc::new(config),
-        }
+        Self { server, config: Arc::new(config) }
     }
 
     /// Returns the whole response to a request, on a connection of its own.
@@ -61,10 +54,7 @@ impl<'a> Secure<'a> {
 
 fn demo_with_tls() -> (TestServer, CertificateDer<'static>) {
     let (place, certificate) = place_with_certificate();
-    let environment = [
-        ("HELIOGRAPH_TLS_CERT", "cert.pem"),
-        ("HELIOGRAPH_TLS_KEY", "key.pem"),
-    ];
+    let environment = [("HELIOGRAPH_TLS_CERT", "cert.pem"), ("HELIOGRAPH_TLS_KEY", "key.pem")];
     let server = TestServer::start(place, &["--demo"], &environment);
     (server, certificate)
 }
@@ -72,12 +62,7 @@ fn demo_with_tls() -> (TestServer, CertificateDer<'static>) {
 #[test]
 fn the_api_speaks_tls() {
     let (server, certificate) = demo_with_tls();
-    assert!(
-        server.ready["url"]
-            .as_str()
-            .unwrap()
-            .starts_with("https://")
-    );
+    assert!(server.ready["url"].as_str().unwrap().starts_with("https://"));
 
     let secure = Secure::new(&server, certificate);
     let key = server.key();
@@ -139,10 +124,7 @@ fn with_tls_the_cookie_is_this_hosts_alone() {
         "POST /fn/sign-in HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
     ));
-    let cookie = answer
-        .lines()
-        .find_map(|line| line.strip_prefix("set-cookie: "))
-        .unwrap();
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     assert!(cookie.starts_with("__Host-heliograph="), "{cookie}");
     for attribute in ["; Secure", "; HttpOnly", "; Path=/", "; SameSite=Lax"] {
         assert!(cookie.contains(attribute), "{cookie}");

@@ -16,18 +16,10 @@ pub fn code(secret: &TotpSecret, steps: i64) -> String {
 /// Sets up a second factor for an account and returns its secret.
 pub fn give_factor(place: &Place, email: &str) -> TotpSecret {
     place.with_service(async |service| {
-        let account = service
-            .accounts()
-            .find_account(email)
-            .await
-            .unwrap()
-            .unwrap();
+        let account = service.accounts().find_account(email).await.unwrap().unwrap();
         let secret = service.accounts().new_totp_secret();
         let actor = service::Actor::System;
-        let given = service
-            .accounts()
-            .give_factor(&actor, account.id, &secret)
-            .await;
+        let given = service.accounts().give_factor(&actor, account.id, &secret).await;
         given.unwrap();
         secret
     })
@@ -83,12 +75,7 @@ fn a_password_alone_opens_nothing_where_there_is_a_second_factor() {
     let (mut browser, leads_to) = half_signed_in(&server, "one@example.org", "/reports");
     assert_eq!(leads_to, "/login/code?next=%2Freports");
     let between = browser.cookie.clone();
-    for page in [
-        "/applications",
-        "/account",
-        "/account/two-factor",
-        "/devices",
-    ] {
+    for page in ["/applications", "/account", "/account/two-factor", "/devices"] {
         let answer = browser.get(page);
         assert!(location(&answer).starts_with("/login"), "{page}");
     }
@@ -126,12 +113,8 @@ fn a_second_factor_is_set_up_without_scripts() {
     let secret = offered(&first);
     assert_eq!(offered(&browser.get("/account/two-factor")), secret);
 
-    let page = refused(
-        &mut browser,
-        "/account/two-factor",
-        "set-up-two-factor",
-        &[("code", "000000")],
-    );
+    let page =
+        refused(&mut browser, "/account/two-factor", "set-up-two-factor", &[("code", "000000")]);
     assert!(page.contains("The code is wrong"), "{page}");
     assert_eq!(offered(&browser.get("/account/two-factor")), secret);
     let shown = code(&secret, 0);
@@ -140,20 +123,13 @@ fn a_second_factor_is_set_up_without_scripts() {
     let codes = recovery_codes(&browser.get("/account/two-factor").text());
     assert_eq!(codes.len(), 10);
     let page = browser.get("/account/two-factor").text();
-    assert_eq!(
-        recovery_codes(&page),
-        Vec::<String>::new(),
-        "they are shown once"
-    );
+    assert_eq!(recovery_codes(&page), Vec::<String>::new(), "they are shown once");
 
     let (mut other, leads_to) = half_signed_in(&server, email, "");
     let page = other.get(&leads_to.replace('?', "?recovery=1&")).text();
     assert!(page.contains("name=\"recovery_code\""), "{page}");
     let fields = [("recovery_code", codes[3].as_str()), ("next", "")];
-    assert_eq!(
-        location(&other.post("sign-in-code", &fields)),
-        "/applications"
-    );
+    assert_eq!(location(&other.post("sign-in-code", &fields)), "/applications");
     let shown = server.place.json(&["account", "show", email]);
     assert_eq!(shown["recovery_codes_left"], 9);
     let (mut third, _) = half_signed_in(&server, email, "");
@@ -171,24 +147,11 @@ fn staff_without_a_second_factor_can_only_set_one_up() {
     let email = "staff@example.org";
     let mut browser = Browser::registered(&server, email);
     server.place.json(&["account", "promote", email]);
-    assert!(
-        location(&browser.get("/support")).starts_with("/login"),
-        "it was signed out"
-    );
+    assert!(location(&browser.get("/support")).starts_with("/login"), "it was signed out");
     let (mut browser, leads_to) = half_signed_in(&server, email, "/support");
     assert_eq!(leads_to, "/support");
-    for page in [
-        "/support",
-        "/support/carriers",
-        "/applications",
-        "/account",
-        "/devices",
-    ] {
-        assert_eq!(
-            location(&browser.get(page)),
-            "/account/two-factor",
-            "{page}"
-        );
+    for page in ["/support", "/support/carriers", "/applications", "/account", "/devices"] {
+        assert_eq!(location(&browser.get(page)), "/account/two-factor", "{page}");
     }
     assert_eq!(browser.get("/support/carriers/events").status, 401);
     let answer = browser.get("/reports/messages.csv");
@@ -203,27 +166,17 @@ fn staff_without_a_second_factor_can_only_set_one_up() {
     let shown = code(&offered(&page), 0);
     browser.post("set-up-two-factor", &[("code", &shown)]);
     assert_eq!(browser.get("/support/carriers").status, 200);
-    let page = refused(
-        &mut browser,
-        "/account/two-factor",
-        "remove-two-factor",
-        &[],
-    );
+    let page = refused(&mut browser, "/account/two-factor", "remove-two-factor", &[]);
     assert!(page.contains("must have a second factor"), "{page}");
 }
 
 #[test]
 fn a_rule_for_all_binds_customers_too() {
-    let settings = [
-        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-        ("HELIOGRAPH_REQUIRE_SECOND_FACTOR", "all"),
-    ];
+    let settings =
+        [("HELIOGRAPH_ALLOW_SANDBOX", "true"), ("HELIOGRAPH_REQUIRE_SECOND_FACTOR", "all")];
     let server = TestServer::start(Place::new(), &[], &settings);
     let mut browser = Browser::registered(&server, "one@example.org");
-    assert_eq!(
-        location(&browser.get("/applications")),
-        "/account/two-factor"
-    );
+    assert_eq!(location(&browser.get("/applications")), "/account/two-factor");
     let answer = browser.post("create-application", &[("category", "SMS"), ("sender", "")]);
     assert!(location(&answer).contains("two-factor"));
     assert_eq!(location(&browser.post("sign-out", &[])), "/");
@@ -235,11 +188,7 @@ fn draining_asks_again_who_it_is() {
     let mut browser = Browser::of_staff(&server);
     server.place.end_step_ups();
     let fields = |credential: &'static str| {
-        [
-            ("name", "sandbox"),
-            ("action", "drain"),
-            ("credential", credential),
-        ]
+        [("name", "sandbox"), ("action", "drain"), ("credential", credential)]
     };
     for (credential, cause) in [("", "CodeNeeded"), ("000000", "StepUpCodeWrong")] {
         let answer = browser.ask("change-carrier", &fields(credential));
@@ -248,43 +197,24 @@ fn draining_asks_again_who_it_is() {
     let drained = || server.place.json(&["carrier", "list"])[0]["drained_at"].clone();
     assert_eq!(drained(), Value::Null);
     // Without scripts, the page comes back with a field for the code.
-    let page = refused(
-        &mut browser,
-        "/support/carriers",
-        "change-carrier",
-        &fields(""),
-    );
+    let page = refused(&mut browser, "/support/carriers", "change-carrier", &fields(""));
     assert!(page.contains("name=\"credential\""), "{page}");
     let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
     let secret = TotpSecret::parse(secret).unwrap();
     let shown = code(&secret, 1);
-    let change = [
-        ("name", "sandbox"),
-        ("action", "drain"),
-        ("credential", &shown),
-    ];
+    let change = [("name", "sandbox"), ("action", "drain"), ("credential", &shown)];
     let before = browser.cookie.clone();
     let page = refused(&mut browser, "/support/carriers", "change-carrier", &change);
     // It is the only carrier. The next step asks for confirmation, also without scripts.
-    assert!(
-        page.contains("No other carrier takes messages now"),
-        "{page}"
-    );
+    assert!(page.contains("No other carrier takes messages now"), "{page}");
     assert!(page.contains("name=\"confirmed\""), "{page}");
     assert_eq!(drained(), Value::Null);
-    let change = [
-        ("name", "sandbox"),
-        ("action", "drain"),
-        ("confirmed", "true"),
-    ];
+    let change = [("name", "sandbox"), ("action", "drain"), ("confirmed", "true")];
     browser.post("change-carrier", &change);
     assert!(drained().is_string());
     assert_ne!(browser.cookie, before, "the session has a new id");
     // Step-up authentication stays valid for a while.
-    browser.post(
-        "change-carrier",
-        &[("name", "sandbox"), ("action", "resume")],
-    );
+    browser.post("change-carrier", &[("name", "sandbox"), ("action", "resume")]);
     assert_eq!(drained(), Value::Null);
 }
 
@@ -298,21 +228,15 @@ fn signing_a_device_out_asks_again_who_it_is() {
     let mut ids = devices.split("name=\"device\" value=\"").skip(1);
     // The device that signed in last comes first.
     let id = ids.next().unwrap().split('"').next().unwrap().to_owned();
-    let fields = |credential: &'static str| {
-        [
-            ("device", id.clone()),
-            ("credential", credential.to_owned()),
-        ]
-    };
+    let fields =
+        |credential: &'static str| [("device", id.clone()), ("credential", credential.to_owned())];
     let sign_out = |browser: &mut Browser<'_>, credential| {
         let fields = fields(credential);
         let fields = fields.each_ref().map(|(name, text)| (*name, text.as_str()));
         browser.ask("sign-out-device", &fields)
     };
-    for (credential, cause) in [
-        ("", "PasswordNeeded"),
-        ("not the password", "StepUpPasswordWrong"),
-    ] {
+    for (credential, cause) in [("", "PasswordNeeded"), ("not the password", "StepUpPasswordWrong")]
+    {
         let answer = sign_out(&mut browser, credential);
         assert_eq!(answer.json()["cause"], json!({ "Refused": cause }));
     }

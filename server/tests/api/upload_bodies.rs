@@ -39,30 +39,17 @@ fn wrong_bodies_are_refused() {
     for (what, kind, body) in [
         ("wrong boundary", wrong_boundary, whole.clone()),
         ("no boundary", "multipart/form-data", whole.clone()),
-        (
-            "empty boundary",
-            "multipart/form-data; boundary=",
-            whole.clone(),
-        ),
+        ("empty boundary", "multipart/form-data; boundary=", whole.clone()),
         ("no end", MULTIPART, whole[..whole.len() - 8].to_vec()),
         ("end of a file", MULTIPART, whole[..120].to_vec()),
         ("end of a head", MULTIPART, whole[..50].to_vec()),
         ("no part", MULTIPART, b"57000001".to_vec()),
-        (
-            "bad head",
-            MULTIPART,
-            broken("Content-Type: text/csv", "Content-Type\0"),
-        ),
+        ("bad head", MULTIPART, broken("Content-Type: text/csv", "Content-Type\0")),
         ("endless head", MULTIPART, endless_head),
         ("many parts", MULTIPART, many_parts),
     ] {
         let answer = server.exchange(&posted(&target(&server), kind, &body));
-        assert_eq!(
-            answer.reason(),
-            "invalid_parameter",
-            "{what}: {}",
-            answer.text()
-        );
+        assert_eq!(answer.reason(), "invalid_parameter", "{what}: {}", answer.text());
         answer.is(400, 500, "invalid_parameter");
         server.is_untouched(what);
     }
@@ -98,11 +85,9 @@ fn an_encoded_part_is_refused() {
     let single = multipart(&[("number", b"57000001"), ("message", b"Hi")]);
     let send = format!("/sms/send/{}", server.key());
     for (target, rest) in [(&send, &single), (&target(&server), &good())] {
-        for disposition in [
-            "form-data; name=\"other\"",
-            "form-data",
-            "form-data; name=\"requestid\"",
-        ] {
+        for disposition in
+            ["form-data; name=\"other\"", "form-data", "form-data; name=\"requestid\""]
+        {
             let part = format!(
                 "----divider\r\nContent-Disposition: {disposition}\r\n\
                  Content-Transfer-Encoding: base64\r\n\r\ncg==\r\n"
@@ -135,14 +120,8 @@ fn a_part_has_the_name_that_its_head_gives_it() {
         assert_eq!(answer.status, 200, "{disposition}: {}", answer.text());
     }
     for (disposition, reason) in [
-        (
-            "form-data; filename=\"x; name=bulksms\"",
-            "missing_parameter",
-        ),
-        (
-            "form-data; filename=\"name=\\\"bulksms\\\"\"",
-            "missing_parameter",
-        ),
+        ("form-data; filename=\"x; name=bulksms\"", "missing_parameter"),
+        ("form-data; filename=\"name=\\\"bulksms\\\"\"", "missing_parameter"),
         ("form-data", "missing_parameter"),
         ("form-data; name=bulksms; name=numbers", "invalid_parameter"),
     ] {
@@ -163,9 +142,7 @@ fn a_packed_body_is_refused() {
     ];
     let mut request = bare("POST", &target(&server), &headers);
     request.extend_from_slice(&body);
-    server
-        .exchange(&request)
-        .is(415, 500, "unsupported_media_type");
+    server.exchange(&request).is(415, 500, "unsupported_media_type");
     server.is_untouched("gzip");
     // A compressed body without Content-Encoding isn't multipart. A compressed file is judged by
     // its bytes.
@@ -209,10 +186,7 @@ fn what_is_not_utf8_is_found_however_it_is_cut() {
     // Raw bytes in multipart.
     let rows = b"57000001,ok\n57000002,\xf0\x9f\x98\n57000003,\xe2\x82\xac\n";
     let body = multipart(&[("bulksms", rows)]);
-    let headers = [
-        ("Content-Type", MULTIPART),
-        ("Transfer-Encoding", "chunked"),
-    ];
+    let headers = [("Content-Type", MULTIPART), ("Transfer-Encoding", "chunked")];
     let mut connection = server.connect();
     connection.write(&bare("POST", &target(&server), &headers));
     for byte in body {
@@ -246,11 +220,8 @@ fn an_expected_continue_is_given_to_whom_it_is_due() {
     let body = good();
     let length = body.len().to_string();
     let head = |key: &str, kind: &str, length: &str| {
-        let headers = [
-            ("Content-Type", kind),
-            ("Content-Length", length),
-            ("Expect", "100-continue"),
-        ];
+        let headers =
+            [("Content-Type", kind), ("Content-Length", length), ("Expect", "100-continue")];
         bare("POST", &format!("/sms/bulk/{key}"), &headers)
     };
     let mut connection = server.connect();
@@ -292,14 +263,10 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
         connection.write(&body[..cut]);
         if cut >= 120 {
             // By now the server has created a file.
-            until("a file", || {
-                (!server.place.spooled().is_empty()).then_some(())
-            });
+            until("a file", || (!server.place.spooled().is_empty()).then_some(()));
         }
         drop(connection);
-        until("no file", || {
-            server.place.spooled().is_empty().then_some(())
-        });
+        until("no file", || server.place.spooled().is_empty().then_some(()));
     }
     // A client that closes its sending side too early has broken the framing and gets no answer.
     let request = posted(&target(&server), MULTIPART, &body);
@@ -329,12 +296,8 @@ fn a_body_that_stalls_is_answered_408() {
 #[test]
 fn who_may_not_send_is_told_so_before_the_body() {
     let server = TestServer::empty();
-    let keys = server
-        .place
-        .application("new@example.org", domain::Category::Sms, None);
-    let power = server
-        .place
-        .application("power@example.org", domain::Category::Electricity, None);
+    let keys = server.place.application("new@example.org", domain::Category::Sms, None);
+    let power = server.place.application("power@example.org", domain::Category::Electricity, None);
     let named = |email: &str| {
         let category = domain::Category::Sms;
         let keys = server.place.application(email, category, Some("Acme"));
@@ -344,9 +307,7 @@ fn who_may_not_send_is_told_so_before_the_body() {
     };
     let rejected = named("rejected@example.org");
     let id = server.place.json(&["sender", "list"])[0]["id"].to_string();
-    server
-        .place
-        .json(&["sender", "reject", &id, "--reason", "a trade mark"]);
+    server.place.json(&["sender", "reject", &id, "--reason", "a trade mark"]);
     let waiting = named("waiting@example.org");
     let body = good();
     for (key, status, code, reason) in [

@@ -92,9 +92,7 @@ impl Connection {
             (true, false) => Cut::Sent(bytes),
         };
         drop(known);
-        stream
-            .set_read_timeout(Some(Duration::from_millis(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         Self {
             carrier,
             stream,
@@ -191,11 +189,7 @@ impl Connection {
         // The carrier echoes the reference of half of the submits.
         let echoes: bool = carrier.random.random();
         let reference = reference(body).filter(|_| echoes);
-        carrier.owed.push_back(Receipt {
-            id: id.clone(),
-            number,
-            reference,
-        });
+        carrier.owed.push_back(Receipt { id: id.clone(), number, reference });
         id
     }
 
@@ -227,9 +221,7 @@ impl Connection {
         };
         let put = self.output.len().min(left);
         self.sent += put;
-        self.stream
-            .write_all(&self.output[..put])
-            .map_err(|_| Over)?;
+        self.stream.write_all(&self.output[..put]).map_err(|_| Over)?;
         self.output.clear();
         if put == left { Err(Over) } else { Ok(()) }
     }
@@ -264,9 +256,7 @@ fn destination(body: &[u8]) -> (String, u8) {
 }
 
 fn reference(body: &[u8]) -> Option<Vec<u8>> {
-    let at = body
-        .windows(4)
-        .rposition(|w| w[..2] == REFERENCE_TAG && w[2..] == [0, 2])?;
+    let at = body.windows(4).rposition(|w| w[..2] == REFERENCE_TAG && w[2..] == [0, 2])?;
     body.get(at + 4..at + 6).map(<[u8]>::to_vec)
 }
 
@@ -332,9 +322,7 @@ fn report_pages(server: &TestServer, key: &str) -> Vec<Value> {
 
 fn waiting(server: &TestServer) -> String {
     let metrics = server.get_ops("/metrics").text();
-    let line = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("heliograph_queue_messages "));
+    let line = metrics.lines().find_map(|line| line.strip_prefix("heliograph_queue_messages "));
     line.unwrap().to_owned()
 }
 
@@ -373,15 +361,8 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
         for (keys, first) in [(&holding, 10_000_000), (&resending, 20_000_000)] {
             let numbers = numbers(first + round * rows, rows).join("\n");
             let key = keys.live.expose();
-            let text = if round % 2 == 0 {
-                "Hello".to_owned()
-            } else {
-                "a".repeat(LONG_CHARS)
-            };
-            let parts = [
-                ("numbers", numbers.as_bytes()),
-                ("message", text.as_bytes()),
-            ];
+            let text = if round % 2 == 0 { "Hello".to_owned() } else { "a".repeat(LONG_CHARS) };
+            let parts = [("numbers", numbers.as_bytes()), ("message", text.as_bytes())];
             let answer = server.upload(key, &parts);
             assert_eq!(answer.status, 200, "{}", answer.text());
             let batch = answer.json()["batchid"].as_str().unwrap().to_owned();
@@ -389,9 +370,7 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
         }
     }
     let none = |statuses: &[&str]| {
-        let left = batches
-            .iter()
-            .map(|(key, batch)| left(&server, key, batch, statuses));
+        let left = batches.iter().map(|(key, batch)| left(&server, key, batch, statuses));
         left.sum::<u64>() == 0
     };
     let known = |look: &dyn Fn(&Carrier) -> usize| look(&carrier.lock().unwrap());

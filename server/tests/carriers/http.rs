@@ -78,10 +78,7 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     assert_eq!(on_the_way.status, 200);
     assert_eq!(started.report(&sent[0])["status"], "submitted");
 
-    assert_eq!(
-        get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status,
-        200
-    );
+    assert_eq!(get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status, 200);
     let failed = form(&[("id", &ids[1]), ("status", "UNDELIV"), ("reason", "27")]);
     assert_eq!(post(server, FORM, &failed).status, 200);
     let expired = json!({ "id": ids[2], "status": "EXPIRED", "text": ["x"] });
@@ -106,14 +103,8 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
         assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     }
     // Neither a repeated nor a contradicting receipt changes a final status.
-    assert_eq!(
-        get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status,
-        200
-    );
-    assert_eq!(
-        get(server, &[("id", &ids[0]), ("status", "UNDELIV")]).status,
-        200
-    );
+    assert_eq!(get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status, 200);
+    assert_eq!(get(server, &[("id", &ids[0]), ("status", "UNDELIV")]).status, 200);
     assert_eq!(started.report(&sent[0])["status"], "delivered");
     for number in 57_000_001..57_000_005 {
         assert_eq!(upstream.requests_for(&format!("266{number}")).len(), 1);
@@ -152,12 +143,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     }
     assert_eq!(started.report(&transid)["status"], "submitted");
 
-    for query in [
-        "",
-        "status=DELIVRD",
-        "id=&status=DELIVRD",
-        "id=a%00b&status=DELIVRD",
-    ] {
+    for query in ["", "status=DELIVRD", "id=&status=DELIVRD", "id=a%00b&status=DELIVRD"] {
         let answer = server.get(&format!("{}?{query}", target()));
         assert_eq!(answer.status, 400, "{query}");
     }
@@ -180,10 +166,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         let log = server.log();
         log.contains("/carriers/{name}/{secret}").then_some(log)
     });
-    assert!(
-        !log.contains(SECRET) && !log.contains(wrong_secret),
-        "{log}"
-    );
+    assert!(!log.contains(SECRET) && !log.contains(wrong_secret), "{log}");
     started.stop();
 }
 
@@ -194,11 +177,7 @@ fn a_receipt_that_cannot_be_stored_is_answered_so_that_it_comes_again() {
     let place = Place::new();
     let disk = Disk::new(place.path());
     let keys = place.funded("a@example.org", "100");
-    std::fs::write(
-        place.path().join("heliograph.toml"),
-        settings(&upstream.address),
-    )
-    .unwrap();
+    std::fs::write(place.path().join("heliograph.toml"), settings(&upstream.address)).unwrap();
     let server = TestServer::start(place, &[], &disk.environment());
     let started = Started { server, keys };
     let transid = started.send("57000001", "Hello");
@@ -263,11 +242,7 @@ fn a_message_that_the_upstream_refuses_costs_nothing() {
 #[test]
 fn a_message_that_the_upstream_throttles_is_sent_later() {
     let upstream = Upstream::start(|request, before| {
-        if before < 5 {
-            Reply::Answer(429, String::new())
-        } else {
-            accept(request)
-        }
+        if before < 5 { Reply::Answer(429, String::new()) } else { accept(request) }
     });
     let started = Started::start(&settings(&upstream.address));
     let sent = started.send_to(57_000_001..57_000_009);
@@ -285,10 +260,7 @@ fn a_message_that_the_upstream_throttles_is_sent_later() {
 fn a_drained_carrier_is_handed_nothing_at_a_start() {
     let (upstream, mut started) = accepting();
     let settings = settings(&upstream.address);
-    started
-        .server
-        .place
-        .json(&["carrier", "drain", "upstream", "--yes"]);
+    started.server.place.json(&["carrier", "drain", "upstream", "--yes"]);
     let mut sent = Vec::new();
     for number in 57_000_001..57_000_007_u32 {
         sent.push(started.send(&number.to_string(), "Hello"));
@@ -296,10 +268,7 @@ fn a_drained_carrier_is_handed_nothing_at_a_start() {
     }
     let last = started.send("57000009", "Hello");
     let before_resume = started.report(&last)["created_at"].clone();
-    started
-        .server
-        .place
-        .json(&["carrier", "resume", "upstream"]);
+    started.server.place.json(&["carrier", "resume", "upstream"]);
     started.until_all(&sent, "submitted");
     for transid in &sent {
         let report = started.report(transid);
@@ -321,13 +290,8 @@ fn messages_wait_for_an_upstream_that_is_down() {
     let sent = started.send_to(57_000_001..57_000_004);
     // At least one attempt was made.
     until("a refused connection", || {
-        let statuses = sent
-            .iter()
-            .map(|transid| started.report(transid)["status"].clone());
-        statuses
-            .into_iter()
-            .any(|status| status == "sending")
-            .then_some(())
+        let statuses = sent.iter().map(|transid| started.report(transid)["status"].clone());
+        statuses.into_iter().any(|status| status == "sending").then_some(())
     });
     let upstream = Upstream::start_at(&address, |request, _| accept(request));
     started.until_all(&sent, "submitted");
@@ -340,13 +304,8 @@ fn messages_wait_for_an_upstream_that_is_down() {
 
 #[test]
 fn a_message_whose_answer_is_lost_is_unknown_and_not_sent_again() {
-    let upstream = Upstream::start(|request, before| {
-        if before == 0 {
-            Reply::Cut
-        } else {
-            accept(request)
-        }
-    });
+    let upstream =
+        Upstream::start(|request, before| if before == 0 { Reply::Cut } else { accept(request) });
     let started = Started::start(&settings(&upstream.address));
     let lost = started.send("57000001", "Hello");
     let report = started.until(&lost, "unknown");

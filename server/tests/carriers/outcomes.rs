@@ -43,10 +43,7 @@ fn the_answer_and_receipt_of_the_carrier_decide_status_and_charge(kind: Kind) {
 
 /// This includes long messages, of which each part has an ID and a receipt of its own.
 fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kind) {
-    let carrier = Carrier {
-        ids: Ids::HexToDecimal,
-        more: "message_id = \"hex-to-decimal\"",
-    };
+    let carrier = Carrier { ids: Ids::HexToDecimal, more: "message_id = \"hex-to-decimal\"" };
     let sending = Sending::start(kind, carrier);
     let long = "a".repeat(400);
     let sent = OUTCOMES.map(|(number, ..)| sending.send(number, &long));
@@ -56,11 +53,7 @@ fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kin
         assert_eq!(report["segments"], 3, "{report}");
         // The price of three pages.
         let released = if released == "0" { "0" } else { "0.15" };
-        assert_eq!(
-            report["charge"]["released"].to_string(),
-            released,
-            "{report}"
-        );
+        assert_eq!(report["charge"]["released"].to_string(), released, "{report}");
     }
     sending.stop();
 }
@@ -68,12 +61,8 @@ fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kin
 fn an_upload_is_submitted_once(kind: Kind) {
     const ROWS: usize = 500;
     let sending = Sending::start(kind, Carrier::default());
-    let numbers: Vec<String> = (0..ROWS)
-        .map(|n| (58_000_001 + n * 10).to_string())
-        .collect();
-    let batchid = sending
-        .server
-        .accepted_batch(sending.key(), &numbers.join("\n"));
+    let numbers: Vec<String> = (0..ROWS).map(|n| (58_000_001 + n * 10).to_string()).collect();
+    let batchid = sending.server.accepted_batch(sending.key(), &numbers.join("\n"));
     let batch = sending.server.done_batch(sending.key(), &batchid);
     assert_eq!(batch["counts"]["delivered"], ROWS, "{batch}");
     for number in &numbers {

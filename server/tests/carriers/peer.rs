@@ -69,15 +69,10 @@ impl Peer {
             .spawn()
             .unwrap();
         let events = read_events(&mut child);
-        let mut peer = Self {
-            port: 0,
-            events,
-            _input: child.stdin.take().unwrap(),
-            _process: Running(child),
-        };
-        peer.port = until("a listening SMSC", || {
-            peer.events_of("listening").first()?["port"].as_u64()
-        });
+        let mut peer =
+            Self { port: 0, events, _input: child.stdin.take().unwrap(), _process: Running(child) };
+        peer.port =
+            until("a listening SMSC", || peer.events_of("listening").first()?["port"].as_u64());
         peer
     }
 
@@ -102,18 +97,12 @@ impl Peer {
         for submit in self.submits_to(number) {
             let segment = &submit["segment"];
             let tie = segment["reference"].clone();
-            match messages
-                .iter_mut()
-                .find(|(other, _)| !tie.is_null() && *other == tie)
-            {
+            match messages.iter_mut().find(|(other, _)| !tie.is_null() && *other == tie) {
                 Some((_, parts)) => parts.push(submit),
                 None => messages.push((tie, vec![submit])),
             }
         }
-        messages
-            .into_iter()
-            .map(|(_, parts)| whole(parts))
-            .collect()
+        messages.into_iter().map(|(_, parts)| whole(parts)).collect()
     }
 }
 

@@ -66,11 +66,8 @@ fn a_second_receipt_changes_nothing() {
 #[test]
 fn the_first_of_two_receipts_that_come_at_once_counts() {
     let (smsc, started) = start(|submit| {
-        let (first, second) = if submit.before % 2 == 0 {
-            ("DELIVRD", "UNDELIV")
-        } else {
-            ("EXPIRED", "DELIVRD")
-        };
+        let (first, second) =
+            if submit.before % 2 == 0 { ("DELIVRD", "UNDELIV") } else { ("EXPIRED", "DELIVRD") };
         vec![
             Act::Accept(submit.number.clone()),
             Act::Deliver(receipt(&submit.number, first)),
@@ -79,11 +76,7 @@ fn the_first_of_two_receipts_that_come_at_once_counts() {
     });
     for number in 57_000_001..57_000_011 {
         let transid = started.send(&number.to_string(), "Hello");
-        let status = if number % 2 == 1 {
-            "delivered"
-        } else {
-            "expired"
-        };
+        let status = if number % 2 == 1 { "delivered" } else { "expired" };
         started.until(&transid, status);
     }
     smsc.until_acknowledged(20);

@@ -44,13 +44,12 @@ fn a_carrier_that_refuses_everything_is_reported() {
 
 #[test]
 fn throttling_loses_no_message_and_counts_no_attempt() {
-    let (smsc, started) = start(|submit| {
-        if submit.before < 60 {
-            vec![Act::Refuse(THROTTLED)]
-        } else {
-            accept(submit)
-        }
-    });
+    let (smsc, started) =
+        start(
+            |submit| {
+                if submit.before < 60 { vec![Act::Refuse(THROTTLED)] } else { accept(submit) }
+            },
+        );
     let sent = started.send_to(57_000_000..57_000_040);
     started.until_all(&sent, "submitted");
     for transid in &sent {

@@ -10,30 +10,17 @@ use crate::started::Started;
 /// the message, it isn't.
 #[test]
 fn after_a_lost_connection_only_submits_that_were_not_sent_are_repeated() {
-    let (smsc, started) = start(|submit| {
-        if submit.before == 3 {
-            vec![Act::Cut]
-        } else {
-            accept(submit)
-        }
-    });
-    let numbers_sent: Vec<String> = (57_000_000..57_000_050)
-        .map(|n: u32| n.to_string())
-        .collect();
-    let batchid = started
-        .server
-        .accepted_batch(started.key(), &numbers_sent.join("\n"));
+    let (smsc, started) =
+        start(|submit| if submit.before == 3 { vec![Act::Cut] } else { accept(submit) });
+    let numbers_sent: Vec<String> = (57_000_000..57_000_050).map(|n: u32| n.to_string()).collect();
+    let batchid = started.server.accepted_batch(started.key(), &numbers_sent.join("\n"));
     let counts = until("all to be submitted", || {
         let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
         (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
     });
     let unknown = counts["unknown"].as_u64().unwrap();
     assert!(unknown >= 1, "{counts}");
-    assert_eq!(
-        counts["submitted"].as_u64().unwrap() + unknown,
-        50,
-        "{counts}"
-    );
+    assert_eq!(counts["submitted"].as_u64().unwrap() + unknown, 50, "{counts}");
     for number in numbers(57_000_000..57_000_050) {
         assert!(smsc.count(&number) <= 1, "{number}");
     }
@@ -47,11 +34,7 @@ fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
     const LONG: &str = "26657000100";
     // One part of the long message is answered.
     let (smsc, started) = start(|submit| {
-        if submit.number == LONG && submit.part() == 1 {
-            accept(submit)
-        } else {
-            Vec::new()
-        }
+        if submit.number == LONG && submit.part() == 1 { accept(submit) } else { Vec::new() }
     });
     let short = started.send_to(57_000_000..57_000_000 + MESSAGES);
     let long = started.send("57000100", &"a".repeat(200));
@@ -90,9 +73,7 @@ fn kills_under_load_send_no_message_twice() {
     let settings = settings(&smsc, "window = 20\nrate = 300");
     let mut started = Started::start(&settings);
     let rows: Vec<String> = (0..ROWS).map(|n| (57_000_000 + n).to_string()).collect();
-    let batchid = started
-        .server
-        .accepted_batch(started.key(), &rows.join("\n"));
+    let batchid = started.server.accepted_batch(started.key(), &rows.join("\n"));
     for submits in [40, 110, 180] {
         smsc.until_submits(submits);
         started = started.killed(&settings);
@@ -112,9 +93,7 @@ fn kills_under_load_send_no_message_twice() {
 
     smsc.until_binds(4);
     let now = smsc_date(
-        started.server.reports(started.key(), "limit=1")[0]["created_at"]
-            .as_str()
-            .unwrap(),
+        started.server.reports(started.key(), "limit=1")[0]["created_at"].as_str().unwrap(),
     );
     let receipts: Vec<_> = submits
         .iter()

@@ -72,11 +72,7 @@ fn the_conditions_of_routes_choose_the_carrier() {
         let seen = (one.count(to), two.count(to));
         assert_eq!(seen, (usize::from(!by_two), usize::from(*by_two)), "{to}");
     }
-    let from: Vec<_> = two
-        .submits()
-        .into_iter()
-        .map(|submit| submit.sender)
-        .collect();
+    let from: Vec<_> = two.submits().into_iter().map(|submit| submit.sender).collect();
     assert!(from.contains(&"Acme".to_owned()), "{from:?}");
     started.stop();
 }
@@ -89,12 +85,8 @@ fn weights_of_routes_share_messages_between_carriers() {
     let started = Started::start(&both(&one, &two, routes));
     one.until_bound();
     two.until_bound();
-    let numbers: Vec<String> = (57_000_000..57_000_400)
-        .map(|n: u32| n.to_string())
-        .collect();
-    let batchid = started
-        .server
-        .accepted_batch(started.key(), &numbers.join("\n"));
+    let numbers: Vec<String> = (57_000_000..57_000_400).map(|n: u32| n.to_string()).collect();
+    let batchid = started.server.accepted_batch(started.key(), &numbers.join("\n"));
     let batch = started.server.done_batch(started.key(), &batchid);
     assert_eq!(batch["counts"]["delivered"], 400, "{batch}");
     let (by_one, by_two) = (one.submits().len(), two.submits().len());
@@ -165,9 +157,7 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
         number += 1;
         let transid = started.send(&number.to_string(), "Hello");
         let seen = format!("266{number}");
-        until("a carrier to have it", || {
-            (one.count(&seen) + two.count(&seen) == 1).then_some(())
-        });
+        until("a carrier to have it", || (one.count(&seen) + two.count(&seen) == 1).then_some(()));
         transid
     };
     let mut sent = Vec::new();
@@ -185,19 +175,13 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
         sent.push(submission());
     }
     started.until_all(&lost, "unknown");
-    let ends = || {
-        sent.iter()
-            .map(|transid| started.report(transid)["status"].clone())
-    };
+    let ends = || sent.iter().map(|transid| started.report(transid)["status"].clone());
     until("the end of all others", || {
         let delivered = ends().filter(|status| status == "delivered").count();
         (delivered + probes == sent.len()).then_some(())
     });
     assert_eq!(ends().filter(|status| status == "unknown").count(), probes);
-    assert_eq!(
-        one.submits().len() + two.submits().len(),
-        lost.len() + sent.len()
-    );
+    assert_eq!(one.submits().len() + two.submits().len(), lost.len() + sent.len());
     started.stop();
 }
 
@@ -289,9 +273,7 @@ fn a_message_without_a_route_is_rejected_and_its_price_given_back() {
     assert_eq!(report["charge"]["released"].to_string(), "0.25", "{report}");
     assert_eq!(started.balance(), "100");
     // The same in an upload.
-    let batchid = started
-        .server
-        .accepted_batch(started.key(), "+4915100001\n57000001");
+    let batchid = started.server.accepted_batch(started.key(), "+4915100001\n57000001");
     let batch = started.server.done_batch(started.key(), &batchid);
     assert_eq!(batch["counts"]["rejected"], 1, "{batch}");
     assert_eq!(batch["counts"]["delivered"], 1, "{batch}");

@@ -98,10 +98,8 @@ impl Scripted {
             .unwrap();
         let smsc = runtime.block_on(Smsc::start_at(address));
         let address = smsc.address();
-        let shared = Arc::new(Shared {
-            script: Mutex::new(Box::new(script)),
-            inner: Mutex::default(),
-        });
+        let shared =
+            Arc::new(Shared { script: Mutex::new(Box::new(script)), inner: Mutex::default() });
         let serving = Arc::clone(&shared);
         runtime.spawn(async move {
             loop {
@@ -111,11 +109,7 @@ impl Scripted {
                 tokio::spawn(serve(peer, Arc::clone(&serving), deliveries));
             }
         });
-        Self {
-            address,
-            shared,
-            _runtime: runtime,
-        }
+        Self { address, shared, _runtime: runtime }
     }
 
     /// Starts an SMSC that accepts every message and delivers it. The IDs count from 1.
@@ -135,17 +129,12 @@ impl Scripted {
     /// Returns the number of submits to a number.
     pub fn count(&self, number: &str) -> usize {
         let inner = self.shared.inner();
-        let to = inner
-            .submits
-            .iter()
-            .filter(|submit| submit.number == number);
+        let to = inner.submits.iter().filter(|submit| submit.number == number);
         to.count()
     }
 
     pub fn until_submits(&self, count: usize) {
-        until("submits", || {
-            (self.shared.inner().submits.len() >= count).then_some(())
-        });
+        until("submits", || (self.shared.inner().submits.len() >= count).then_some(()));
     }
 
     pub fn binds(&self) -> usize {
@@ -158,9 +147,7 @@ impl Scripted {
 
     /// Waits for this many binds.
     pub fn until_binds(&self, count: usize) {
-        until("a bind", || {
-            (self.shared.inner().binds >= count).then_some(())
-        });
+        until("a bind", || (self.shared.inner().binds >= count).then_some(()));
     }
 
     /// Waits for this many acknowledged deliveries.

@@ -15,10 +15,7 @@ pub struct Carrier<'a> {
 
 impl Default for Carrier<'_> {
     fn default() -> Self {
-        Self {
-            ids: Ids::Text,
-            more: "",
-        }
+        Self { ids: Ids::Text, more: "" }
     }
 }
 
@@ -38,11 +35,8 @@ impl Sending {
         let place = Place::new();
         let keys = place.funded("a@example.org", FUNDS);
         // Every command of the binary finds the file here.
-        std::fs::write(
-            place.path().join("heliograph.toml"),
-            settings(&peer, carrier.more),
-        )
-        .unwrap();
+        std::fs::write(place.path().join("heliograph.toml"), settings(&peer, carrier.more))
+            .unwrap();
         let server = TestServer::start(place, &[], &[]);
         Self { peer, server, keys }
     }

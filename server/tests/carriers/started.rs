@@ -38,9 +38,7 @@ impl Started {
 
     /// Sends to each number of a range and returns the transaction IDs.
     pub fn send_to(&self, numbers: std::ops::Range<u32>) -> Vec<String> {
-        numbers
-            .map(|number| self.send(&number.to_string(), "Hello"))
-            .collect()
+        numbers.map(|number| self.send(&number.to_string(), "Hello")).collect()
     }
 
     pub fn report(&self, transid: &str) -> Value {
@@ -77,11 +75,7 @@ impl Started {
 
     /// Sets that the application's messages are sent again if the carrier's answer is lost.
     pub fn resend_lost(&self) {
-        let Keys {
-            account_id,
-            reference,
-            ..
-        } = self.keys;
+        let Keys { account_id, reference, .. } = self.keys;
         self.server.place.with_service(async |service| {
             let policy = LostAnswer::Resend;
             let applications = service.applications();

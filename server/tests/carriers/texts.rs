@@ -45,10 +45,7 @@ fn texts() -> Vec<(String, u64)> {
 fn every_text_arrives_as_it_was_sent(kind: Kind) {
     let sending = Sending::start(kind, Carrier::default());
     let texts = texts();
-    let sent: Vec<String> = texts
-        .iter()
-        .map(|(text, _)| sending.send("57000001", text))
-        .collect();
+    let sent: Vec<String> = texts.iter().map(|(text, _)| sending.send("57000001", text)).collect();
     let mut submits = 0;
     for (transid, (text, segments)) in sent.iter().zip(&texts) {
         let report = sending.final_report(transid);
@@ -73,18 +70,11 @@ fn segments_are_joined_in_the_way_that_the_carrier_wants(kind: Kind) {
     let gsm = "{0123456789}".repeat(30);
     let ucs2 = "Привет, 😀! ".repeat(20);
     for way in ["udh", "sar", "payload"] {
-        let carrier = Carrier {
-            more: &format!("segmentation = \"{way}\""),
-            ..Carrier::default()
-        };
+        let carrier = Carrier { more: &format!("segmentation = \"{way}\""), ..Carrier::default() };
         let sending = Sending::start(kind, carrier);
         let sent = [&gsm, &ucs2].map(|text| sending.send("57000001", text));
         for transid in &sent {
-            assert_eq!(
-                sending.final_report(transid)["status"],
-                "delivered",
-                "{way}"
-            );
+            assert_eq!(sending.final_report(transid)["status"], "delivered", "{way}");
         }
         let submits = sending.peer.submits_to("26657000001");
         for submit in &submits {
@@ -128,10 +118,7 @@ fn numbers_and_sender_names_are_written_in_the_carriers_form(kind: Kind) {
         assert_eq!(submits.len(), 1, "{number}: {submits:?}");
         // A name has TON 5. A number with a country code has TON 1 and NPI 1.
         let source = &submits[0]["source"];
-        assert_eq!(
-            (&source["digits"], &source["ton"]),
-            (&"Acme".into(), &5.into())
-        );
+        assert_eq!((&source["digits"], &source["ton"]), (&"Acme".into(), &5.into()));
         let to = &submits[0]["destination"];
         assert_eq!((&to["ton"], &to["npi"]), (&1.into(), &1.into()), "{number}");
         assert_eq!(submits[0]["registered_delivery"], 1, "{number}");

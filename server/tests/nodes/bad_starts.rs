@@ -33,12 +33,7 @@ impl Url {
     }
 
     fn text(&self) -> String {
-        let Self {
-            user,
-            password,
-            port,
-            database,
-        } = self;
+        let Self { user, password, port, database } = self;
         format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
     }
 
@@ -46,11 +41,8 @@ impl Url {
     fn is_refused(&self, words: &str) {
         let place = Place::on(&self.text());
         for arguments in [&["serve"] as &[&str], &["migrate"]] {
-            let output = place
-                .command(arguments)
-                .env("HELIOGRAPH_ALLOW_SANDBOX", "true")
-                .output()
-                .unwrap();
+            let output =
+                place.command(arguments).env("HELIOGRAPH_ALLOW_SANDBOX", "true").output().unwrap();
             self.check(arguments, &output, words);
         }
     }
@@ -78,26 +70,13 @@ fn starts_that_cannot_work_say_what_to_do() {
         ..right()
     };
     elsewhere.is_refused("no connection; are host and port right");
-    let wrong = Url {
-        password: PASSWORD.to_owned(),
-        ..right()
-    };
+    let wrong = Url { password: PASSWORD.to_owned(), ..right() };
     wrong.is_refused("user or password is wrong");
-    let missing = Url {
-        database: "missing".to_owned(),
-        ..right()
-    };
+    let missing = Url { database: "missing".to_owned(), ..right() };
     missing.is_refused("there is no such database");
 
-    database::execute(
-        &server,
-        &["CREATE ROLE guest LOGIN PASSWORD 'not-the-password-5a1e'"],
-    );
-    let guest = Url {
-        user: "guest".to_owned(),
-        password: PASSWORD.to_owned(),
-        ..right()
-    };
+    database::execute(&server, &["CREATE ROLE guest LOGIN PASSWORD 'not-the-password-5a1e'"]);
+    let guest = Url { user: "guest".to_owned(), password: PASSWORD.to_owned(), ..right() };
     guest.is_refused("user has no right to do this");
 
     let place = Place::on(&server.url);
@@ -113,17 +92,11 @@ fn starts_that_cannot_work_say_what_to_do() {
              VALUES (1, 'USD', 0, 0, 0, 4, 'begun', '')"],
     );
     let output = place.run(&["check"]);
-    right().check(
-        &["check"],
-        &output,
-        "run `heliograph distribute --shards 4`",
-    );
+    right().check(&["check"], &output, "run `heliograph distribute --shards 4`");
     database::execute(
         &server,
-        &[
-            "INSERT INTO _sqlx_migrations (version, description, success, checksum, \
-             execution_time) VALUES (9999, 'later', true, '\\x00', 0)",
-        ],
+        &["INSERT INTO _sqlx_migrations (version, description, success, checksum, \
+             execution_time) VALUES (9999, 'later', true, '\\x00', 0)"],
     );
     right().is_refused("newer release");
 }

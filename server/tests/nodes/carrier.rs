@@ -75,11 +75,7 @@ impl Carrier {
                 tokio::spawn(connection.run());
             }
         });
-        Self {
-            address,
-            state,
-            _runtime: runtime,
-        }
+        Self { address, state, _runtime: runtime }
     }
 
     /// Returns how often a message to a local number was submitted.
@@ -187,8 +183,7 @@ impl Connection {
             SUBMIT_SM => {
                 let mut state = self.state.lock().unwrap();
                 let answer = answer(&c_string(&state.accept(&request.body)));
-                self.withheld
-                    .push_back((Instant::now() + state.delay, answer));
+                self.withheld.push_back((Instant::now() + state.delay, answer));
             }
             DELIVER_SM_RESP => {
                 assert_eq!(request.status, 0, "a receipt was refused");
@@ -234,11 +229,7 @@ impl State {
             // The carrier echoes the reference of half of the submits.
             let reference = reference(body).filter(|_| self.taken.is_multiple_of(2));
             self.open += 1;
-            self.owed.push_back(Receipt {
-                id: id.clone(),
-                number,
-                reference,
-            });
+            self.owed.push_back(Receipt { id: id.clone(), number, reference });
         }
         id
     }

@@ -91,9 +91,7 @@ impl Cluster {
     /// Returns the number of messages in the queue, including those being submitted.
     pub fn queued(&self) -> u64 {
         let metrics = self.nodes[0].get_ops("/metrics").text();
-        let line = metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("heliograph_queue_messages "));
+        let line = metrics.lines().find_map(|line| line.strip_prefix("heliograph_queue_messages "));
         line.unwrap().parse().unwrap()
     }
 

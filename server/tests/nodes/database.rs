@@ -21,10 +21,7 @@ pub fn number(server: &Server, query: &'static str) -> i64 {
 }
 
 fn with_connection<T>(server: &Server, work: impl AsyncFnOnce(&mut PgConnection) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut conn = PgConnection::connect(&server.url).await.unwrap();
         let done = work(&mut conn).await;

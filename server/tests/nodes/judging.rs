@@ -29,12 +29,7 @@ pub struct Judgement {
 
 impl std::fmt::Display for Judgement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            messages,
-            unknown,
-            came_unknown,
-            twice,
-        } = self;
+        let Self { messages, unknown, came_unknown, twice } = self;
         write!(
             f,
             "{messages} messages, {unknown} unknown ({came_unknown} came), {twice} came twice"
@@ -46,11 +41,7 @@ impl std::fmt::Display for Judgement {
 pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
     let (mut seen, mut since) = (None, Instant::now());
     loop {
-        let now = (
-            cluster.queued(),
-            cluster.carrier.taken(),
-            cluster.carrier.open_receipts(),
-        );
+        let now = (cluster.queued(), cluster.carrier.taken(), cluster.carrier.open_receipts());
         let open = if (now.0, now.2) == (0, 0) {
             let open = applications.iter().filter_map(|keys| open(cluster, keys));
             open.take(1).collect()
@@ -102,10 +93,7 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
     let known: usize = sent.iter().map(|sent| sent.numbers.len()).sum();
     assert!(reports.len() <= known, "messages that no client sent");
 
-    let mut judgement = Judgement {
-        messages: reports.len(),
-        ..Judgement::default()
-    };
+    let mut judgement = Judgement { messages: reports.len(), ..Judgement::default() };
     for report in &reports {
         let came = cluster.carrier.count(text(report, "number"));
         assert!(came <= most, "came {came} times: {report}");
@@ -144,10 +132,7 @@ fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value
         Outcome::Accepted(id) => {
             whole();
             let field = if sent.upload { "batchid" } else { "transid" };
-            assert!(
-                found.iter().all(|report| report[field] == id.as_str()),
-                "{sent:?}: {found:?}"
-            );
+            assert!(found.iter().all(|report| report[field] == id.as_str()), "{sent:?}: {found:?}");
         }
         Outcome::Refused(..) => {
             assert!(found.is_empty(), "{sent:?}: {found:?}");

@@ -48,10 +48,7 @@ fn a_key_replaced_on_one_node_charges_nothing_on_another() {
             // Read before the request, because a request during the replacement may succeed or
             // fail.
             let dead = replaced.load(Ordering::SeqCst);
-            let target = format!(
-                "/sms/send/{}?number=10000000&message=Hello",
-                keys.live.expose()
-            );
+            let target = format!("/sms/send/{}?number=10000000&message=Hello", keys.live.expose());
             let answer = exchange(&other, &bare("GET", &target, &[]));
             if answer.status == 200 {
                 assert!(!dead, "a replaced key was charged: {}", answer.text());
@@ -71,25 +68,15 @@ fn a_key_replaced_on_one_node_charges_nothing_on_another() {
             &portal,
             "sign-in",
             "",
-            &[
-                ("email", "hold@example.org"),
-                ("password", PASSWORD),
-                ("next", ""),
-            ],
+            &[("email", "hold@example.org"), ("password", PASSWORD), ("next", "")],
         );
         let cookie = signed_in.header("set-cookie").unwrap();
         let cookie = cookie.split(';').next().unwrap();
         let count = |counter: &AtomicUsize, least: usize| {
-            until("requests", || {
-                (counter.load(Ordering::Relaxed) >= least).then_some(())
-            });
+            until("requests", || (counter.load(Ordering::Relaxed) >= least).then_some(()));
         };
         count(&accepted, SOME);
-        let fields = [
-            ("reference", reference.as_str()),
-            ("kind", "live"),
-            ("password", PASSWORD),
-        ];
+        let fields = [("reference", reference.as_str()), ("kind", "live"), ("password", PASSWORD)];
         let answer = post(&portal, "replace-key", cookie, &fields);
         let mut cookies = answer.headers("set-cookie");
         assert!(!cookies.any(|cookie| cookie.starts_with("heliograph-form=")));

@@ -161,10 +161,7 @@ impl<'a> Load<'a> {
             let numbers = self.numbers(ROWS);
             let rows: Vec<String> = numbers.clone().map(|n| n.to_string()).collect();
             let rows = rows.join("\n");
-            let parts = [
-                ("numbers", rows.as_bytes()),
-                ("message", b"Hello".as_slice()),
-            ];
+            let parts = [("numbers", rows.as_bytes()), ("message", b"Hello".as_slice())];
             let target = format!("/sms/bulk/{}", self.keys[application]);
             let request = posted(&target, MULTIPART, &multipart(&parts));
             let answers = vec![asking.ask(&request, "batchid")];
@@ -186,13 +183,7 @@ impl<'a> Load<'a> {
             Outcome::Refused(..) if answers.contains(&Outcome::Lost) => Outcome::Lost,
             last => last,
         };
-        self.sent.lock().unwrap().push(Sent {
-            application,
-            numbers,
-            upload,
-            answers,
-            outcome,
-        });
+        self.sent.lock().unwrap().push(Sent { application, numbers, upload, answers, outcome });
     }
 }
 
@@ -205,11 +196,7 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn new(load: &'a Load<'a>, seed: u64) -> Self {
-        Self {
-            load,
-            random: StdRng::seed_from_u64(seed),
-            shunned: None,
-        }
+        Self { load, random: StdRng::seed_from_u64(seed), shunned: None }
     }
 
     /// Sends a request to a random running node. `id` is the field with the ID of an accepted

@@ -23,19 +23,12 @@ struct Process {
 impl Node {
     /// Creates a node without starting it. Its log file contains `name`.
     pub fn new(name: &str) -> Self {
-        Self {
-            log: format!("log-{name}.txt"),
-            process: Mutex::new(None),
-        }
+        Self { log: format!("log-{name}.txt"), process: Mutex::new(None) }
     }
 
     pub fn start(&self, place: &Place, environment: &[(&str, &str)]) {
         let path = place.path().join(&self.log);
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .unwrap();
+        let log = File::options().create(true).append(true).open(&path).unwrap();
         let mut child = place
             .command(&["serve", "--json"])
             .env("HELIOGRAPH_LEASE_SECONDS", "10")
@@ -57,11 +50,8 @@ impl Node {
             let url = ready[name].as_str().unwrap();
             url.split_once("://").unwrap().1.to_owned()
         };
-        *self.process() = Some(Process {
-            child,
-            address: address("url"),
-            ops_address: address("ops_url"),
-        });
+        *self.process() =
+            Some(Process { child, address: address("url"), ops_address: address("ops_url") });
     }
 
     /// Returns the address while the process runs.
@@ -82,9 +72,7 @@ impl Node {
     }
 
     pub fn until_ready(&self) {
-        until("a ready node", || {
-            (self.get_ops("/readyz").status == 200).then_some(())
-        });
+        until("a ready node", || (self.get_ops("/readyz").status == 200).then_some(()));
     }
 
     /// Kills the process, like a power cut.

@@ -24,9 +24,7 @@ const SOME: usize = 50;
 /// Waits for [`SOME`] more answers with 200.
 fn until_accepted(load: &Load) {
     let before = load.accepted();
-    until("sends that are accepted", || {
-        (load.accepted() >= before + SOME).then_some(())
-    });
+    until("sends that are accepted", || (load.accepted() >= before + SOME).then_some(()));
 }
 
 /// Requests a page while the session can't be read. The server must not treat the session as ended.

@@ -24,9 +24,7 @@ fn statuses(cluster: &Cluster, node: usize, keys: &Keys) -> Vec<String> {
 }
 
 fn until_statuses(cluster: &Cluster, node: usize, keys: &Keys, wanted: &[&str]) {
-    until(&format!("{wanted:?}"), || {
-        (statuses(cluster, node, keys) == wanted).then_some(())
-    });
+    until(&format!("{wanted:?}"), || (statuses(cluster, node, keys) == wanted).then_some(()));
 }
 
 fn send(cluster: &Cluster, node: usize, keys: &Keys, number: &str, chars: usize) {
@@ -51,13 +49,9 @@ fn a_node_that_slept_through_its_lease_changes_no_message() {
     for number in ["10000001", "10000002", "10000003"] {
         send(&cluster, 0, &keys, number, THREE_PARTS);
     }
-    until("nine parts more", || {
-        (cluster.carrier.taken() == WINDOW).then_some(())
-    });
+    until("nine parts more", || (cluster.carrier.taken() == WINDOW).then_some(()));
     send(&cluster, 0, &keys, "10000004", ELEVEN_PARTS);
-    until("a full window", || {
-        (cluster.carrier.taken() == 1 + WINDOW).then_some(())
-    });
+    until("a full window", || (cluster.carrier.taken() == 1 + WINDOW).then_some(()));
     sleeper.signal("STOP");
 
     other.start(&cluster.place, &[]);
@@ -65,9 +59,7 @@ fn a_node_that_slept_through_its_lease_changes_no_message() {
     until_statuses(&cluster, 1, &keys, &lost);
     // If the other node sent any of these messages again, it would do so before this one.
     send(&cluster, 1, &keys, "20000000", 1);
-    until("a message by the other node", || {
-        (cluster.carrier.count("20000000") == 1).then_some(())
-    });
+    until("a message by the other node", || (cluster.carrier.count("20000000") == 1).then_some(()));
     assert_eq!(cluster.carrier.taken(), 2 + WINDOW);
 
     // From here on only the node that slept sends. It would first continue its old messages.

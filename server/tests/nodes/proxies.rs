@@ -22,9 +22,7 @@ struct Proxy {
 
 /// Returns a file of `deploy/` with some texts replaced. Panics if the file lacks one of them.
 fn shipped(file: &str, replaced: &[(&str, &str)]) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../deploy")
-        .join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(file);
     let mut text = std::fs::read_to_string(path).unwrap();
     for (old, new) in replaced {
         assert!(text.contains(old), "{file} has no {old:?}");
@@ -43,10 +41,7 @@ fn free_port() -> u16 {
 fn nginx(cluster: &Cluster, in_clear: u16) -> Proxy {
     let folder = cluster.place.path();
     let (port, at) = (free_port(), folder.display());
-    let (one, two) = (
-        cluster.nodes[0].address().unwrap(),
-        cluster.nodes[1].address().unwrap(),
-    );
+    let (one, two) = (cluster.nodes[0].address().unwrap(), cluster.nodes[1].address().unwrap());
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {at}/{kind};"))
         .join(" ");
@@ -58,14 +53,8 @@ fn nginx(cluster: &Cluster, in_clear: u16) -> Proxy {
             ("/run/nginx.pid", &format!("{at}/pid")),
             ("/var/log/nginx/", &format!("{at}/")),
             ("http {\n", &format!("http {{ {temporary}\n")),
-            (
-                "listen 80 default_server;",
-                &format!("listen 127.0.0.1:{port};"),
-            ),
-            (
-                "listen [::]:80 default_server;",
-                &format!("listen 127.0.0.1:{in_clear};"),
-            ),
+            ("listen 80 default_server;", &format!("listen 127.0.0.1:{port};")),
+            ("listen [::]:80 default_server;", &format!("listen 127.0.0.1:{in_clear};")),
             ("http:80 1;", &format!("http:{in_clear} 1;")),
             ("node-1:3000", &one),
             ("node-2:3000", &two),
@@ -74,13 +63,7 @@ fn nginx(cluster: &Cluster, in_clear: u16) -> Proxy {
     start("nginx", port, folder, &text, |file| {
         let mut command = Command::new("nginx");
         command
-            .args([
-                "-p",
-                &at.to_string(),
-                "-g",
-                "daemon off; master_process off;",
-                "-c",
-            ])
+            .args(["-p", &at.to_string(), "-g", "daemon off; master_process off;", "-c"])
             .arg(file);
         command
     })
@@ -99,10 +82,7 @@ fn haproxy(cluster: &Cluster) -> Proxy {
         &[
             ("user haproxy", ""),
             ("group haproxy", ""),
-            (
-                "/run/haproxy/admin.sock",
-                &format!("{}/admin", folder.display()),
-            ),
+            ("/run/haproxy/admin.sock", &format!("{}/admin", folder.display())),
             ("bind :80,:::80 v6only", &format!("bind 127.0.0.1:{port}")),
             ("check port 3002", "check"),
             (
@@ -139,11 +119,7 @@ fn start(
         .stderr(Stdio::from(log))
         .spawn()
         .unwrap_or_else(|error| panic!("{name}: {error}; `.make/setup proxies` installs it"));
-    let proxy = Proxy {
-        name,
-        address: format!("127.0.0.1:{port}"),
-        _process: Running(process),
-    };
+    let proxy = Proxy { name, address: format!("127.0.0.1:{port}"), _process: Running(process) };
     until("a proxy that answers", || {
         TcpStream::connect(&proxy.address).ok()?;
         (proxy.status(&bare("GET", "/login", &[])) == Some(200)).then_some(())
@@ -171,10 +147,7 @@ impl Proxy {
         let mut unread = bare(
             "POST",
             path,
-            &[
-                ("Content-Type", "application/x-www-form-urlencoded"),
-                ("Content-Length", &length),
-            ],
+            &[("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", &length)],
         );
         unread.resize(unread.len() + UNREAD_BYTES, b'a');
         self.ask(&unread);
@@ -237,11 +210,7 @@ fn a_node_that_is_gone_costs_no_message_twice_and_no_answer() {
     assert_eq!(clear.try_status(&bare("GET", "/login", &[])), Some(200));
     for target in ["/sms", &format!("/sms/balance/{key}"), "/carriers/acme/x"] {
         let mut clear = Connection::open(&format!("127.0.0.1:{in_clear}"));
-        assert_eq!(
-            clear.try_status(&bare("GET", target, &[])),
-            None,
-            "{target}"
-        );
+        assert_eq!(clear.try_status(&bare("GET", target, &[])), None, "{target}");
     }
 
     cluster.nodes[0].kill();
@@ -261,11 +230,7 @@ fn a_node_that_is_gone_costs_no_message_twice_and_no_answer() {
     cluster.nodes[1].kill();
     for proxy in &proxies {
         for method in ["GET", "POST"] {
-            let request = bare(
-                method,
-                &format!("/sms/balance/{key}"),
-                &[("Content-Length", "0")],
-            );
+            let request = bare(method, &format!("/sms/balance/{key}"), &[("Content-Length", "0")]);
             let answer = exchange(&proxy.address, &request);
             assert_eq!(answer.status, 503, "{} {method}", proxy.name);
             assert_eq!(answer.reason(), "unavailable");

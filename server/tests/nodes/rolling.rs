@@ -91,9 +91,7 @@ impl<'a> Proxy<'a> {
     }
 
     fn until_ready(&self, node: usize) {
-        until("a node that the proxy finds ready", || {
-            self.is_ready(node).then_some(())
-        });
+        until("a node that the proxy finds ready", || self.is_ready(node).then_some(()));
     }
 
     /// Waits for [`SOME`] more requests.
@@ -110,10 +108,8 @@ fn exchange(
     address: &str,
     request: &[u8],
 ) -> Outcome {
-    let answer = connections
-        .remove(address)
-        .or_else(|| connect(address, LONG))
-        .and_then(|mut stream| {
+    let answer =
+        connections.remove(address).or_else(|| connect(address, LONG)).and_then(|mut stream| {
             stream.write_all(request).ok()?;
             let answer = read(&mut stream)?;
             connections.insert(address.to_owned(), stream);

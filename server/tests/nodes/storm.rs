@@ -36,12 +36,7 @@ enum Event {
     RestartImmediate,
 }
 
-const EVENTS: [Event; 4] = [
-    Event::Sleep,
-    Event::Kill,
-    Event::RestartFast,
-    Event::RestartImmediate,
-];
+const EVENTS: [Event; 4] = [Event::Sleep, Event::Kill, Event::RestartFast, Event::RestartImmediate];
 
 struct Storm<'a> {
     cluster: &'a Cluster,
@@ -51,11 +46,7 @@ struct Storm<'a> {
 
 impl<'a> Storm<'a> {
     fn new(cluster: &'a Cluster) -> Self {
-        Self {
-            cluster,
-            random: StdRng::seed_from_u64(SEED),
-            counts: BTreeMap::new(),
-        }
+        Self { cluster, random: StdRng::seed_from_u64(SEED), counts: BTreeMap::new() }
     }
 
     /// Causes this many events, and waits until all nodes are awake. At least one node is always
@@ -114,10 +105,7 @@ impl<'a> Storm<'a> {
 fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     let events = std::env::var("SOAK_STORMS").map_or(8, |text| text.parse().unwrap());
     let begun = Instant::now();
-    let cluster = Cluster::new(
-        NODES,
-        &format!("connections = {CONNECTIONS}\nwindow = {WINDOW}"),
-    );
+    let cluster = Cluster::new(NODES, &format!("connections = {CONNECTIONS}\nwindow = {WINDOW}"));
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
@@ -142,10 +130,7 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     };
     let held = judge(&cluster, &holding, &of(0), 1);
     let resent = judge(&cluster, &resending, &of(1), 2);
-    println!(
-        "held: {held}; sent once more: {resent}; after {:?}",
-        begun.elapsed()
-    );
+    println!("held: {held}; sent once more: {resent}; after {:?}", begun.elapsed());
     // A crash of the database may leave the result of a claim unknown.
     let faults = [Event::Kill, Event::Sleep, Event::RestartImmediate];
     let faults = faults.iter().map(|event| storm.count(*event)).sum();

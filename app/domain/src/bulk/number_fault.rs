@@ -150,10 +150,7 @@ fn is_unseen(character: char) -> bool {
 /// Whether people use a character to group the digits of a number.
 fn is_digit_separator(character: char) -> bool {
     character.is_whitespace()
-        || matches!(
-            character,
-            '-' | '.' | '/' | '(' | ')' | '\u{2010}'..='\u{2013}' | '\u{2212}'
-        )
+        || matches!(character, '-' | '.' | '/' | '(' | ')' | '\u{2010}'..='\u{2013}' | '\u{2212}')
 }
 
 /// Whether the text is a number with an exponent.

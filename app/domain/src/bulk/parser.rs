@@ -165,9 +165,7 @@ impl BulkParser {
         let end = memchr(b'\n', &rest[searched..]).map(|at| searched + at);
         let bytes_max = self.line_bytes_max();
         if end.is_none() && !last && rest.len() <= bytes_max {
-            self.state = State::Row {
-                searched: rest.len(),
-            };
+            self.state = State::Row { searched: rest.len() };
             return Ok(None);
         }
         let line = &rest[..end.unwrap_or(rest.len())];
@@ -304,20 +302,12 @@ impl BulkParser {
     fn refuse(&mut self, line: u64, fault: Fault) {
         self.error_count += 1;
         if self.errors.len() < ERRORS_MAX {
-            self.errors.push(BadRow {
-                line,
-                reason: fault.reason(),
-                detail: fault.sentence(),
-            });
+            self.errors.push(BadRow { line, reason: fault.reason(), detail: fault.sentence() });
         }
     }
 
     const fn rules(&self) -> Rules {
-        Rules {
-            mode: self.mode,
-            writing: self.writing,
-            pages_max: self.limits.message_pages_max,
-        }
+        Rules { mode: self.mode, writing: self.writing, pages_max: self.limits.message_pages_max }
     }
 
     /// Returns the maximum number of characters in a message.

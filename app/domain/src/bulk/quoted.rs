@@ -18,10 +18,8 @@ pub enum Closing {
 pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) -> Closing {
     let within = message.len().min(bytes_max + 1);
     let mut at = searched;
-    while let Some(quote) = message
-        .get(at..within)
-        .and_then(|part| memchr(b'"', part))
-        .map(|found| at + found)
+    while let Some(quote) =
+        message.get(at..within).and_then(|part| memchr(b'"', part)).map(|found| at + found)
     {
         match message.get(quote + 1) {
             Some(b'"') => at = quote + 2,
@@ -32,9 +30,7 @@ pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) ->
     if last || message.len() > bytes_max {
         Closing::None
     } else {
-        Closing::Unknown {
-            searched: within.max(at),
-        }
+        Closing::Unknown { searched: within.max(at) }
     }
 }
 

@@ -87,10 +87,7 @@ impl Rules {
     pub fn unquoted(self, line: &[u8]) -> Result<BulkRow, Fault> {
         let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
         match self.mode {
-            BulkMode::OneToMany => Ok(BulkRow {
-                number: self.number(line)?,
-                message: None,
-            }),
+            BulkMode::OneToMany => Ok(BulkRow { number: self.number(line)?, message: None }),
             BulkMode::OneToOne => {
                 let (before, after) = line.split_once(',').unwrap_or((line, ""));
                 let number = self.number(before)?;
@@ -100,10 +97,7 @@ impl Rules {
                 if after.contains('\r') {
                     return Err(Fault::CarriageReturn);
                 }
-                Ok(BulkRow {
-                    number,
-                    message: Some(self.message(after.to_owned())?),
-                })
+                Ok(BulkRow { number, message: Some(self.message(after.to_owned())?) })
             }
         }
     }
@@ -113,10 +107,7 @@ impl Rules {
         let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
         let number = self.number(&record[..comma])?;
         let text = record[comma + 2..].replace("\"\"", "\"");
-        Ok(BulkRow {
-            number,
-            message: Some(self.message(text)?),
-        })
+        Ok(BulkRow { number, message: Some(self.message(text)?) })
     }
 
     /// Returns the fault of a row with a bad quote: `fault`, unless the first line of the row has a

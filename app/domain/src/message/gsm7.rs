@@ -40,8 +40,5 @@ pub(super) fn septets(c: char) -> Option<Septets> {
         return Some(Septets::Extension(*code));
     }
     let place = BASIC.chars().position(|character| character == c)?;
-    u8::try_from(place)
-        .ok()
-        .filter(|code| *code != ESCAPE)
-        .map(Septets::Basic)
+    u8::try_from(place).ok().filter(|code| *code != ESCAPE).map(Septets::Basic)
 }

@@ -83,11 +83,7 @@ pub fn pages(text: &str) -> usize {
 /// Returns the encoding in which a carrier gets a text: GSM-7 if it contains every character,
 /// otherwise UCS-2.
 pub fn encoding(text: &str) -> Encoding {
-    if text.chars().all(|c| gsm7_septets(c).is_some()) {
-        Encoding::Gsm7
-    } else {
-        Encoding::Ucs2
-    }
+    if text.chars().all(|c| gsm7_septets(c).is_some()) { Encoding::Gsm7 } else { Encoding::Ucs2 }
 }
 
 /// Returns the number of segments in a text. A single segment holds 160 septets or 70 UTF-16 units.
@@ -117,11 +113,7 @@ fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
     Cuts {
         rest: Some(text),
         encoding,
-        units_max: if units <= alone {
-            alone
-        } else {
-            joined - shorter_by
-        },
+        units_max: if units <= alone { alone } else { joined - shorter_by },
     }
 }
 

@@ -58,11 +58,7 @@ pub enum Concatenation {
     Header,
     /// The values of the parameters `sar_msg_ref_num`, `sar_total_segments` and
     /// `sar_segment_seqnum`.
-    Sar {
-        reference: u16,
-        total: u8,
-        sequence: u8,
-    },
+    Sar { reference: u16, total: u8, sequence: u8 },
     /// `bytes` is longer than a part and belongs in `message_payload`.
     Payload,
 }
@@ -74,12 +70,7 @@ pub struct TooManyParts;
 
 impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Part({:?}, {} bytes)",
-            self.concatenation,
-            self.bytes.len()
-        )
+        write!(f, "Part({:?}, {} bytes)", self.concatenation, self.bytes.len())
     }
 }
 
@@ -98,11 +89,7 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
     };
     let part = |concatenation, mut bytes: Vec<u8>, text: &str| {
         write(text, encoding, &mut bytes);
-        Part {
-            data_coding: data_coding(encoding),
-            bytes,
-            concatenation,
-        }
+        Part { data_coding: data_coding(encoding), bytes, concatenation }
     };
     if cuts.len() == 1 {
         return Ok(vec![part(Concatenation::Alone, Vec::new(), text)]);
@@ -115,18 +102,10 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
     Ok(numbered
         .map(|(sequence, text)| {
             if way == Segmentation::Sar {
-                let concatenation = Concatenation::Sar {
-                    reference,
-                    total,
-                    sequence,
-                };
+                let concatenation = Concatenation::Sar { reference, total, sequence };
                 part(concatenation, Vec::new(), text)
             } else {
-                part(
-                    Concatenation::Header,
-                    header(wide, reference, total, sequence),
-                    text,
-                )
+                part(Concatenation::Header, header(wide, reference, total, sequence), text)
             }
         })
         .collect())
@@ -138,11 +117,7 @@ pub(super) fn headed(text: &str) -> (Vec<&str>, bool) {
     let encoding = encoding(text);
     let cuts: Vec<&str> = super::cuts(text, encoding, 0).collect();
     let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
-    if shorter.len() == cuts.len() {
-        (shorter, true)
-    } else {
-        (cuts, false)
-    }
+    if shorter.len() == cuts.len() { (shorter, true) } else { (cuts, false) }
 }
 
 const fn data_coding(encoding: Encoding) -> u8 {

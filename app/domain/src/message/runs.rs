@@ -34,9 +34,7 @@ pub fn runs(text: &str) -> Vec<Run<'_>> {
             break;
         };
         let ends_segment = segments.next_if(|(end, _)| *end == next_at);
-        let ends_page = count
-            .is_multiple_of(PAGE_CHARS)
-            .then_some(count / PAGE_CHARS);
+        let ends_page = count.is_multiple_of(PAGE_CHARS).then_some(count / PAGE_CHARS);
         if ends_segment.is_some() || ends_page.is_some() || is_foreign(c) != is_foreign(next) {
             runs.push(Run {
                 text: &text[begin..next_at],
@@ -64,10 +62,7 @@ pub fn foreign_characters(text: &str) -> Vec<char> {
 /// Returns the number of segments that a text would have if each foreign character were replaced by
 /// one from the basic table.
 pub fn segments_in_gsm7(text: &str) -> usize {
-    let plain: String = text
-        .chars()
-        .map(|c| if is_foreign(c) { '?' } else { c })
-        .collect();
+    let plain: String = text.chars().map(|c| if is_foreign(c) { '?' } else { c }).collect();
     cuts(&plain, Encoding::Gsm7, 0).count()
 }
 

@@ -27,17 +27,11 @@ fn with(change: impl FnOnce(&mut SendingApplication)) -> SendAttempt {
 #[test]
 fn each_check_has_its_reason() {
     let refused = |attempt: &SendAttempt| admit(attempt).unwrap_err();
-    let no_key = SendAttempt {
-        application: None,
-        ..GOOD
-    };
+    let no_key = SendAttempt { application: None, ..GOOD };
     assert_eq!(refused(&no_key), Reason::ApiInvalid);
     let electricity = with(|application| application.category = Category::Electricity);
     assert_eq!(refused(&electricity), Reason::ApiNotApplicable);
-    let other = SendAttempt {
-        earlier: EarlierRequest::Other,
-        ..GOOD
-    };
+    let other = SendAttempt { earlier: EarlierRequest::Other, ..GOOD };
     assert_eq!(refused(&other), Reason::IdempotencyMismatch);
     let suspended = with(|application| application.status = ApplicationStatus::Suspended);
     assert_eq!(refused(&suspended), Reason::ApiSuspended);
@@ -47,10 +41,7 @@ fn each_check_has_its_reason() {
     assert_eq!(refused(&sender_pending), Reason::SenderPending);
     let sender_rejected = with(|application| application.sender = SenderState::Rejected);
     assert_eq!(refused(&sender_rejected), Reason::SenderRejected);
-    let reserved = SendAttempt {
-        reserved_outcome: Some(Reason::InsufficientFunds),
-        ..GOOD
-    };
+    let reserved = SendAttempt { reserved_outcome: Some(Reason::InsufficientFunds), ..GOOD };
     assert_eq!(refused(&reserved), Reason::InsufficientFunds);
     assert_eq!(admit(&GOOD), Ok(Admission::New));
     let without_name = with(|application| application.sender = SenderState::None);
@@ -96,12 +87,9 @@ fn the_first_reason_that_applies_is_the_answer() {
 #[test]
 fn a_repeated_request_is_answered_again_whatever_the_status_is_now() {
     for status in ApplicationStatus::ALL {
-        for sender in [
-            SenderState::Pending,
-            SenderState::Rejected,
-            SenderState::None,
-            SenderState::Requested,
-        ] {
+        for sender in
+            [SenderState::Pending, SenderState::Rejected, SenderState::None, SenderState::Requested]
+        {
             let attempt = SendAttempt {
                 earlier: EarlierRequest::Same,
                 ..with(|application| {
@@ -116,11 +104,7 @@ fn a_repeated_request_is_answered_again_whatever_the_status_is_now() {
 
 #[test]
 fn a_test_key_works_while_pending_with_any_sender_name_and_not_while_suspended() {
-    for sender in [
-        SenderState::Pending,
-        SenderState::Rejected,
-        SenderState::None,
-    ] {
+    for sender in [SenderState::Pending, SenderState::Rejected, SenderState::None] {
         for status in ApplicationStatus::ALL {
             let attempt = SendAttempt {
                 key: KeyKind::Test,

@@ -16,14 +16,8 @@ fn categories_have_their_words() {
         let word = category.as_str();
         assert_eq!(Category::parse(word), Some(category));
         assert_eq!(category.to_string(), word);
-        assert_eq!(
-            serde_json::to_string(&category).unwrap(),
-            format!("\"{word}\"")
-        );
-        assert_eq!(
-            serde_json::from_str::<Category>(&format!("\"{word}\"")).unwrap(),
-            category
-        );
+        assert_eq!(serde_json::to_string(&category).unwrap(), format!("\"{word}\""));
+        assert_eq!(serde_json::from_str::<Category>(&format!("\"{word}\"")).unwrap(), category);
     }
     for word in ["", "sms", "Sms", "electricity", "SMS ", "Water"] {
         assert_eq!(Category::parse(word), None, "{word:?}");
@@ -40,10 +34,7 @@ fn statuses_have_their_words() {
         let word = status.as_str();
         assert_eq!(ApplicationStatus::parse(word), Some(status));
         assert_eq!(status.to_string(), word);
-        assert_eq!(
-            serde_json::to_string(&status).unwrap(),
-            format!("\"{word}\"")
-        );
+        assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{word}\""));
     }
     for word in ["", "pending", "ACTIVE", "suspended", "Active "] {
         assert_eq!(ApplicationStatus::parse(word), None, "{word:?}");
@@ -104,10 +95,7 @@ fn sender_names_are_1_to_11_ascii_letters_and_digits() {
         "😀",
     ];
     for text in cases {
-        assert!(
-            SenderName::parse(text).is_err(),
-            "{text:?} was taken for a sender name"
-        );
+        assert!(SenderName::parse(text).is_err(), "{text:?} was taken for a sender name");
     }
     assert_eq!(SENDER_NAME_CHARS_MAX, 11);
 }
@@ -120,10 +108,7 @@ fn sender_statuses_have_their_words() {
     );
     for status in SenderStatus::ALL {
         assert_eq!(SenderStatus::parse(status.as_str()), Some(status));
-        assert_eq!(
-            serde_json::to_string(&status).unwrap(),
-            format!("\"{}\"", status.as_str())
-        );
+        assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{}\"", status.as_str()));
     }
     assert_eq!(SenderStatus::parse("Pending"), None);
 }

@@ -9,10 +9,7 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-const LIMITS: BulkLimits = BulkLimits {
-    rows_max: 1_000,
-    message_pages_max: 1,
-};
+const LIMITS: BulkLimits = BulkLimits { rows_max: 1_000, message_pages_max: 1 };
 /// The number of characters in the longest message.
 const CHARS: usize = 160;
 
@@ -54,10 +51,7 @@ fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a
             Found::Rows(found)
         }
         Err(BulkError::TooManyRows) => Found::TooManyRows,
-        Err(BulkError::Bad(BadFile {
-            errors,
-            error_count,
-        })) => {
+        Err(BulkError::Bad(BadFile { errors, error_count })) => {
             assert!(errors.len() as u64 == error_count || errors.len() == ERRORS_MAX);
             let errors = errors.iter().map(|bad| (bad.line, bad.reason.as_str()));
             Found::Bad(errors.collect(), error_count)
@@ -130,10 +124,7 @@ fn bad_rows_are_named_by_line_and_reason() {
         // A header line.
         ("number,message\n58000000,a\n", &[(1, NUMBER)][..]),
         // Blank lines between rows are bad rows; trailing ones aren't.
-        (
-            "\n58000000,a\n\r\n\n58000000,a\n\n",
-            &[(1, NUMBER), (3, NUMBER), (4, NUMBER)],
-        ),
+        ("\n58000000,a\n\r\n\n58000000,a\n\n", &[(1, NUMBER), (3, NUMBER), (4, NUMBER)]),
         (" \n58000000,a\n", &[(1, NUMBER)]),
         // Number only, comma only, message only.
         ("58000000\n", &[(1, MESSAGE)]),
@@ -157,10 +148,7 @@ fn bad_rows_are_named_by_line_and_reason() {
         ("58000000,a\u{0}b\n", &[(1, MESSAGE)]),
         ("58000000,\"a\u{0}b\"\n", &[(1, MESSAGE)]),
         // Several faults: the number takes precedence over the message.
-        (
-            "x,\"a\nb\"\nx,\"\n58000000,ok\n",
-            &[(1, NUMBER), (3, NUMBER)],
-        ),
+        ("x,\"a\nb\"\nx,\"\n58000000,ok\n", &[(1, NUMBER), (3, NUMBER)]),
     ] {
         assert_eq!(one_to_one(file), bad(expected), "{file:?}");
     }
@@ -177,18 +165,12 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
             "58000000,\"a\"b\n58000000,\"a\" \nx\n".into(),
             vec![(1, MESSAGE), (2, MESSAGE), (3, "invalid_number")],
         ),
-        (
-            "58000000,\"a\nb\"c\nx".into(),
-            vec![(1, MESSAGE), (3, "invalid_number")],
-        ),
+        ("58000000,\"a\nb\"c\nx".into(), vec![(1, MESSAGE), (3, "invalid_number")]),
         ("58000000,\"a\"\r".into(), vec![(1, MESSAGE)]),
         ("58000000,\"a\"\rb\n".into(), vec![(1, MESSAGE)]),
         ("58000000,\"\"a\"\"\n".into(), vec![(1, MESSAGE)]),
         // Never closed: the rows below are parsed separately, with their own quotes.
-        (
-            "58000000,\"a\n58000000,b\nx,c\n".into(),
-            vec![(1, MESSAGE), (3, "invalid_number")],
-        ),
+        ("58000000,\"a\n58000000,b\nx,c\n".into(), vec![(1, MESSAGE), (3, "invalid_number")]),
         ("58000000,\"a".into(), vec![(1, MESSAGE)]),
         ("58000000,\"".into(), vec![(1, MESSAGE)]),
         ("58000000,\"\"\"".into(), vec![(1, MESSAGE)]),
@@ -198,10 +180,7 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
             vec![(1, MESSAGE), (3, "invalid_number")],
         ),
         // All in one line: too long, whether closed or not.
-        (
-            format!("58000000,\"{long}a\"\n58000000,a\n"),
-            vec![(1, "message_too_long")],
-        ),
+        (format!("58000000,\"{long}a\"\n58000000,a\n"), vec![(1, "message_too_long")]),
         (
             format!("58000000,\"{long}aaaaaaaaa\nx"),
             vec![(1, "message_too_long"), (2, "invalid_number")],
@@ -211,26 +190,19 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
     ] {
         assert_eq!(one_to_one(&file), bad(&expected), "{file:?}");
     }
-    assert_eq!(
-        one_to_one(b"58000000,\"a\xff\n58000000,a\n"),
-        bad(&[(1, ENCODING)])
-    );
+    assert_eq!(one_to_one(b"58000000,\"a\xff\n58000000,a\n"), bad(&[(1, ENCODING)]));
 }
 
 #[test]
 fn messages_have_a_limit_in_characters() {
     for wide in ["a", "\u{e9}", "\u{1f600}"] {
         let longest = wide.repeat(CHARS);
-        for file in [
-            format!("58000000,{longest}\r\n"),
-            format!("58000000,\"{longest}\"\r\n"),
-        ] {
+        for file in [format!("58000000,{longest}\r\n"), format!("58000000,\"{longest}\"\r\n")] {
             assert_eq!(one_to_one(&file), rows(&[("58000000", longest.as_str())]));
         }
-        for file in [
-            format!("58000000,{longest}{wide}\n"),
-            format!("58000000,\"{longest}{wide}\"\n"),
-        ] {
+        for file in
+            [format!("58000000,{longest}{wide}\n"), format!("58000000,\"{longest}{wide}\"\n")]
+        {
             assert_eq!(one_to_one(&file), bad(&[(1, "message_too_long")]));
         }
     }
@@ -247,10 +219,7 @@ fn invalid_utf8_makes_a_bad_row() {
     const ENCODING: &str = "invalid_encoding";
     for (file, expected) in [
         (&b"58000000,\xff\n58000000,a\n"[..], &[(1, ENCODING)][..]),
-        (
-            b"58000000,a\xc3\n58000000,\xa9\n",
-            &[(1, ENCODING), (2, ENCODING)],
-        ),
+        (b"58000000,a\xc3\n58000000,\xa9\n", &[(1, ENCODING), (2, ENCODING)]),
         (b"58000000,\xed\xa0\x80\n", &[(1, ENCODING)]),
         (b"58000000,\"\xff\"\n", &[(1, ENCODING)]),
         (b"\xff,a\n", &[(1, ENCODING)]),
@@ -280,41 +249,20 @@ fn invalid_utf8_makes_a_bad_row() {
 #[test]
 fn one_to_many_rows_are_numbers() {
     let numbers = |expected: &[&str]| {
-        Found::Rows(
-            expected
-                .iter()
-                .map(|number| ((*number).into(), None))
-                .collect(),
-        )
+        Found::Rows(expected.iter().map(|number| ((*number).into(), None)).collect())
     };
     for (file, expected) in [
-        (
-            "58000000\n+27820000000\n",
-            numbers(&["58000000", "27820000000"]),
-        ),
-        (
-            "\u{feff}58000000\r\n1234\r\n\r\n",
-            numbers(&["58000000", "1234"]),
-        ),
+        ("58000000\n+27820000000\n", numbers(&["58000000", "27820000000"])),
+        ("\u{feff}58000000\r\n1234\r\n\r\n", numbers(&["58000000", "1234"])),
         ("58000000", numbers(&["58000000"])),
-        (
-            "58000000,\n58000000,a\n1234\n",
-            bad(&[(1, "invalid_number"), (2, "invalid_number")]),
-        ),
+        ("58000000,\n58000000,a\n1234\n", bad(&[(1, "invalid_number"), (2, "invalid_number")])),
         ("number\n58000000\n", bad(&[(1, "invalid_number")])),
         ("58000000\n\n58000000", bad(&[(2, "invalid_number")])),
         ("58000000\r58000000\r", bad(&[(1, "invalid_number")])),
-        (
-            " 58000000\n\"58000000\"\n",
-            bad(&[(1, "invalid_number"), (2, "invalid_number")]),
-        ),
+        (" 58000000\n\"58000000\"\n", bad(&[(1, "invalid_number"), (2, "invalid_number")])),
         ("5,\"\n58000000\n", bad(&[(1, "invalid_number")])),
     ] {
-        assert_eq!(
-            parse(BulkMode::OneToMany, file.as_bytes()),
-            expected,
-            "{file:?}"
-        );
+        assert_eq!(parse(BulkMode::OneToMany, file.as_bytes()), expected, "{file:?}");
     }
 }
 
@@ -322,11 +270,7 @@ fn one_to_many_rows_are_numbers() {
 fn a_file_without_rows_is_refused() {
     for file in ["", "\n", "\r\n\n\n", "\u{feff}", "\u{feff}\n"] {
         for mode in [BulkMode::OneToOne, BulkMode::OneToMany] {
-            assert_eq!(
-                parse(mode, file.as_bytes()),
-                bad(&[(1, "invalid_file")]),
-                "{file:?}"
-            );
+            assert_eq!(parse(mode, file.as_bytes()), bad(&[(1, "invalid_file")]), "{file:?}");
         }
     }
 }
@@ -340,11 +284,7 @@ fn an_endless_line_is_one_bad_row() {
         ("58000000,\"", "message_too_long"),
         ("\u{1},", "invalid_number"),
     ] {
-        for end in [
-            "\n58000000,a\nx\n",
-            "\r\n58000000,a\nx",
-            "\"\n58000000,a\nx",
-        ] {
+        for end in ["\n58000000,a\nx\n", "\r\n58000000,a\nx", "\"\n58000000,a\nx"] {
             let file = format!("{start}{long}{end}");
             let expected = bad(&[(1, reason), (3, "invalid_number")]);
             let whole = read(BulkMode::OneToOne, LIMITS, std::iter::once(file.as_bytes()));
@@ -362,15 +302,8 @@ fn an_endless_line_is_one_bad_row() {
 fn open_quotes_are_not_read_over_and_over() {
     // If the parser searched for each closing quote up to the message limit, this would be 10 GB of
     // work.
-    let limits = BulkLimits {
-        rows_max: u64::MAX,
-        message_pages_max: 10_000,
-    };
-    for line in [
-        "58000000,\"\"\"a\n",
-        "58000000,\"\"a\n",
-        "58000000,\"a\"\"\n",
-    ] {
+    let limits = BulkLimits { rows_max: u64::MAX, message_pages_max: 10_000 };
+    for line in ["58000000,\"\"\"a\n", "58000000,\"\"a\n", "58000000,\"a\"\"\n"] {
         let file = line.repeat(200_000);
         let Found::Bad(_, count) = read(BulkMode::OneToOne, limits, file.as_bytes().chunks(8192))
         else {
@@ -382,10 +315,7 @@ fn open_quotes_are_not_read_over_and_over() {
 
 #[test]
 fn rows_have_a_limit_good_or_bad() {
-    let limits = BulkLimits {
-        rows_max: 3,
-        message_pages_max: 1,
-    };
+    let limits = BulkLimits { rows_max: 3, message_pages_max: 1 };
     for (file, too_many) in [
         ("1111\n2222\n3333\n", false),
         ("1111\n2222\n3333\n\n\n", false),
@@ -408,16 +338,10 @@ fn rows_have_a_limit_good_or_bad() {
 fn the_first_bad_rows_are_listed_and_all_are_counted() {
     let file = "x\n".repeat(30) + "\n\n\n1111\n";
     let lines: Vec<_> = (1..=20).map(|line| (line, "invalid_number")).collect();
-    assert_eq!(
-        parse(BulkMode::OneToMany, file.as_bytes()),
-        Found::Bad(lines, 33)
-    );
+    assert_eq!(parse(BulkMode::OneToMany, file.as_bytes()), Found::Bad(lines, 33));
     let file = "1111\n".to_owned() + &"\n".repeat(30) + "1111\n";
     let lines: Vec<_> = (2..=21).map(|line| (line, "invalid_number")).collect();
-    assert_eq!(
-        parse(BulkMode::OneToMany, file.as_bytes()),
-        Found::Bad(lines, 30)
-    );
+    assert_eq!(parse(BulkMode::OneToMany, file.as_bytes()), Found::Bad(lines, 30));
 }
 
 #[test]
@@ -442,11 +366,7 @@ fn in_a_form_a_space_before_a_number_is_read_as_plus() {
         let expected = expected.map(|(kind, message)| (kind, message.to_owned()));
         assert_eq!(found, expected, "{size}");
         // One leading space is one plus. It isn't a fault, even in a row whose quote isn't closed.
-        let errors: Vec<_> = bad
-            .errors
-            .iter()
-            .map(|bad| (bad.line, bad.reason))
-            .collect();
+        let errors: Vec<_> = bad.errors.iter().map(|bad| (bad.line, bad.reason)).collect();
         let expected = [(5, Reason::InvalidNumber), (6, Reason::InvalidMessage)];
         assert_eq!(errors, expected, "{size}");
     }
@@ -455,18 +375,13 @@ fn in_a_form_a_space_before_a_number_is_read_as_plus() {
 #[test]
 fn details_say_what_to_do_and_quote_nothing() {
     let mut parser = BulkParser::new(BulkMode::OneToOne, BulkWriting::Plain, LIMITS);
-    parser
-        .push(b"QXZ,QXZ\n58000000,\"QXZ\n58000000\n", &mut |_| {})
-        .unwrap();
+    parser.push(b"QXZ,QXZ\n58000000,\"QXZ\n58000000\n", &mut |_| {}).unwrap();
     let Err(BulkError::Bad(file)) = parser.finish(&mut |_| {}) else {
         panic!("taken");
     };
     assert_eq!(file.error_count, 3);
     for bad in &file.errors {
-        assert!(
-            bad.detail.ends_with('.') && !bad.detail.contains(['Q', 'X', 'Z']),
-            "{bad:?}"
-        );
+        assert!(bad.detail.ends_with('.') && !bad.detail.contains(['Q', 'X', 'Z']), "{bad:?}");
     }
     assert_eq!(file.errors[0].reason, Reason::InvalidNumber);
 }

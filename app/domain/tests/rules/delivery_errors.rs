@@ -30,14 +30,7 @@ fn what_carriers_add_follows_the_word() {
 
 #[test]
 fn words_of_a_carriers_own_are_none_of_ours() {
-    for text in [
-        "",
-        "no_routes",
-        "no",
-        "HTTP status 400 blocked",
-        "Refused",
-        "_refused",
-    ] {
+    for text in ["", "no_routes", "no", "HTTP status 400 blocked", "Refused", "_refused"] {
         assert_eq!(DeliveryError::parse(text), None, "{text}");
     }
 }

@@ -14,69 +14,33 @@ fn states(progress: Progress<'_>) -> Vec<StepState> {
 
 /// A newly created application.
 fn new() -> ApplicationRecord {
-    ApplicationRecord {
-        status: ApplicationStatus::Pending,
-        balance: Money::ZERO,
-        ..ready()
-    }
+    ApplicationRecord { status: ApplicationStatus::Pending, balance: Money::ZERO, ..ready() }
 }
 
 #[test]
 fn every_step_is_open_in_its_turn() {
-    let start = Progress {
-        is_confirmed: false,
-        application: None,
-        has_tried: false,
-        has_sent: false,
-    };
-    assert_eq!(
-        states(start),
-        [Open, Later, Later, Later, Later, Later, Later]
-    );
-    let confirmed = Progress {
-        is_confirmed: true,
-        ..start
-    };
-    assert_eq!(
-        states(confirmed),
-        [Done, Open, Later, Later, Later, Later, Later]
-    );
+    let start =
+        Progress { is_confirmed: false, application: None, has_tried: false, has_sent: false };
+    assert_eq!(states(start), [Open, Later, Later, Later, Later, Later, Later]);
+    let confirmed = Progress { is_confirmed: true, ..start };
+    assert_eq!(states(confirmed), [Done, Open, Later, Later, Later, Later, Later]);
 
     let application = new();
-    let created = Progress {
-        application: Some(&application),
-        ..confirmed
-    };
-    assert_eq!(
-        states(created),
-        [Done, Done, Open, Optional, Open, Open, Later]
-    );
+    let created = Progress { application: Some(&application), ..confirmed };
+    assert_eq!(states(created), [Done, Done, Open, Optional, Open, Open, Later]);
 
     let application = ApplicationRecord {
         requested_sender: Some(request(SenderStatus::Pending)),
         activation_requested_at: Some(Timestamp::from_unix_ms(1)),
         ..new()
     };
-    let asked = Progress {
-        application: Some(&application),
-        has_tried: true,
-        ..confirmed
-    };
+    let asked = Progress { application: Some(&application), has_tried: true, ..confirmed };
     assert_eq!(states(asked), [Done, Done, Done, Waits, Waits, Open, Later]);
 
-    let application = ApplicationRecord {
-        sender_name: Some("Kiosk".to_owned()),
-        ..ready()
-    };
-    let active = Progress {
-        application: Some(&application),
-        ..asked
-    };
+    let application = ApplicationRecord { sender_name: Some("Kiosk".to_owned()), ..ready() };
+    let active = Progress { application: Some(&application), ..asked };
     assert_eq!(states(active), [Done, Done, Done, Done, Done, Done, Open]);
-    let sent = Progress {
-        has_sent: true,
-        ..active
-    };
+    let sent = Progress { has_sent: true, ..active };
     assert_eq!(states(sent), []);
 }
 
@@ -88,11 +52,8 @@ fn nothing_can_be_sent_while_the_first_sender_name_is_undecided_or_rejected() {
         (SenderStatus::Pending, SenderState::Requested, Waits, Open),
         (SenderStatus::Rejected, SenderState::None, Open, Open),
     ] {
-        let application = ApplicationRecord {
-            sender_state,
-            requested_sender: Some(request(status)),
-            ..ready()
-        };
+        let application =
+            ApplicationRecord { sender_state, requested_sender: Some(request(status)), ..ready() };
         let steps = first_steps(Progress {
             is_confirmed: true,
             application: Some(&application),

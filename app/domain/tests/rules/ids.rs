@@ -34,10 +34,7 @@ fn a_reference_is_six_ascii_digits() {
         "12345\0",
     ];
     for text in cases {
-        assert!(
-            Reference::parse(text).is_err(),
-            "{text:?} was taken for a reference"
-        );
+        assert!(Reference::parse(text).is_err(), "{text:?} was taken for a reference");
     }
 }
 
@@ -64,10 +61,7 @@ fn every_reference_is_different() {
 fn a_reference_is_a_string_in_json() {
     let reference = Reference::from_number(42);
     assert_eq!(serde_json::to_string(&reference).unwrap(), "\"000042\"");
-    assert_eq!(
-        serde_json::from_str::<Reference>("\"000042\"").unwrap(),
-        reference
-    );
+    assert_eq!(serde_json::from_str::<Reference>("\"000042\"").unwrap(), reference);
     for json in ["42", "\"42\"", "\"0000042\"", "null", "\"00004a\""] {
         assert!(serde_json::from_str::<Reference>(json).is_err(), "{json}");
     }
@@ -119,11 +113,7 @@ fn texts_that_are_no_ids_are_refused() {
     ];
     for text in cases {
         assert_eq!(Transid::parse(text), None, "{text:?}");
-        assert_eq!(
-            BatchId::parse(&text.replacen('m', "b", 1)),
-            None,
-            "{text:?}"
-        );
+        assert_eq!(BatchId::parse(&text.replacen('m', "b", 1)), None, "{text:?}");
     }
     assert_eq!(Transid::parse("b_0000000000000"), None);
     assert_eq!(BatchId::parse("m_0000000000000"), None);
@@ -131,22 +121,11 @@ fn texts_that_are_no_ids_are_refused() {
 
 #[test]
 fn request_ids_have_1_to_255_characters() {
-    for text in [
-        "1",
-        " ",
-        "order-17",
-        "ключ",
-        "\n",
-        &"x".repeat(255),
-        &"😀".repeat(255),
-    ] {
+    for text in ["1", " ", "order-17", "ключ", "\n", &"x".repeat(255), &"😀".repeat(255)] {
         assert_eq!(RequestId::parse(text).unwrap().as_str(), text);
     }
     for text in ["", "\0", "a\0b", &"x".repeat(256), &"😀".repeat(256)] {
-        assert!(
-            RequestId::parse(text).is_err(),
-            "{text:?} was taken for a request id"
-        );
+        assert!(RequestId::parse(text).is_err(), "{text:?} was taken for a request id");
     }
     assert_eq!(REQUESTID_CHARS_MAX, 255);
 }

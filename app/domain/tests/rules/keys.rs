@@ -88,23 +88,17 @@ fn malformed_keys_are_refused() {
         "z".repeat(10_000),
     ];
     for text in cases {
-        assert!(
-            ApiKey::parse(&text).is_err(),
-            "{text:?} was taken for a key"
-        );
+        assert!(ApiKey::parse(&text).is_err(), "{text:?} was taken for a key");
     }
 }
 
 fn any_key() -> impl Strategy<Value = ApiKey> {
-    (
-        0..1_000_000_u32,
-        any::<bool>(),
-        any::<[u8; ENTROPY_BYTES]>(),
-    )
-        .prop_map(|(reference, live, entropy)| {
+    (0..1_000_000_u32, any::<bool>(), any::<[u8; ENTROPY_BYTES]>()).prop_map(
+        |(reference, live, entropy)| {
             let kind = if live { KeyKind::Live } else { KeyKind::Test };
             ApiKey::from_entropy(Reference::from_number(reference), kind, entropy)
-        })
+        },
+    )
 }
 
 proptest! {

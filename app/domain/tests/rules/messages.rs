@@ -44,9 +44,7 @@ pub fn to_septets(text: &str) -> Option<Vec<u8>> {
     let mut septets = Vec::new();
     for c in text.chars() {
         let code = u32::from(c);
-        let basic = BASIC_TABLE
-            .iter()
-            .position(|&entry| entry == code && code != ESC);
+        let basic = BASIC_TABLE.iter().position(|&entry| entry == code && code != ESC);
         if let Some(position) = basic {
             septets.push(u8::try_from(position).ok()?);
         } else {
@@ -71,11 +69,7 @@ pub fn cut<T: Copy>(
     let mut parts = Vec::new();
     let mut rest = units;
     while rest.len() > joined {
-        let end = if opens(rest[joined - 1]) {
-            joined - 1
-        } else {
-            joined
-        };
+        let end = if opens(rest[joined - 1]) { joined - 1 } else { joined };
         parts.push(&rest[..end]);
         rest = &rest[end..];
     }
@@ -127,12 +121,7 @@ fn pages_are_units_of_160_scalar_values() {
         ("e\u{301}".repeat(81), 2),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            pages(&text),
-            expected,
-            "{} characters",
-            text.chars().count()
-        );
+        assert_eq!(pages(&text), expected, "{} characters", text.chars().count());
     }
 }
 
@@ -153,26 +142,10 @@ fn segments_at_the_boundaries() {
         // 76 pairs fill 152 septets. The 77th would be split.
         ("€".repeat(152), Encoding::Gsm7, 2),
         ("€".repeat(153), Encoding::Gsm7, 3),
-        (
-            format!("{}€{}", "a".repeat(152), "a".repeat(152)),
-            Encoding::Gsm7,
-            3,
-        ),
-        (
-            format!("{}€{}", "a".repeat(152), "a".repeat(151)),
-            Encoding::Gsm7,
-            2,
-        ),
-        (
-            format!("{}€{}", "a".repeat(151), "a".repeat(153)),
-            Encoding::Gsm7,
-            2,
-        ),
-        (
-            format!("{}€{}", "a".repeat(151), "a".repeat(154)),
-            Encoding::Gsm7,
-            3,
-        ),
+        (format!("{}€{}", "a".repeat(152), "a".repeat(152)), Encoding::Gsm7, 3),
+        (format!("{}€{}", "a".repeat(152), "a".repeat(151)), Encoding::Gsm7, 2),
+        (format!("{}€{}", "a".repeat(151), "a".repeat(153)), Encoding::Gsm7, 2),
+        (format!("{}€{}", "a".repeat(151), "a".repeat(154)), Encoding::Gsm7, 3),
         (format!("{}€", "a".repeat(158)), Encoding::Gsm7, 1),
         (format!("{}€", "a".repeat(159)), Encoding::Gsm7, 2),
         // A single character outside the alphabet switches the whole text to UCS-2.
@@ -193,21 +166,9 @@ fn segments_at_the_boundaries() {
         // 33 pairs fill 66 units. The 34th would be split.
         ("😀".repeat(66), Encoding::Ucs2, 2),
         ("😀".repeat(67), Encoding::Ucs2, 3),
-        (
-            format!("{}😀{}", "ж".repeat(66), "ж".repeat(66)),
-            Encoding::Ucs2,
-            3,
-        ),
-        (
-            format!("{}😀{}", "ж".repeat(66), "ж".repeat(65)),
-            Encoding::Ucs2,
-            2,
-        ),
-        (
-            format!("{}😀{}", "ж".repeat(65), "ж".repeat(67)),
-            Encoding::Ucs2,
-            2,
-        ),
+        (format!("{}😀{}", "ж".repeat(66), "ж".repeat(66)), Encoding::Ucs2, 3),
+        (format!("{}😀{}", "ж".repeat(66), "ж".repeat(65)), Encoding::Ucs2, 2),
+        (format!("{}😀{}", "ж".repeat(65), "ж".repeat(67)), Encoding::Ucs2, 2),
     ];
     for (text, expected_encoding, expected) in cases {
         assert_eq!(encoding(&text), expected_encoding, "{text}");
@@ -238,17 +199,10 @@ pub fn any_text() -> impl Strategy<Value = String> {
     let gsm = prop::sample::select("aZ0 @Δß\n€^{}\\[~]|\u{c}".chars().collect::<Vec<char>>());
     let wide = "a€жçሴ\u{ffff}😀𝄞\u{10ffff}`".chars();
     let wide = prop::sample::select(wide.collect::<Vec<char>>());
-    let length = prop_oneof![
-        1..=20_usize,
-        60..=75_usize,
-        120..=170_usize,
-        290..=330_usize,
-        1..=1_600_usize
-    ];
+    let length =
+        prop_oneof![1..=20_usize, 60..=75_usize, 120..=170_usize, 290..=330_usize, 1..=1_600_usize];
     prop_oneof![
-        length
-            .clone()
-            .prop_flat_map(move |n| prop::collection::vec(gsm.clone(), n)),
+        length.clone().prop_flat_map(move |n| prop::collection::vec(gsm.clone(), n)),
         length.prop_flat_map(move |n| prop::collection::vec(wide.clone(), n)),
         prop::collection::vec(any::<char>().prop_filter("no NUL", |c| *c != '\0'), 1..=400),
     ]
@@ -335,34 +289,19 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
     assert_eq!(marks(&"a".repeat(160)), [(160, false, None, None)]);
     assert_eq!(
         marks(&"a".repeat(161)),
-        [
-            (152, false, Some(1), None),
-            (8, false, None, Some(1)),
-            (1, false, None, None),
-        ]
+        [(152, false, Some(1), None), (8, false, None, Some(1)), (1, false, None, None),]
     );
     // With 152 septets each, there would be a third segment.
     assert_eq!(
         marks(&"a".repeat(306)),
-        [
-            (153, false, Some(1), None),
-            (7, false, None, Some(1)),
-            (146, false, None, None),
-        ]
+        [(153, false, Some(1), None), (7, false, None, Some(1)), (146, false, None, None),]
     );
     assert_eq!(
         marks("ab’’c"),
-        [
-            (2, false, None, None),
-            (2, true, None, None),
-            (1, false, None, None),
-        ]
+        [(2, false, None, None), (2, true, None, None), (1, false, None, None),]
     );
     // Only 66 units of pairs fit into a segment, since the 34th pair would be split.
-    assert_eq!(
-        marks(&"😀".repeat(36)),
-        [(33, true, Some(1), None), (3, true, None, None)]
-    );
+    assert_eq!(marks(&"😀".repeat(36)), [(33, true, Some(1), None), (3, true, None, None)]);
     assert_eq!(foreign_characters("a’b“c’"), ['’', '“']);
     assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(159))), 1);
     assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(160))), 2);
@@ -381,9 +320,7 @@ fn chars_of_parts(text: &str) -> Vec<usize> {
             // An escape isn't a character.
             text.iter().filter(|septet| **septet != 0x1b).count()
         } else {
-            let units = text
-                .chunks(2)
-                .map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
+            let units = text.chunks(2).map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
             char::decode_utf16(units).count()
         }
     });

@@ -87,10 +87,7 @@ fn texts_that_are_no_amounts_are_refused() {
         "\u{ff11}",
     ];
     for text in cases {
-        assert!(
-            Money::parse(text).is_err(),
-            "{text:?} was taken for an amount"
-        );
+        assert!(Money::parse(text).is_err(), "{text:?} was taken for an amount");
     }
 }
 
@@ -161,15 +158,8 @@ fn a_message_costs_its_pages_times_the_price_of_its_destination() {
         assert_eq!(prices.cost(kind, pages).unwrap().to_string(), cost);
     }
     assert_eq!(prices.cost(Kind::Local, usize::MAX), None);
-    let dear = Prices::new(
-        Money::from_micros(i64::MAX - 1),
-        Money::from_micros(i64::MAX),
-    )
-    .unwrap();
-    assert_eq!(
-        dear.cost(Kind::International, 1),
-        Some(Money::from_micros(i64::MAX))
-    );
+    let dear = Prices::new(Money::from_micros(i64::MAX - 1), Money::from_micros(i64::MAX)).unwrap();
+    assert_eq!(dear.cost(Kind::International, 1), Some(Money::from_micros(i64::MAX)));
     assert_eq!(dear.cost(Kind::International, 2), None);
 }
 

@@ -11,42 +11,12 @@ fn numbers_are_classified_by_their_written_form() {
         // text, digits, kind, rule
         ("58000000", "58000000", Kind::Local, "local_8_digits"),
         ("00000001", "00000001", Kind::Local, "local_8_digits"),
-        (
-            "1234",
-            "1234",
-            Kind::International,
-            "international_not_8_digits",
-        ),
-        (
-            "1234567",
-            "1234567",
-            Kind::International,
-            "international_not_8_digits",
-        ),
-        (
-            "123456789",
-            "123456789",
-            Kind::International,
-            "international_not_8_digits",
-        ),
-        (
-            "123456789012345",
-            "123456789012345",
-            Kind::International,
-            "international_not_8_digits",
-        ),
-        (
-            "+58000000",
-            "58000000",
-            Kind::International,
-            "international_plus_sign",
-        ),
-        (
-            "+26658000000",
-            "26658000000",
-            Kind::International,
-            "international_not_8_digits",
-        ),
+        ("1234", "1234", Kind::International, "international_not_8_digits"),
+        ("1234567", "1234567", Kind::International, "international_not_8_digits"),
+        ("123456789", "123456789", Kind::International, "international_not_8_digits"),
+        ("123456789012345", "123456789012345", Kind::International, "international_not_8_digits"),
+        ("+58000000", "58000000", Kind::International, "international_plus_sign"),
+        ("+26658000000", "26658000000", Kind::International, "international_not_8_digits"),
     ];
     for (text, digits, kind, rule) in cases {
         let number = Number::parse(text).unwrap();
@@ -91,10 +61,7 @@ fn texts_that_are_no_numbers_are_refused() {
         "1234567\u{b2}",
     ];
     for text in cases {
-        assert!(
-            Number::parse(text).is_err(),
-            "{text:?} was taken for a number"
-        );
+        assert!(Number::parse(text).is_err(), "{text:?} was taken for a number");
     }
 }
 
@@ -107,11 +74,7 @@ fn only_local_numbers_go_to_a_carrier_with_the_country_code_before_them() {
         ("27820000000", "27820000000"),
     ];
     for (text, for_carrier) in cases {
-        assert_eq!(
-            Number::parse(text).unwrap().for_carrier("266"),
-            for_carrier,
-            "{text:?}"
-        );
+        assert_eq!(Number::parse(text).unwrap().for_carrier("266"), for_carrier, "{text:?}");
     }
 }
 
@@ -139,30 +102,19 @@ fn a_number_that_is_probably_a_mistake_has_warnings() {
         let number = Number::parse(text).unwrap();
         let found = number.warnings("266").map(NumberWarning::as_str);
         assert_eq!(found.collect::<Vec<_>>().join(" "), words, "{text:?}");
-        let local = number
-            .local_form("266")
-            .map(|local| local.digits().to_owned());
+        let local = number.local_form("266").map(|local| local.digits().to_owned());
         let is_local = words.contains("looks_local");
         assert_eq!(local, is_local.then(|| "58000000".to_owned()), "{text:?}");
         counts.add(&number, "266");
     }
-    let counted: Vec<_> = counts
-        .present()
-        .map(|(one, count)| (one.as_str(), count))
-        .collect();
-    assert_eq!(
-        counted,
-        [("looks_local", 2), ("leading_zero", 4), ("near_local", 4)]
-    );
+    let counted: Vec<_> = counts.present().map(|(one, count)| (one.as_str(), count)).collect();
+    assert_eq!(counted, [("looks_local", 2), ("leading_zero", 4), ("near_local", 4)]);
     assert_eq!(WarningCounts::default().present().count(), 0);
 }
 
 #[test]
 fn kinds_have_their_words() {
-    for (kind, word) in [
-        (Kind::Local, "local"),
-        (Kind::International, "international"),
-    ] {
+    for (kind, word) in [(Kind::Local, "local"), (Kind::International, "international")] {
         assert_eq!(kind.as_str(), word);
         assert_eq!(Kind::parse(word), Some(kind));
     }
@@ -241,11 +193,7 @@ fn a_typed_number_may_have_spaces_and_hyphens() {
         ("- +49 151", "49151", Kind::International),
     ] {
         let number = Number::parse_typed(typed).unwrap();
-        assert_eq!(
-            (number.digits(), number.kind()),
-            (digits, kind),
-            "{typed:?}"
-        );
+        assert_eq!((number.digits(), number.kind()), (digits, kind), "{typed:?}");
     }
     for typed in ["", " - ", "58 00 1x", "1 2 3", "58(00)1987", "5800+1987"] {
         assert!(Number::parse_typed(typed).is_err(), "{typed:?}");

@@ -50,13 +50,7 @@ fn unwrap(bytes: &[u8]) -> Unwrapped<'_> {
         [6, 8, 4, high, low, ref rest @ ..] => ((true, u16::from_be_bytes([high, low])), rest),
         _ => panic!("no such header: {header:?}"),
     };
-    Unwrapped {
-        reference,
-        total: rest[0],
-        sequence: rest[1],
-        header_octets,
-        text,
-    }
+    Unwrapped { reference, total: rest[0], sequence: rest[1], header_octets, text }
 }
 
 /// Returns the number of octets on air. Septets are packed and start at a septet boundary after the
@@ -77,20 +71,14 @@ fn model(text: &str, shorter_by: usize) -> (u8, Vec<Vec<u8>>) {
         (0, cuts.into_iter().map(<[u8]>::to_vec).collect())
     } else {
         let units: Vec<u16> = text.encode_utf16().collect();
-        let cuts = cut(&units, 70, 67 - shorter_by, |unit| {
-            (0xd800..0xdc00).contains(&unit)
-        });
+        let cuts = cut(&units, 70, 67 - shorter_by, |unit| (0xd800..0xdc00).contains(&unit));
         let octets = |cut: &[u16]| cut.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         (8, cuts.into_iter().map(octets).collect())
     }
 }
 
 fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
-    vec![Part {
-        data_coding,
-        bytes: bytes.to_vec(),
-        concatenation: Concatenation::Alone,
-    }]
+    vec![Part { data_coding, bytes: bytes.to_vec(), concatenation: Concatenation::Alone }]
 }
 
 #[test]
@@ -110,9 +98,7 @@ fn segmentations_have_the_words_of_the_settings() {
 #[test]
 fn a_short_text_is_one_part_with_every_segmentation() {
     for way in Segmentation::ALL {
-        assert_eq!(parts("Hi @{€", way, 7), {
-            Ok(alone(0, b"Hi \x00\x1b\x28\x1b\x65"))
-        });
+        assert_eq!(parts("Hi @{€", way, 7), { Ok(alone(0, b"Hi \x00\x1b\x28\x1b\x65")) });
         assert_eq!(
             parts("жa😀", way, 7),
             Ok(alone(8, &[0x04, 0x36, 0, 0x61, 0xd8, 0x3d, 0xde, 0x00]))
@@ -134,16 +120,8 @@ fn the_parts_of_a_long_text_are_marked_as_one_message() {
     assert_eq!(
         wide,
         [
-            part(
-                &[6, 8, 4, 0x12, 0x34, 2, 1],
-                &text[..152],
-                Concatenation::Header
-            ),
-            part(
-                &[6, 8, 4, 0x12, 0x34, 2, 2],
-                &text[152..],
-                Concatenation::Header
-            ),
+            part(&[6, 8, 4, 0x12, 0x34, 2, 1], &text[..152], Concatenation::Header),
+            part(&[6, 8, 4, 0x12, 0x34, 2, 2], &text[152..], Concatenation::Header),
         ]
     );
     // Here the longer header would need another part.
@@ -155,17 +133,10 @@ fn the_parts_of_a_long_text_are_marked_as_one_message() {
             part(&[5, 0, 3, 0x34, 2, 2], &full[153..], Concatenation::Header),
         ]
     );
-    let sar = |sequence| Concatenation::Sar {
-        reference: 0x1234,
-        total: 2,
-        sequence,
-    };
+    let sar = |sequence| Concatenation::Sar { reference: 0x1234, total: 2, sequence };
     assert_eq!(
         parts(&text, Segmentation::Sar, 0x1234).unwrap(),
-        [
-            part(&[], &text[..153], sar(1)),
-            part(&[], &text[153..], sar(2))
-        ]
+        [part(&[], &text[..153], sar(1)), part(&[], &text[153..], sar(2))]
     );
     assert_eq!(
         parts(&text, Segmentation::Payload, 0x1234).unwrap(),

@@ -53,16 +53,7 @@ fn prefixes_are_read() {
     for (text, digits) in [("27", "27"), ("+27", "27"), (" 1 ", "1"), ("0", "0")] {
         assert_eq!(Prefix::parse(text).unwrap().digits(), digits, "{text:?}");
     }
-    for text in [
-        "",
-        "+",
-        "++27",
-        "2 7",
-        "27x",
-        "-1",
-        "1234567890123456",
-        "\u{662}",
-    ] {
+    for text in ["", "+", "++27", "2 7", "27x", "-1", "1234567890123456", "\u{662}"] {
         assert!(Prefix::parse(text).is_err(), "{text:?}");
     }
 }
@@ -97,15 +88,9 @@ fn changes_are_in_force_from_their_times_on() {
         (30, removed("27")),
         (40, base("0.06", "0.3")),
     ]);
-    for (time, per_page) in [
-        (0, "0.25"),
-        (9, "0.25"),
-        (10, "0.1"),
-        (19, "0.1"),
-        (20, "0.2"),
-        (30, "0.25"),
-        (40, "0.3"),
-    ] {
+    for (time, per_page) in
+        [(0, "0.25"), (9, "0.25"), (10, "0.1"), (19, "0.1"), (20, "0.2"), (30, "0.25"), (40, "0.3")]
+    {
         assert_eq!(price(&history, time, "27821234567").0, per_page, "{time}");
     }
     assert_eq!(history.at(at(-1)), None);
@@ -119,12 +104,7 @@ fn changes_are_in_force_from_their_times_on() {
 #[test]
 fn a_change_that_is_known_has_begun_whatever_the_clock_shows() {
     let mut rows = history(&[(0, base("0.05", "0.25"))]).rows().to_vec();
-    rows.push(PriceRow {
-        id: 2,
-        change: base("0.06", "0.3"),
-        from: at(50),
-        set_at: at(50),
-    });
+    rows.push(PriceRow { id: 2, change: base("0.06", "0.3"), from: at(50), set_at: at(50) });
     let history = PriceHistory::new(rows);
     assert_eq!(history.time(at(49)), at(50));
     assert_eq!(history.time(at(51)), at(51));
@@ -157,22 +137,10 @@ fn changes_are_refused_that_begin_in_the_past_or_twice_or_too_cheap() {
     };
     // The first refusal is for the start time, the second for a later time at which local numbers
     // become more expensive.
-    assert_eq!(
-        judge(of_prefix("44", "0.05"), 10),
-        cheap("44", 10, "0.05", "0.05")
-    );
-    assert_eq!(
-        judge(of_prefix("44", "0.1"), 10),
-        cheap("44", 100, "0.1", "0.1")
-    );
-    assert_eq!(
-        judge(base("0.12", "0.3"), 200),
-        cheap("27", 200, "0.12", "0.12")
-    );
-    assert_eq!(
-        judge(base("0.12", "0.3"), 20),
-        cheap("27", 50, "0.12", "0.12")
-    );
+    assert_eq!(judge(of_prefix("44", "0.05"), 10), cheap("44", 10, "0.05", "0.05"));
+    assert_eq!(judge(of_prefix("44", "0.1"), 10), cheap("44", 100, "0.1", "0.1"));
+    assert_eq!(judge(base("0.12", "0.3"), 200), cheap("27", 200, "0.12", "0.12"));
+    assert_eq!(judge(base("0.12", "0.3"), 20), cheap("27", 50, "0.12", "0.12"));
     let refusal = judge(base("0.12", "0.3"), 200).unwrap_err().to_string();
     assert!(refusal.contains("prefix 27"), "{refusal}");
     assert!(refusal.contains("1970-01-01T00:00:00.200Z"), "{refusal}");
@@ -182,12 +150,7 @@ fn changes_are_refused_that_begin_in_the_past_or_twice_or_too_cheap() {
 fn a_price_that_is_removed_in_time_holds_up_no_dearer_base_price() {
     let history = history(&[(0, base("0.05", "0.25")), (0, of_prefix("27", "0.12"))]);
     let rows = history.rows().iter().cloned();
-    let removal = PriceRow {
-        id: 3,
-        change: removed("27"),
-        from: at(100),
-        set_at: at(0),
-    };
+    let removal = PriceRow { id: 3, change: removed("27"), from: at(100), set_at: at(0) };
     let history = PriceHistory::new(rows.chain([removal]).collect());
     assert_eq!(history.judge(&base("0.12", "0.3"), at(100), at(0)), Ok(()));
     assert!(history.judge(&base("0.12", "0.3"), at(99), at(0)).is_err());
@@ -208,25 +171,13 @@ fn a_list_has_the_prices_in_force_and_those_to_come() {
         let prefix = record.prefix.map(String::from).unwrap_or_default();
         let price = record.per_page.map(|price| price.to_string());
         let price = price.unwrap_or_default();
-        format!(
-            "{prefix}/{}/{price}/{}",
-            record.kind.as_str(),
-            record.from.unix_ms()
-        )
+        format!("{prefix}/{}/{price}/{}", record.kind.as_str(), record.from.unix_ms())
     };
     let in_force: Vec<_> = in_force.into_iter().map(shown).collect();
-    let expected = [
-        "/local/0.05/0",
-        "/international/0.25/0",
-        "27/international/0.2/5",
-    ];
+    let expected = ["/local/0.05/0", "/international/0.25/0", "27/international/0.2/5"];
     assert_eq!(in_force, expected);
     let coming: Vec<_> = coming.into_iter().map(shown).collect();
-    let expected = [
-        "/local/0.06/30",
-        "/international/0.3/30",
-        "27/international//20",
-    ];
+    let expected = ["/local/0.06/30", "/international/0.3/30", "27/international//20"];
     assert_eq!(coming, expected);
 }
 
@@ -240,19 +191,9 @@ fn a_list_is_reckoned_with_like_the_prices_in_force() {
         (1, removed("44")),
     ]);
     let (in_force, coming) = history.listed(at(2));
-    let table = PriceTable {
-        currency: "USD".to_owned(),
-        in_force,
-        coming,
-    };
+    let table = PriceTable { currency: "USD".to_owned(), in_force, coming };
     let prices = table.prices().unwrap();
-    for number in [
-        "58001987",
-        "27821234567",
-        "2711234567",
-        "4412345678",
-        "999123",
-    ] {
+    for number in ["58001987", "27821234567", "2711234567", "4412345678", "999123"] {
         let (expected, rule) = price(&history, 2, number);
         let number = Number::parse(number).unwrap();
         let unit_price = prices.unit_price(&number);

@@ -14,10 +14,7 @@ fn control_characters_are_written_as_their_numbers() {
         ("\u{1b}[2J\u{7}", "\\u{1b}[2J\\u{7}"),
         ("a\r\nb\tc\0", "a\\u{d}\\u{a}b\\u{9}c\\u{0}"),
         ("\u{7f}\u{9b}31m", "\\u{7f}\\u{9b}31m"),
-        (
-            "\u{202e}xcod\u{2066}\u{2069}",
-            "\\u{202e}xcod\\u{2066}\\u{2069}",
-        ),
+        ("\u{202e}xcod\u{2066}\u{2069}", "\\u{202e}xcod\\u{2066}\\u{2069}"),
         ("a\u{2028}b", "a\\u{2028}b"),
     ] {
         assert_eq!(printable(text), shown);

@@ -48,10 +48,7 @@ fn an_application_that_has_all_it_needs_can_send() {
 
 #[test]
 fn each_thing_that_is_missing_is_named() {
-    let pending = ApplicationRecord {
-        status: ApplicationStatus::Pending,
-        ..ready()
-    };
+    let pending = ApplicationRecord { status: ApplicationStatus::Pending, ..ready() };
     let cases = [
         (pending.clone(), Blocker::ActivationNotRequested),
         (
@@ -61,13 +58,7 @@ fn each_thing_that_is_missing_is_named() {
             },
             Blocker::ActivationWaits,
         ),
-        (
-            ApplicationRecord {
-                status: ApplicationStatus::Suspended,
-                ..ready()
-            },
-            Blocker::Suspended,
-        ),
+        (ApplicationRecord { status: ApplicationStatus::Suspended, ..ready() }, Blocker::Suspended),
         (
             ApplicationRecord {
                 sender_state: SenderState::Pending,
@@ -84,13 +75,7 @@ fn each_thing_that_is_missing_is_named() {
             },
             Blocker::SenderNameRejected,
         ),
-        (
-            ApplicationRecord {
-                balance: Money::from_micros(49_999),
-                ..ready()
-            },
-            Blocker::Balance,
-        ),
+        (ApplicationRecord { balance: Money::from_micros(49_999), ..ready() }, Blocker::Balance),
     ];
     for (application, blocker) in cases {
         assert_eq!(blockers(&application, PRICE, true), [blocker]);
@@ -128,26 +113,15 @@ fn several_things_stand_in_the_order_of_the_needs() {
     };
     let found = blockers(&application, PRICE, false);
     let needs: Vec<_> = found.iter().map(|blocker| blocker.need()).collect();
-    let all_but_keys = [
-        Need::Activation,
-        Need::SenderName,
-        Need::Balance,
-        Need::Carrier,
-    ];
+    let all_but_keys = [Need::Activation, Need::SenderName, Need::Balance, Need::Carrier];
     assert_eq!(needs, all_but_keys.map(Some));
 }
 
 #[test]
 fn an_application_of_another_category_sends_nothing_whatever_it_has() {
-    let application = ApplicationRecord {
-        category: Category::Electricity,
-        ..ready()
-    };
+    let application = ApplicationRecord { category: Category::Electricity, ..ready() };
     assert_eq!(blockers(&application, PRICE, true), [Blocker::Category]);
-    let pending = ApplicationRecord {
-        status: ApplicationStatus::Pending,
-        ..application
-    };
+    let pending = ApplicationRecord { status: ApplicationStatus::Pending, ..application };
     // Its activation can still be requested.
     let both = [Blocker::Category, Blocker::ActivationNotRequested];
     assert_eq!(blockers(&pending, PRICE, true), both);

@@ -19,35 +19,15 @@ const TABLE: [(Reason, &str, u16, u16); 31] = [
     (Reason::InvalidEncoding, "invalid_encoding", 500, 400),
     (Reason::SenderPending, "sender_pending", 500, 403),
     (Reason::SenderRejected, "sender_rejected", 500, 403),
-    (
-        Reason::InternationalDisabled,
-        "international_disabled",
-        500,
-        403,
-    ),
+    (Reason::InternationalDisabled, "international_disabled", 500, 403),
     (Reason::AddressNotAllowed, "address_not_allowed", 500, 403),
     (Reason::NotFound, "not_found", 500, 404),
     (Reason::MethodNotAllowed, "method_not_allowed", 500, 405),
     (Reason::Timeout, "timeout", 500, 408),
     (Reason::TooLarge, "too_large", 500, 413),
-    (
-        Reason::UnsupportedMediaType,
-        "unsupported_media_type",
-        500,
-        415,
-    ),
-    (
-        Reason::IdempotencyInProgress,
-        "idempotency_in_progress",
-        500,
-        409,
-    ),
-    (
-        Reason::IdempotencyMismatch,
-        "idempotency_mismatch",
-        500,
-        422,
-    ),
+    (Reason::UnsupportedMediaType, "unsupported_media_type", 500, 415),
+    (Reason::IdempotencyInProgress, "idempotency_in_progress", 500, 409),
+    (Reason::IdempotencyMismatch, "idempotency_mismatch", 500, 422),
     (Reason::RateLimited, "rate_limited", 500, 429),
     (Reason::RecipientFlooded, "recipient_flooded", 500, 429),
     (Reason::SpendCapReached, "spend_cap_reached", 500, 429),
@@ -83,22 +63,14 @@ fn the_table_has_every_reason() {
 #[test]
 fn a_business_answer_has_no_status_that_clients_retry() {
     for reason in Reason::ALL {
-        assert!(
-            ![502, 504].contains(&reason.http_status()),
-            "{}",
-            reason.as_str()
-        );
+        assert!(![502, 504].contains(&reason.http_status()), "{}", reason.as_str());
         assert_eq!(
             reason.http_status() == 503,
             reason == Reason::Unavailable,
             "{}",
             reason.as_str()
         );
-        assert!(
-            (400..=503).contains(&reason.http_status()),
-            "{}",
-            reason.as_str()
-        );
+        assert!((400..=503).contains(&reason.http_status()), "{}", reason.as_str());
     }
 }
 
@@ -107,21 +79,10 @@ fn every_reason_is_a_word_and_a_sentence() {
     let sentences: HashSet<&str> = Reason::ALL.into_iter().map(Reason::sentence).collect();
     assert_eq!(sentences.len(), Reason::ALL.len());
     for reason in Reason::ALL {
-        assert!(
-            reason
-                .as_str()
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b == b'_')
-        );
+        assert!(reason.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
         let sentence = reason.sentence();
         assert!(sentence.ends_with('.'), "{sentence}");
-        assert!(
-            sentence.starts_with(|c: char| c.is_ascii_uppercase()),
-            "{sentence}"
-        );
-        assert!(
-            !sentence.contains("  ") && sentence.len() <= 160,
-            "{sentence}"
-        );
+        assert!(sentence.starts_with(|c: char| c.is_ascii_uppercase()), "{sentence}");
+        assert!(!sentence.contains("  ") && sentence.len() <= 160, "{sentence}");
     }
 }

@@ -106,11 +106,7 @@ fn messages_arrive() {
         };
         arrives(&MessageDetail {
             record,
-            timeline: vec![TimelineEntry {
-                status,
-                at,
-                detail: None,
-            }],
+            timeline: vec![TimelineEntry { status, at, detail: None }],
             charge: ChargeRecord {
                 rule: "local_8_digits".to_owned(),
                 pages: 10,
@@ -129,14 +125,8 @@ fn messages_arrive() {
         balance_after: Money::from_micros(1),
         subject: "bank-1".to_owned(),
     });
-    let prices = Prices {
-        local: Money::from_micros(1),
-        international: Money::from_micros(2),
-    };
-    arrives(&PriceList {
-        currency: "USD".to_owned(),
-        prices,
-    });
+    let prices = Prices { local: Money::from_micros(1), international: Money::from_micros(2) };
+    arrives(&PriceList { currency: "USD".to_owned(), prices });
 }
 
 #[test]
@@ -146,12 +136,7 @@ fn counts_are_added_and_tell_how_many_of_the_completed_were_delivered() {
     counts.queued = 5;
     assert_eq!((counts.total(), counts.completed()), (5, 0));
     assert_eq!(counts.delivered_per_mille(), None);
-    counts.add(&StatusCounts {
-        delivered: 2,
-        failed: 1,
-        submitted: 4,
-        ..StatusCounts::default()
-    });
+    counts.add(&StatusCounts { delivered: 2, failed: 1, submitted: 4, ..StatusCounts::default() });
     assert_eq!((counts.total(), counts.completed()), (12, 3));
     assert_eq!(counts.delivered_per_mille(), Some(666));
 }

@@ -56,9 +56,7 @@ fn of_customers() -> Vec<Refusal> {
         Refusal::NoSuchAccount,
         Refusal::NoSuchCarrier,
         Refusal::NoSuchDevice,
-        Refusal::ActivationNotPossible {
-            status: ApplicationStatus::Active,
-        },
+        Refusal::ActivationNotPossible { status: ApplicationStatus::Active },
         Refusal::ResetLinkInvalid,
         Refusal::ConfirmationInvalid,
         Refusal::EmailNotConfirmed,
@@ -71,10 +69,7 @@ fn of_customers() -> Vec<Refusal> {
             action: StatusAction::Approve,
             decided: None,
         },
-        Refusal::SenderDecided {
-            status: SenderStatus::Accepted,
-            decided: None,
-        },
+        Refusal::SenderDecided { status: SenderStatus::Accepted, decided: None },
         Refusal::LastCarrier { waiting: 3 },
     ]
 }
@@ -94,9 +89,7 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::PrefixInvalid,
         Refusal::TimeInvalid,
         Refusal::PriceInPast,
-        Refusal::PriceSetTwice {
-            at: Timestamp::from_unix_ms(1_767_225_600_000),
-        },
+        Refusal::PriceSetTwice { at: Timestamp::from_unix_ms(1_767_225_600_000) },
         Refusal::NoSuchPrefix,
         Refusal::PriceNotDearer {
             prefix: Prefix::parse("27").unwrap(),
@@ -129,9 +122,7 @@ fn of_the_command_line() -> Vec<Refusal> {
     vec![
         Refusal::InvalidAmount,
         Refusal::InvalidBankId,
-        Refusal::BankIdConflict {
-            bank_id: "B1".to_owned(),
-        },
+        Refusal::BankIdConflict { bank_id: "B1".to_owned() },
         Refusal::FileExists,
         Refusal::NoFileDatabase,
     ]
@@ -149,10 +140,7 @@ fn every_refusal_has_a_sentence_of_its_own() {
     assert_eq!(distinct.len(), sentences.len());
     for sentence in &sentences {
         assert!(sentence.ends_with('.'), "{sentence}");
-        assert!(
-            sentence.starts_with(|c: char| c.is_ascii_uppercase()),
-            "{sentence}"
-        );
+        assert!(sentence.starts_with(|c: char| c.is_ascii_uppercase()), "{sentence}");
         assert!(!sentence.contains("  "), "{sentence}");
     }
 }
@@ -164,10 +152,7 @@ fn sentences_say_what_they_are_about() {
         action: StatusAction::Reinstate,
         decided: None,
     };
-    assert_eq!(
-        conflict.to_string(),
-        "The application is Active: it can't be reinstated."
-    );
+    assert_eq!(conflict.to_string(), "The application is Active: it can't be reinstated.");
     let decided = Refusal::SenderDecided {
         status: SenderStatus::Accepted,
         decided: Some(Decided {
@@ -180,22 +165,15 @@ fn sentences_say_what_they_are_about() {
         "This request was decided before: it is accepted. staff@example.org decided that at \
          2026-01-01 00:00:00 UTC."
     );
-    let order = Refusal::Order {
-        index: 2,
-        refusal: Box::new(Refusal::InvalidAmount),
-    };
+    let order = Refusal::Order { index: 2, refusal: Box::new(Refusal::InvalidAmount) };
     assert_eq!(order.to_string(), "The amount must be greater than 0.");
 }
 
 #[test]
 fn a_wait_is_told_in_minutes_rounded_up() {
-    for (retry_after_s, wait) in [
-        (0, "a minute"),
-        (1, "a minute"),
-        (60, "a minute"),
-        (61, "2 minutes"),
-        (900, "15 minutes"),
-    ] {
+    for (retry_after_s, wait) in
+        [(0, "a minute"), (1, "a minute"), (60, "a minute"), (61, "2 minutes"), (900, "15 minutes")]
+    {
         assert_eq!(
             Refusal::Throttled { retry_after_s }.to_string(),
             format!("Too many attempts. Try again in {wait}.")

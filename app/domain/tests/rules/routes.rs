@@ -29,12 +29,7 @@ fn reference(text: &str) -> Reference {
 }
 
 fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> RoutingFacts<'a> {
-    RoutingFacts {
-        kind: Kind::Local,
-        number,
-        application,
-        sender,
-    }
+    RoutingFacts { kind: Kind::Local, number, application, sender }
 }
 
 #[test]
@@ -76,10 +71,7 @@ fn every_condition_can_exclude_a_message() {
 fn a_message_without_carrier_has_a_reason() {
     let own = reference("012345");
     let facts = local("26657000001", own, "Acme");
-    let abroad = Route {
-        kind: Some(Kind::International),
-        ..route("west", 1, 1)
-    };
+    let abroad = Route { kind: Some(Kind::International), ..route("west", 1, 1) };
     let routes = Routes::new(vec![abroad, route("south", 2, 1), route("north", 1, 1)]);
     let choose = |usable: &[&str], excluded: &[&str]| {
         routes.choose(&facts, 0, |carrier| usable.contains(&carrier), excluded)
@@ -94,18 +86,9 @@ fn a_message_without_carrier_has_a_reason() {
     assert_eq!(choose(all, &["south", "north"]), Choice::Exhausted);
     let only_abroad = Routes::new(vec![routes.as_slice()[0].clone()]);
     assert_eq!(only_abroad.as_slice()[0].carrier, "west");
-    assert_eq!(
-        only_abroad.choose(&facts, 0, |_| true, &[]),
-        Choice::NoRoute
-    );
-    assert_eq!(
-        only_abroad.choose(&facts, 0, |_| true, &["west"]),
-        Choice::NoRoute
-    );
-    assert_eq!(
-        Routes::default().choose(&facts, 0, |_| true, &[]),
-        Choice::NoRoute
-    );
+    assert_eq!(only_abroad.choose(&facts, 0, |_| true, &[]), Choice::NoRoute);
+    assert_eq!(only_abroad.choose(&facts, 0, |_| true, &["west"]), Choice::NoRoute);
+    assert_eq!(Routes::default().choose(&facts, 0, |_| true, &[]), Choice::NoRoute);
 }
 
 fn any_route() -> impl Strategy<Value = Route> {
@@ -118,16 +101,14 @@ fn any_route() -> impl Strategy<Value = Route> {
         prop::option::of(prop::sample::select(REFERENCES.to_vec())),
         prop::option::of(prop::sample::select(vec!["Acme", "acme", "Other"])),
     )
-        .prop_map(
-            |(carrier, priority, weight, kind, prefix, application, sender)| Route {
-                kind,
-                prefix: prefix.map(str::to_owned),
-                application: application.map(reference),
-                sender: sender.map(str::to_owned),
-                cost: None,
-                ..route(carrier, priority, weight)
-            },
-        )
+        .prop_map(|(carrier, priority, weight, kind, prefix, application, sender)| Route {
+            kind,
+            prefix: prefix.map(str::to_owned),
+            application: application.map(reference),
+            sender: sender.map(str::to_owned),
+            cost: None,
+            ..route(carrier, priority, weight)
+        })
 }
 
 /// Any subset of the carriers.

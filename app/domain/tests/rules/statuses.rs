@@ -23,14 +23,8 @@ fn the_words_are_those_of_the_contract() {
         assert_eq!(status.as_str(), word);
         assert_eq!(status.to_string(), word);
         assert_eq!(MessageStatus::parse(word), Some(status));
-        assert_eq!(
-            serde_json::to_string(&status).unwrap(),
-            format!("\"{word}\"")
-        );
-        assert_eq!(
-            serde_json::from_str::<MessageStatus>(&format!("\"{word}\"")).unwrap(),
-            status
-        );
+        assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{word}\""));
+        assert_eq!(serde_json::from_str::<MessageStatus>(&format!("\"{word}\"")).unwrap(), status);
     }
     let codes = MessageStatus::ALL.map(MessageStatus::code);
     assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -49,11 +43,7 @@ fn the_words_are_those_of_the_contract() {
 #[test]
 fn ranks_rise_from_queued_to_final() {
     let rising = [Queued, Sending, Unknown, Submitted];
-    assert!(
-        rising
-            .windows(2)
-            .all(|pair| pair[0].rank() < pair[1].rank())
-    );
+    assert!(rising.windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
     for last in [Delivered, Failed, Expired, Rejected] {
         assert!(Submitted.rank() < last.rank(), "{last}");
         assert_eq!(last.rank(), Delivered.rank(), "{last}");

@@ -8,10 +8,7 @@ fn every_submission_has_its_code() {
     for (code, submission) in (0..).zip(Submission::ALL) {
         assert_eq!(submission.code(), code);
         assert_eq!(Submission::try_from(code).unwrap(), submission);
-        assert_eq!(
-            serde_json::to_string(&submission).unwrap(),
-            code.to_string()
-        );
+        assert_eq!(serde_json::to_string(&submission).unwrap(), code.to_string());
     }
     for code in [-1, 3, i64::MIN, i64::MAX] {
         let error = Submission::try_from(code).unwrap_err();
@@ -29,11 +26,7 @@ fn a_message_is_sent_once_more_only_where_its_application_asks_for_it() {
         (Repeated, Hold, false),
         (Repeated, Resend, false),
     ] {
-        assert_eq!(
-            submission.may_resend(policy),
-            expected,
-            "{submission:?} {policy:?}"
-        );
+        assert_eq!(submission.may_resend(policy), expected, "{submission:?} {policy:?}");
     }
 }
 
@@ -47,11 +40,7 @@ fn a_submit_never_takes_a_submission_back() {
         (Repeated, false, Repeated),
         (Repeated, true, Repeated),
     ] {
-        assert_eq!(
-            submission.after_submit(begun),
-            after,
-            "{submission:?} {begun}"
-        );
+        assert_eq!(submission.after_submit(begun), after, "{submission:?} {begun}");
     }
 }
 

@@ -63,91 +63,19 @@ fn apia() -> Zone {
 #[test]
 fn clocks_show_the_time_of_their_zone() {
     for (zone, time, shown, short, minutes) in [
-        (
-            Zone::default(),
-            "2026-11-23 13:05",
-            "2026-11-23 13:05:00",
-            "UTC",
-            0,
-        ),
-        (
-            berlin(),
-            "2026-03-29 00:59",
-            "2026-03-29 01:59:00",
-            "CET",
-            60,
-        ),
-        (
-            berlin(),
-            "2026-03-29 01:00",
-            "2026-03-29 03:00:00",
-            "CEST",
-            120,
-        ),
-        (
-            berlin(),
-            "2026-10-25 00:59",
-            "2026-10-25 02:59:00",
-            "CEST",
-            120,
-        ),
-        (
-            berlin(),
-            "2026-10-25 01:00",
-            "2026-10-25 02:00:00",
-            "CET",
-            60,
-        ),
+        (Zone::default(), "2026-11-23 13:05", "2026-11-23 13:05:00", "UTC", 0),
+        (berlin(), "2026-03-29 00:59", "2026-03-29 01:59:00", "CET", 60),
+        (berlin(), "2026-03-29 01:00", "2026-03-29 03:00:00", "CEST", 120),
+        (berlin(), "2026-10-25 00:59", "2026-10-25 02:59:00", "CEST", 120),
+        (berlin(), "2026-10-25 01:00", "2026-10-25 02:00:00", "CET", 60),
         // Before the first offset, and after the last one begins.
-        (
-            berlin(),
-            "2020-07-01 12:00",
-            "2020-07-01 13:00:00",
-            "CET",
-            60,
-        ),
-        (
-            berlin(),
-            "2030-07-01 12:00",
-            "2030-07-01 13:00:00",
-            "CET",
-            60,
-        ),
-        (
-            kathmandu(),
-            "2026-11-23 18:20",
-            "2026-11-24 00:05:00",
-            "UTC+5:45",
-            345,
-        ),
-        (
-            sao_paulo(),
-            "2019-02-17 01:59",
-            "2019-02-16 23:59:00",
-            "UTC-2",
-            -120,
-        ),
-        (
-            sao_paulo(),
-            "2019-02-17 02:00",
-            "2019-02-16 23:00:00",
-            "UTC-3",
-            -180,
-        ),
-        (
-            apia(),
-            "2011-12-30 09:59",
-            "2011-12-29 23:59:00",
-            "UTC-10",
-            -600,
-        ),
-        (
-            apia(),
-            "2011-12-30 10:00",
-            "2011-12-31 00:00:00",
-            "UTC+14",
-            840,
-        ),
+        (berlin(), "2020-07-01 12:00", "2020-07-01 13:00:00", "CET", 60),
+        (berlin(), "2030-07-01 12:00", "2030-07-01 13:00:00", "CET", 60),
+        (kathmandu(), "2026-11-23 18:20", "2026-11-24 00:05:00", "UTC+5:45", 345),
+        (sao_paulo(), "2019-02-17 01:59", "2019-02-16 23:59:00", "UTC-2", -120),
+        (sao_paulo(), "2019-02-17 02:00", "2019-02-16 23:00:00", "UTC-3", -180),
+        (apia(), "2011-12-30 09:59", "2011-12-29 23:59:00", "UTC-10", -600),
+        (apia(), "2011-12-30 10:00", "2011-12-31 00:00:00", "UTC+14", 840),
     ] {
         let time = at(time);
         assert_eq!(zone.to_table(time), shown);
@@ -181,12 +109,7 @@ fn days_begin_at_midnight_or_where_clocks_skip_it() {
         let start = zone.start_of_day(day(date));
         assert_eq!(start, at(begins), "{} {date}", zone.name());
         let next = zone.start_of_day(day(date) + 1);
-        assert_eq!(
-            next.ms_since(start),
-            hours * 3_600_000,
-            "{} {date}",
-            zone.name()
-        );
+        assert_eq!(next.ms_since(start), hours * 3_600_000, "{} {date}", zone.name());
     }
 }
 
@@ -222,19 +145,10 @@ fn hours_are_those_that_the_clocks_show() {
     };
     let expected = |begin: &str, end: &str| (format!("{begin}:00"), format!("{end}:00"));
     let berlin = berlin();
-    assert_eq!(
-        hour(&berlin, "2026-11-23", 7),
-        expected("2026-11-23 06:00", "2026-11-23 07:00")
-    );
+    assert_eq!(hour(&berlin, "2026-11-23", 7), expected("2026-11-23 06:00", "2026-11-23 07:00"));
     // The clocks show the first hour twice and skip the second one.
-    assert_eq!(
-        hour(&berlin, "2026-10-25", 2),
-        expected("2026-10-25 00:00", "2026-10-25 02:00")
-    );
-    assert_eq!(
-        hour(&berlin, "2026-03-29", 2),
-        expected("2026-03-29 01:00", "2026-03-29 01:00")
-    );
+    assert_eq!(hour(&berlin, "2026-10-25", 2), expected("2026-10-25 00:00", "2026-10-25 02:00"));
+    assert_eq!(hour(&berlin, "2026-03-29", 2), expected("2026-03-29 01:00", "2026-03-29 01:00"));
     assert_eq!(
         hour(&kathmandu(), "2026-11-23", 23),
         expected("2026-11-23 17:15", "2026-11-23 18:15")
@@ -249,9 +163,7 @@ fn hours_are_those_that_the_clocks_show() {
 fn a_range_is_divided_where_clocks_are_changed() {
     let parts = |zone: &Zone, from, below| {
         let parts = zone.parts(at(from), at(below)).into_iter();
-        parts
-            .map(|(from, below, minutes)| format!("{from} {below} {minutes}"))
-            .collect::<Vec<_>>()
+        parts.map(|(from, below, minutes)| format!("{from} {below} {minutes}")).collect::<Vec<_>>()
     };
     assert_eq!(
         parts(&berlin(), "2026-03-01", "2026-11-01"),

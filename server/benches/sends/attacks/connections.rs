@@ -76,9 +76,7 @@ fn measure(what: &str, manner: Manner, table: &mut Table) {
 /// Returns how many files this process may have open.
 fn files_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"));
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
     let soft = line.unwrap().split_whitespace().nth(3).unwrap();
     soft.parse().unwrap_or(CONNECTIONS + OTHER_FILES)
 }
@@ -110,10 +108,7 @@ fn exchange(address: &SocketAddr, request: &[u8]) -> Option<u16> {
 
 /// Opens the connections at a fixed pace, keeps them open, and counts how they end.
 fn open(strangers: &Strangers, connections: usize, manner: Manner) -> Tally {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tally = Rc::new(RefCell::new(Tally::default()));
     let address = strangers.address.parse().unwrap();
     let nothing = strangers.nothing_every.is_some();
@@ -160,11 +155,7 @@ async fn one(address: SocketAddr, manner: Manner, nothing: bool) -> &'static str
     }
     if nothing {
         let read = stream.read(&mut [0; 1024]).await;
-        return if read.is_ok_and(|read| read > 0) {
-            "404"
-        } else {
-            "closed"
-        };
+        return if read.is_ok_and(|read| read > 0) { "404" } else { "closed" };
     }
     loop {
         sleep(PAUSE).await;

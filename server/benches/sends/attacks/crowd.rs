@@ -22,10 +22,8 @@ impl Crowd {
         let mut next = Instant::now();
         while next < strangers.until {
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            let written: Vec<_> = talkers
-                .iter_mut()
-                .map(|talker| talker.try_write(requests.next()))
-                .collect();
+            let written: Vec<_> =
+                talkers.iter_mut().map(|talker| talker.try_write(requests.next())).collect();
             for (talker, written) in talkers.iter_mut().zip(written) {
                 let status = written.and_then(|()| talker.status());
                 tally.answer(status.map(|_| talker.answer()));

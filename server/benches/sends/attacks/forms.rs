@@ -14,24 +14,12 @@ use crate::table::Table;
 
 const NOTHING: &str = "/fn/nothing";
 /// 100 sign-ins or registrations at once.
-const STORM: Crowd = Crowd {
-    connections: 100,
-    every: Duration::from_millis(500),
-};
+const STORM: Crowd = Crowd { connections: 100, every: Duration::from_millis(500) };
 
 pub fn forgot(table: &mut Table) {
-    let crowd = Crowd {
-        connections: 400,
-        every: Duration::from_secs(1),
-    };
+    let crowd = Crowd { connections: 400, every: Duration::from_secs(1) };
     let form = format!("email=n{DIGITS}%40example.org");
-    storm(
-        "400 POST /fn/forgot at once",
-        &crowd,
-        "/fn/forgot",
-        &form,
-        table,
-    );
+    storm("400 POST /fn/forgot at once", &crowd, "/fn/forgot", &form, table);
 }
 
 pub fn sign_in(table: &mut Table) {
@@ -46,14 +34,8 @@ pub fn register(table: &mut Table) {
 }
 
 pub fn reset(table: &mut Table) {
-    let crowd = Crowd {
-        connections: 5,
-        every: Duration::from_millis(100),
-    };
-    let form = format!(
-        "token={}{DIGITS}&new_password=correct+horse",
-        "0".repeat(56)
-    );
+    let crowd = Crowd { connections: 5, every: Duration::from_millis(100) };
+    let form = format!("token={}{DIGITS}&new_password=correct+horse", "0".repeat(56));
     let what = "50 made-up reset tokens a second";
     storm(what, &crowd, "/fn/reset", &form, table);
 }

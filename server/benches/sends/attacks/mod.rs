@@ -96,41 +96,24 @@ fn compare(
         server = server.start_again(|_| {});
         // The 404s come at the pace that the attack reached, which may be slower than intended.
         let every = attacked.run(&server, run, |address, until| {
-            attack(&Strangers {
-                address,
-                until,
-                nothing_every: None,
-            })
+            attack(&Strangers { address, until, nothing_every: None })
         });
         server = server.start_again(|_| {});
         calm.run(&server, run, |address, until| {
-            attack(&Strangers {
-                address,
-                until,
-                nothing_every: Some(every),
-            })
+            attack(&Strangers { address, until, nothing_every: Some(every) })
         });
     }
     let (during, without) = (attacked.sends.median_by_p99(), calm.sends.median_by_p99());
     let ratio = during.p99.as_secs_f64() / without.p99.as_secs_f64();
     let beside = [
-        format!(
-            "attack: {}; beside 404s: {}",
-            attacked.text(&during),
-            calm.text(&without)
-        ),
+        format!("attack: {}; beside 404s: {}", attacked.text(&during), calm.text(&without)),
         format!(
             "written per run at most: {} rows, {} hashes; answers: {}; to the 404 requests: {}",
             attacked.rows, attacked.hashes, attacked.tally, calm.tally
         ),
     ];
     let what = format!("p99 of sends beside {what} : beside 404s");
-    table.add_beside(
-        what,
-        Figure::Times(ratio),
-        Target::AtMost(RATIO_MAX),
-        &beside,
-    );
+    table.add_beside(what, Figure::Times(ratio), Target::AtMost(RATIO_MAX), &beside);
     if let Some(refused) = attacked.tally.others_refused() {
         let figure = Figure::Count(float(refused as u64));
         let what = "      requests of the other customer that didn't get a 200";
@@ -161,18 +144,14 @@ impl Beside {
         self.cpu += machine::cpu(server.id()).saturating_sub(cpu) / per_run();
         self.rows = (self.rows).max(stored::strangers_rows(&url).saturating_sub(rows));
         self.hashes = self.hashes.max(server.metrics().hashes() - hashes);
-        self.sends
-            .push(Measured::of(&answers(times).within(from, until)));
+        self.sends.push(Measured::of(&answers(times).within(from, until)));
         let every = (until - from) / tally.asked.max(1);
         self.tally.add(tally);
         every
     }
 
     fn text(&self, sends: &Measured) -> String {
-        format!(
-            "{sends}, {:.1} s of CPU time per run",
-            self.cpu.as_secs_f64()
-        )
+        format!("{sends}, {:.1} s of CPU time per run", self.cpu.as_secs_f64())
     }
 }
 
@@ -181,10 +160,5 @@ fn per_run() -> u32 {
 }
 
 fn answers(times: Vec<Answer>) -> Answers {
-    Answers {
-        count: times.len() as u64,
-        times,
-        duration: Duration::ZERO,
-        cpu: Duration::ZERO,
-    }
+    Answers { count: times.len() as u64, times, duration: Duration::ZERO, cpu: Duration::ZERO }
 }

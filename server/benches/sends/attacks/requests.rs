@@ -14,10 +14,7 @@ const SECRET: &str = "secret-of-the-benchmark";
 
 /// A customer searches the messages of an application of their own.
 pub fn reports(table: &mut Table) {
-    let crowd = Crowd {
-        connections: 8,
-        every: Duration::ZERO,
-    };
+    let crowd = Crowd { connections: 8, every: Duration::ZERO };
     let server = Server::start().with_applications(2);
     let key = server.keys()[1].clone();
     // The oldest message is rejected and all others are delivered, so that a search for rejected
@@ -37,10 +34,7 @@ pub fn reports(table: &mut Table) {
 
 /// A client that knows the secret of an HTTP carrier sends receipts.
 pub fn receipts(table: &mut Table) {
-    let crowd = Crowd {
-        connections: 20,
-        every: Duration::from_millis(100),
-    };
+    let crowd = Crowd { connections: 20, every: Duration::from_millis(100) };
     let settings = format!(
         "[[carrier]]\nname = \"sandbox\"\nkind = \"sandbox\"\n\n\
          [[route]]\ncarrier = \"sandbox\"\n\n\

@@ -64,10 +64,7 @@ impl fmt::Display for Tally {
         f.write_str(&answers.collect::<Vec<_>>().join(", "))?;
         for (answer, times) in &self.others {
             let (count, (p50, p99)) = (times.len(), p50_p99(times.clone()));
-            write!(
-                f,
-                "; to the other customer {answer} × {count} (p50 {p50:.1?}, p99 {p99:.1?})"
-            )?;
+            write!(f, "; to the other customer {answer} × {count} (p50 {p50:.1?}, p99 {p99:.1?})")?;
         }
         Ok(())
     }

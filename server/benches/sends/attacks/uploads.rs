@@ -82,18 +82,11 @@ fn drip(strangers: &Strangers, key: &str) -> Tally {
 
 impl Dripping {
     fn begin(address: &str, request: &[u8]) -> Self {
-        let head = request
-            .windows(4)
-            .position(|end| end == b"\r\n\r\n")
-            .unwrap()
-            + 4;
+        let head = request.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&request[..head]).unwrap();
         stream.set_nonblocking(true).unwrap();
-        Self {
-            stream,
-            rest: Vec::from(&request[head..]).into_iter(),
-        }
+        Self { stream, rest: Vec::from(&request[head..]).into_iter() }
     }
 
     /// Sends one more byte. Returns how the upload ended, if it has.

@@ -19,11 +19,8 @@ const APPLICATIONS: usize = 16;
 const SHARDS: usize = 4;
 const WORKERS: usize = 2;
 
-const GOALS: [(usize, Target); 3] = [
-    (8, Target::None),
-    (64, Target::AtLeast(0.6)),
-    (256, Target::None),
-];
+const GOALS: [(usize, Target); 3] =
+    [(8, Target::None), (64, Target::AtLeast(0.6)), (256, Target::None)];
 
 /// Compares Citus with one PostgreSQL server.
 pub fn sends(table: &mut Table) {

@@ -41,11 +41,7 @@ pub fn measure(table: &mut Table) {
     );
     let server = start(Cluster::with_workers(WORKERS), SHARDS);
     let own = server.cluster().and_then(Cluster::citus).unwrap();
-    let lost: Vec<bool> = server
-        .keys()
-        .iter()
-        .map(|key| is_on(LOST, own, key))
-        .collect();
+    let lost: Vec<bool> = server.keys().iter().map(|key| is_on(LOST, own, key)).collect();
     let stored_before = stored::messages(own.url.as_str());
     let began = Instant::now();
     let sending = Sending::start(&server);
@@ -57,11 +53,7 @@ pub fn measure(table: &mut Table) {
     own.start_again(LOST);
     std::thread::sleep(AFTERWARDS);
     let answers = sending.stop();
-    let at = Times {
-        began,
-        killed,
-        back,
-    };
+    let at = Times { began, killed, back };
     server.wait_until_final();
     let (of_lost, others): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| lost[answer.application]);
@@ -94,10 +86,7 @@ fn others_go_on(others: &[&Answer], at: &Times, table: &mut Table) {
     let (p50, p99) = times(at.killed + GRACE, at.back);
     let longest = others.iter().map(|answer| answer.took).max();
     let beside = [
-        format!(
-            "p50 {p50:.1?}; before: p50 {:.1?} p99 {:.1?}",
-            before.0, before.1
-        ),
+        format!("p50 {p50:.1?}; before: p50 {:.1?} p99 {:.1?}", before.0, before.1),
         format!(
             "in the first {GRACE:?}: p50 {:.1?} p99 {:.1?}; the longest of all: {:.1?}",
             first.0,
@@ -125,10 +114,7 @@ fn its_own(of_lost: &[&Answer], at: &Times, table: &mut Table) {
         .min();
     let back = back.map_or("never".to_owned(), |time| format!("after {time:.1?}"));
     let beside = [
-        format!(
-            "of {} answers, p50 {p50:.1?} p99 {p99:.1?}",
-            meanwhile.len()
-        ),
+        format!("of {} answers, p50 {p50:.1?} p99 {p99:.1?}", meanwhile.len()),
         format!("first send accepted after the worker came back: {back}"),
     ];
     let what = "Citus, a worker killed: its applications' answers that weren't 503";
@@ -147,9 +133,7 @@ fn all_true(answers: &[Answer], stored: u64, table: &mut Table) {
     let lost = accepted.saturating_sub(stored);
     let unasked = stored.saturating_sub(accepted + unanswered);
     let what = "Citus, a worker killed: messages lost, or stored though refused";
-    let beside = [format!(
-        "{accepted} accepted, {unanswered} without an answer, {stored} stored"
-    )];
+    let beside = [format!("{accepted} accepted, {unanswered} without an answer, {stored} stored")];
     let wrong = Figure::Count(float(lost + unasked));
     table.add_beside(what, wrong, Target::AtMost(0.0), &beside);
 }
@@ -196,12 +180,8 @@ impl Sending {
         let keys = (0..CONNECTIONS).flat_map(|_| server.keys().iter().enumerate());
         let start = |(application, key): (usize, &String)| {
             due += apart;
-            let sender = Sender {
-                application,
-                key: key.clone(),
-                address: server.address().to_owned(),
-                due,
-            };
+            let sender =
+                Sender { application, key: key.clone(), address: server.address().to_owned(), due };
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || sender.run(&stop))
         };
@@ -211,10 +191,7 @@ impl Sending {
 
     fn stop(self) -> Vec<Answer> {
         self.stop.store(true, Ordering::SeqCst);
-        let answers = self
-            .threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap());
+        let answers = self.threads.into_iter().map(|thread| thread.join().unwrap());
         answers.flatten().collect()
     }
 }

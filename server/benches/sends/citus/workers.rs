@@ -39,10 +39,7 @@ pub fn measure(table: &mut Table) {
             "statements of a commit group",
             four.statements / four.groups * one.groups / one.statements,
         ),
-        (
-            "commits of a commit group",
-            four.commits / four.groups * one.groups / one.commits,
-        ),
+        ("commits of a commit group", four.commits / four.groups * one.groups / one.commits),
     ] {
         let what = format!("Citus: {what}, 4 workers : 1");
         table.add(what, Figure::Times(ratio), Target::AtMost(1.1));
@@ -123,10 +120,7 @@ impl Counts {
         let work = cluster.work();
         Self {
             messages: stored::messages(cluster.url()),
-            statements: [
-                counts[0][0],
-                counts[1..].iter().map(|[calls, _]| calls).sum(),
-            ],
+            statements: [counts[0][0], counts[1..].iter().map(|[calls, _]| calls).sum()],
             prepared: counts.iter().map(|[_, prepared]| prepared).sum(),
             commits: work.transactions.unwrap(),
             syncs: work.fsyncs.unwrap(),

@@ -42,12 +42,7 @@ pub fn measure(table: &mut Table) {
         format!("the import took {took:.0?}, from the upload to the last line"),
     ];
     let what = format!("SQLite, p99 of sends during an import of {LINES} lines : without");
-    table.add_beside(
-        what,
-        Figure::Times(ratio),
-        Target::AtMost(RATIO_MAX),
-        &lines,
-    );
+    table.add_beside(what, Figure::Times(ratio), Target::AtMost(RATIO_MAX), &lines);
     server.wait_until_final();
     server.check();
 }
@@ -60,12 +55,8 @@ fn sends_during(server: &Server, work: impl FnOnce()) -> Measured {
     work();
     let until = Instant::now();
     let times: Vec<Answer> = steady.stop();
-    let answers = Answers {
-        count: times.len() as u64,
-        times,
-        duration: Duration::ZERO,
-        cpu: Duration::ZERO,
-    };
+    let answers =
+        Answers { count: times.len() as u64, times, duration: Duration::ZERO, cpu: Duration::ZERO };
     Measured::of(&answers.within(from, until))
 }
 
@@ -88,18 +79,14 @@ fn import(server: &Server, cookie: &str) {
         body.len()
     );
     let answer = http::exchange(server.address(), request.as_bytes());
-    let statement = answer
-        .lines()
-        .find_map(|line| line.strip_prefix("location: /support/import?statement="));
+    let statement =
+        answer.lines().find_map(|line| line.strip_prefix("location: /support/import?statement="));
     let statement = statement.unwrap_or_else(|| panic!("{answer}"));
     let head = format!("{}Cookie: {cookie}\r\n", http::PAGE);
     let form = format!("statement={statement}&credential=");
     let confirm = http::form("/fn/confirm-statement", &head, &form);
     let answer = http::exchange(server.address(), &confirm);
-    assert!(
-        answer.contains(&format!("statement={statement}")),
-        "{answer}"
-    );
+    assert!(answer.contains(&format!("statement={statement}")), "{answer}");
     while stored::statements_under_way(&server.database_url()) > 0 {
         std::thread::sleep(Duration::from_millis(50));
     }

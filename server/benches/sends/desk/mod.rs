@@ -24,13 +24,8 @@ const TIME: Duration = Duration::from_secs(5);
 /// The highest allowed p50 in milliseconds.
 const PAGE_MS: f64 = 50.0;
 
-const PAGES: [&str; 5] = [
-    "/support",
-    "/support/applications",
-    "/support/senders",
-    "/support/deposits",
-    "/support/mail",
-];
+const PAGES: [&str; 5] =
+    ["/support", "/support/applications", "/support/senders", "/support/deposits", "/support/mail"];
 
 pub fn measure(table: &mut Table) {
     println!("{WAITING} activation requests, sender names, unmatched deposits and failed mails");
@@ -69,10 +64,7 @@ fn sign_in(server: &Server) -> String {
     let code = secret.code(Clock::system().now());
     let head = format!("{}Cookie: {half_signed_in}\r\n", http::PAGE);
     let form = format!("code={code}&recovery_code=&next=");
-    let answer = http::exchange(
-        server.address(),
-        &http::form("/fn/sign-in-code", &head, &form),
-    );
+    let answer = http::exchange(server.address(), &http::form("/fn/sign-in-code", &head, &form));
     portal::cookie(&answer)
 }
 
@@ -110,10 +102,7 @@ async fn fill(url: &str, first: i64) {
         "COMMIT".to_owned(),
     ];
     for statement in statements {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-            .execute(&mut db)
-            .await
-            .unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut db).await.unwrap();
     }
     db.close().await.unwrap();
 }

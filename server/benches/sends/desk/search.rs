@@ -14,10 +14,7 @@ const SEARCH_MS: f64 = 100.0;
 const APPLICATIONS: i64 = 1000;
 
 pub fn measure(table: &mut Table) {
-    println!(
-        "{} messages, {APPLICATIONS} more applications",
-        fill::MESSAGES
-    );
+    println!("{} messages, {APPLICATIONS} more applications", fill::MESSAGES);
     let server = fill::filled(Server::start());
     let server = server.start_again(|server| {
         let first = free_references(server);
@@ -32,10 +29,7 @@ pub fn measure(table: &mut Table) {
         ("a number with 100,000 messages", COMMON_NUMBER.to_owned()),
         ("a number without messages", "55000000".to_owned()),
         ("a request ID", format!("r{}", fill::REQUEST_IDS.end - 1)),
-        (
-            "a number within an account",
-            format!("{email}+{COMMON_NUMBER}"),
-        ),
+        ("a number within an account", format!("{email}+{COMMON_NUMBER}")),
     ];
     for (what, text) in searches {
         let path = format!("/support/search?q={}", text.replace('@', "%40"));

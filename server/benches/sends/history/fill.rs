@@ -42,19 +42,9 @@ const KINDS: [Kind; 3] = [
             1000000 AS TEXT) END",
         requestid: "'r' || CAST(10000000 + i AS TEXT)",
     },
-    Kind {
-        number: "00000004",
-        copies: 1000,
-        copied_number: "'57999999'",
-        requestid: "NULL",
-    },
+    Kind { number: "00000004", copies: 1000, copied_number: "'57999999'", requestid: "NULL" },
     // Expired; its single copy is the oldest message of all.
-    Kind {
-        number: "00000003",
-        copies: 1,
-        copied_number: "'56000001'",
-        requestid: "NULL",
-    },
+    Kind { number: "00000003", copies: 1, copied_number: "'56000001'", requestid: "NULL" },
 ];
 
 /// What differs between the databases.
@@ -125,10 +115,7 @@ pub fn filled(server: Server) -> Server {
         block_on(fill(&url));
         // Otherwise the kernel would write the file back during the measurement.
         if let Some(file) = url.strip_prefix("sqlite:") {
-            std::fs::File::open(Path::new(file))
-                .unwrap()
-                .sync_all()
-                .unwrap();
+            std::fs::File::open(Path::new(file)).unwrap().sync_all().unwrap();
         }
     })
 }
@@ -141,10 +128,8 @@ async fn fill(url: &str) {
         run(&mut db, statement).await;
     }
     // Creating the indexes at the end, from sorted rows, takes a fraction of the time.
-    let indexes: Vec<(String, String)> = sqlx::query_as(dialect.indexes)
-        .fetch_all(&mut db)
-        .await
-        .unwrap();
+    let indexes: Vec<(String, String)> =
+        sqlx::query_as(dialect.indexes).fetch_all(&mut db).await.unwrap();
     for (name, _) in &indexes {
         run(&mut db, &format!("DROP INDEX {name}")).await;
     }
@@ -221,21 +206,13 @@ async fn copy(db: &mut AnyConnection, dialect: &Dialect, kind: &Kind, number: us
         ("charge", CHARGE.to_owned()),
         ("counts", COUNTS.to_owned()),
     ] {
-        run(
-            db,
-            &format!("CREATE TEMPORARY TABLE {template} AS SELECT * FROM {source}"),
-        )
-        .await;
+        run(db, &format!("CREATE TEMPORARY TABLE {template} AS SELECT * FROM {source}")).await;
     }
     let copies = kind.copies;
     let series = dialect.series.replace("COPIES", &copies.to_string());
     let at = format!("({from_ms} + i * {} / {copies})", DAYS * DAY_MS);
     let id = format!("((({at} - {EPOCH_MS}) << 21) + {number})");
-    for rows in [
-        messages(kind, &series, &id, &at),
-        charges(&series, &id, &at),
-        counts(),
-    ] {
+    for rows in [messages(kind, &series, &id, &at), charges(&series, &id, &at), counts()] {
         rows.insert(db, dialect).await;
     }
     run(db, &format!("{PAY} * {copies} {PAYER}")).await;
@@ -309,17 +286,10 @@ fn counts() -> Rows {
 
 impl Rows {
     async fn insert(&self, db: &mut AnyConnection, dialect: &Dialect) {
-        let Self {
-            table,
-            own,
-            with,
-            from,
-        } = self;
+        let Self { table, own, with, from } = self;
         let columns = dialect.columns.replace("TABLE", &format!("'{table}'"));
-        let columns: Vec<String> = sqlx::query_scalar(AssertSqlSafe(columns))
-            .fetch_all(&mut *db)
-            .await
-            .unwrap();
+        let columns: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(columns)).fetch_all(&mut *db).await.unwrap();
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for column in columns {
             let value = match own.iter().find(|(name, _)| *name == column) {

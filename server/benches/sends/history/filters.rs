@@ -35,33 +35,14 @@ const FILTERS: [Filter; 8] = [
     filter("status, all but 1,001", "status=delivered", 100, FREQUENT),
     filter("number, 100,000", "number=COMMON", 100, FREQUENT),
     filter("number, 10", "number={digits}", 10, RARE),
-    Filter {
-        digits: REQUEST_IDS,
-        ..filter("requestid, 1", "requestid=r{digits}", 1, RARE)
-    },
+    Filter { digits: REQUEST_IDS, ..filter("requestid, 1", "requestid=r{digits}", 1, RARE) },
     filter("status, 1,000", "status=rejected", 100, RARE),
-    filter(
-        "status, 2: the newest and the oldest",
-        "status=expired",
-        2,
-        RARE,
-    ),
-    filter(
-        "status, 1,000, and number, 100,000",
-        "status=rejected&number=COMMON",
-        100,
-        RARE,
-    ),
+    filter("status, 2: the newest and the oldest", "status=expired", 2, RARE),
+    filter("status, 1,000, and number, 100,000", "status=rejected&number=COMMON", 100, RARE),
 ];
 
 const fn filter(what: &'static str, query: &'static str, found: usize, most_ms: f64) -> Filter {
-    Filter {
-        what,
-        query,
-        digits: NUMBERS,
-        found,
-        most_ms,
-    }
+    Filter { what, query, digits: NUMBERS, found, most_ms }
 }
 
 pub fn measure(database: &str, server: &Server, table: &mut Table) {
@@ -80,12 +61,7 @@ pub fn measure(database: &str, server: &Server, table: &mut Table) {
         let mut talker = Talker::connect(server.address());
         let (p50, p99) = p50_p99(talker.ask_all(&mut requests, REQUESTS, TIME));
         let beside = [format!("p50 {p50:.2?} p99 {p99:.2?}")];
-        table.add_beside(
-            what,
-            Figure::millis(p50),
-            Target::AtMost(filter.most_ms),
-            &beside,
-        );
+        table.add_beside(what, Figure::millis(p50), Target::AtMost(filter.most_ms), &beside);
     }
 }
 

@@ -30,11 +30,7 @@ pub fn compare(database: &str, start: impl Fn() -> Server, table: &mut Table) {
     let mut add = |what: &str, connections, requests: fn(&Server) -> Requests| {
         let mut contenders = [&full, &empty].map(|server| Contender {
             // After reads there is nothing to wait for.
-            rest: if connections == SENDS {
-                Duration::from_secs(2)
-            } else {
-                Duration::ZERO
-            },
+            rest: if connections == SENDS { Duration::from_secs(2) } else { Duration::ZERO },
             ..server.contender(requests(server))
         });
         let runs = alternate(&mut contenders, connections, RUN);
@@ -56,8 +52,5 @@ pub fn compare(database: &str, start: impl Fn() -> Server, table: &mut Table) {
 
 /// Returns a request for a page of a hundred messages.
 fn first_page(server: &Server) -> Requests {
-    Requests::of(http::get(&format!(
-        "/sms/reports/{}?limit=100",
-        server.key()
-    )))
+    Requests::of(http::get(&format!("/sms/reports/{}?limit=100", server.key())))
 }

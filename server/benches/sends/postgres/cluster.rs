@@ -108,10 +108,7 @@ impl Cluster {
             BIGINT) AS numbers, \
                                    (SELECT wal_sync FROM pg_stat_wal) AS syncs";
         let [numbers, syncs] = self.sums(WORK, ["numbers", "syncs"]);
-        Work {
-            transactions: Some(numbers),
-            fsyncs: Some(syncs),
-        }
+        Work { transactions: Some(numbers), fsyncs: Some(syncs) }
     }
 
     /// Runs a query on all servers and returns the sums of its columns.

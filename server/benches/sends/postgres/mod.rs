@@ -16,19 +16,11 @@ use crate::{bulk, history, sends, storm};
 const NAME: &str = "PostgreSQL";
 
 const fn goal(connections: usize, ratio: f64, life_us: Option<f64>) -> Goal {
-    Goal {
-        connections,
-        ratio: Target::AtLeast(ratio),
-        p50_ms: None,
-        life_us,
-    }
+    Goal { connections, ratio: Target::AtLeast(ratio), p50_ms: None, life_us }
 }
 
-const GOALS: [Goal; 3] = [
-    goal(8, 0.28, Some(400.0)),
-    goal(64, 1.0, None),
-    goal(256, 1.5, Some(70.0)),
-];
+const GOALS: [Goal; 3] =
+    [goal(8, 0.28, Some(400.0)), goal(64, 1.0, None), goal(256, 1.5, Some(70.0))];
 
 pub fn sends(table: &mut Table) {
     sends::compare(NAME, start(), &GOALS, table);

@@ -43,10 +43,7 @@ pub fn measure(table: &mut Table) {
     server.wait_until_final();
     let ratio = pinned.p99.as_secs_f64() / free.p99.as_secs_f64();
     let what = "PostgreSQL: p99 from acceptance to submission, a transaction open : none";
-    let beside = [
-        format!("its last {WINDOW:?}: {}", pinned.text),
-        format!("none: {}", free.text),
-    ];
+    let beside = [format!("its last {WINDOW:?}: {}", pinned.text), format!("none: {}", free.text)];
     table.add_beside(what, Figure::Times(ratio), Target::AtMost(3.0), &beside);
     server.check();
 }
@@ -65,10 +62,7 @@ impl Pin {
             connection.execute(PIN).await.unwrap();
             connection
         });
-        Self {
-            _connection: connection,
-            _runtime: runtime,
-        }
+        Self { _connection: connection, _runtime: runtime }
     }
 }
 

@@ -41,12 +41,7 @@ impl<'a> Frame<'a> {
 
     /// Writes the response with status 0.
     pub fn answer(&self, out: &mut Vec<u8>, body: &[u8]) {
-        write_head(
-            out,
-            self.command() | ANSWER,
-            number(&self.0[12..16]),
-            body.len(),
-        );
+        write_head(out, self.command() | ANSWER, number(&self.0[12..16]), body.len());
         out.extend_from_slice(body);
     }
 
@@ -61,10 +56,7 @@ impl<'a> Frame<'a> {
         };
         // Skips service_type. Type and plan come before each address.
         text(0);
-        let addresses = Addresses {
-            source: text(2).to_vec(),
-            destination: text(2).to_vec(),
-        };
+        let addresses = Addresses { source: text(2).to_vec(), destination: text(2).to_vec() };
         // Skips esm_class, protocol_id and priority_flag with the first time, then the second time.
         text(3);
         text(0);
@@ -118,7 +110,5 @@ fn write_head(out: &mut Vec<u8>, command: u32, sequence: u32, body: usize) {
 }
 
 fn number(bytes: &[u8]) -> u32 {
-    bytes
-        .iter()
-        .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }

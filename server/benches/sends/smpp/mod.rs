@@ -52,12 +52,7 @@ const WIDE: (usize, &[Way]) = (
 const DEFAULT: (usize, &[Way]) = (
     100,
     &[
-        Way {
-            what: "a backlog",
-            run: backlog,
-            rate: Target::None,
-            ratio: Target::None,
-        },
+        Way { what: "a backlog", run: backlog, rate: Target::None, ratio: Target::None },
         Way {
             what: "accepting and sending together",
             run: together,
@@ -162,9 +157,7 @@ fn backlog(side: &mut Side) -> Run {
     side.sink.forget_times();
     let usage = side.usage();
     side.sink.open();
-    until("the backlog to arrive", || {
-        side.sink.submits() >= before + messages
-    });
+    until("the backlog to arrive", || side.sink.submits() >= before + messages);
     finish(side, &usage, messages, side.sink.span(), None)
 }
 
@@ -172,9 +165,7 @@ fn backlog(side: &mut Side) -> Run {
 fn together(side: &mut Side) -> Run {
     let (before, usage, started) = (side.sink.submits(), side.usage(), Instant::now());
     let answers = side.send(CONNECTIONS, RUN);
-    until("all messages to arrive", || {
-        side.sink.submits() >= before + answers.count
-    });
+    until("all messages to arrive", || side.sink.submits() >= before + answers.count);
     let took = side.sink.last() - started;
     let p99 = Measured::of(&answers).p99;
     finish(side, &usage, answers.count, took, Some(p99))
@@ -189,9 +180,7 @@ fn receipted(side: &mut Side) -> Run {
     until("all receipts to be answered", || {
         side.sink.acknowledged() >= acknowledged + answers.count
     });
-    until("all deliveries to be known", || {
-        side.delivered() >= delivered + answers.count
-    });
+    until("all deliveries to be known", || side.delivered() >= delivered + answers.count);
     let took = started.elapsed();
     side.sink.send_receipts(false);
     let p99 = Measured::of(&answers).p99;

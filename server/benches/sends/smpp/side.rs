@@ -74,12 +74,7 @@ impl Side {
     /// Sends over this many connections for this long.
     pub fn send(&mut self, connections: usize, duration: Duration) -> Answers {
         let addresses = [self.address().to_owned()];
-        let load = Load {
-            addresses: &addresses,
-            requests: &mut self.sends,
-            connections,
-            duration,
-        };
+        let load = Load { addresses: &addresses, requests: &mut self.sends, connections, duration };
         load.run()
     }
 

@@ -79,11 +79,7 @@ impl Sink {
             let counts = Arc::clone(&self.counts);
             std::thread::spawn(move || accept(&listener, &closing, &streams, &counts))
         };
-        self.open = Some(Open {
-            accepting,
-            closing,
-            streams,
-        });
+        self.open = Some(Open { accepting, closing, streams });
     }
 
     /// Closes the listener and all connections.
@@ -160,10 +156,7 @@ fn accept(
         let stream = stream.unwrap();
         stream.set_nodelay(true).unwrap();
         let handle = stream.try_clone().unwrap();
-        streams
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(handle);
+        streams.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
         let counts = Arc::clone(counts);
         std::thread::spawn(move || Session::new(counts).run(stream));
     }
@@ -242,9 +235,7 @@ impl Session {
         if submits > 0 {
             self.counts.submitted(submits);
         }
-        self.counts
-            .acknowledged
-            .fetch_add(acknowledged, Ordering::SeqCst);
+        self.counts.acknowledged.fetch_add(acknowledged, Ordering::SeqCst);
         (!unbound).then_some(used)
     }
 

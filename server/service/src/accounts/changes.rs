@@ -37,11 +37,7 @@ impl Changes {
             at_once: limits.changes_at_once.saturating_mul(times),
             per_second: limits.changes_per_second.saturating_mul(times),
         };
-        Self {
-            customers: pace(1),
-            staff: pace(TIMES_FOR_STAFF),
-            buckets: Mutex::default(),
-        }
+        Self { customers: pace(1), staff: pace(TIMES_FOR_STAFF), buckets: Mutex::default() }
     }
 
     /// Takes a token. Fails with the number of seconds to wait if none is left.
@@ -58,11 +54,7 @@ impl Changes {
             .entry(account_id)
             .or_insert_with(|| (Bucket::full(pace, now), pace));
         *of = pace;
-        if bucket.take(pace, now) {
-            Ok(())
-        } else {
-            Err(bucket.wait_s(pace))
-        }
+        if bucket.take(pace, now) { Ok(()) } else { Err(bucket.wait_s(pace)) }
     }
 }
 
@@ -101,9 +93,7 @@ mod tests {
     /// Returns how many changes are accepted at this time.
     fn taken(changes: &Changes, (id, is_staff): (i64, bool), ms: i64) -> usize {
         let attempts = 0..1_000;
-        attempts
-            .filter(|_| changes.take(id, is_staff, at(ms)).is_ok())
-            .count()
+        attempts.filter(|_| changes.take(id, is_staff, at(ms)).is_ok()).count()
     }
 
     #[test]

@@ -74,14 +74,8 @@ impl Accounts<'_> {
             return Ok(None);
         };
         self.touch(hash, stored.last_seen_at, now).await?;
-        let expires_at = now
-            .plus_ms(IDLE_MS)
-            .min(stored.created_at.plus_ms(ABSOLUTE_MS));
-        Ok(Some(SessionRow {
-            account_id: stored.account_id,
-            data: stored.data,
-            expires_at,
-        }))
+        let expires_at = now.plus_ms(IDLE_MS).min(stored.created_at.plus_ms(ABSOLUTE_MS));
+        Ok(Some(SessionRow { account_id: stored.account_id, data: stored.data, expires_at }))
     }
 
     pub async fn session_delete(&self, token: &str) -> Result<()> {
@@ -156,12 +150,7 @@ impl Accounts<'_> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let (user_agent, address) = (&event.origin.user_agent, &event.origin.address);
-                let sign_in = SignIn {
-                    account: &account,
-                    user_agent,
-                    address,
-                    factors,
-                };
+                let sign_in = SignIn { account: &account, user_agent, address, factors };
                 if !sessions::bind(tx, &hash, &sign_in, now).await? {
                     return Err(Refusal::WrongCredentials.into());
                 }
@@ -204,16 +193,11 @@ impl Accounts<'_> {
             let mut conn = self.store().read().await?;
             sessions::load(&mut conn, &token_hash(token), valid(now)).await?
         };
-        Ok(stored
-            .filter(|stored| stored.account_id.is_some())
-            .map(|stored| {
-                let unused = stored.last_seen_at.plus_ms(IDLE_MS).ms_since(now);
-                let at_most = stored.created_at.plus_ms(ABSOLUTE_MS).ms_since(now);
-                SessionEnd {
-                    in_ms: unused.min(at_most),
-                    idle: unused < at_most,
-                }
-            }))
+        Ok(stored.filter(|stored| stored.account_id.is_some()).map(|stored| {
+            let unused = stored.last_seen_at.plus_ms(IDLE_MS).ms_since(now);
+            let at_most = stored.created_at.plus_ms(ABSOLUTE_MS).ms_since(now);
+            SessionEnd { in_ms: unused.min(at_most), idle: unused < at_most }
+        }))
     }
 
     /// Returns the devices of an account, most recently seen first.
@@ -360,8 +344,5 @@ fn fingerprint(user_agent: &str, address: &str) -> String {
 }
 
 fn valid(now: Timestamp) -> Valid {
-    Valid {
-        seen_after: now.plus_ms(-IDLE_MS),
-        made_after: now.plus_ms(-ABSOLUTE_MS),
-    }
+    Valid { seen_after: now.plus_ms(-IDLE_MS), made_after: now.plus_ms(-ABSOLUTE_MS) }
 }

@@ -73,10 +73,7 @@ impl Accounts<'_> {
                 throttle(tx, account.id, now).await?;
                 refuse_flood(tx, new.as_str(), now).await?;
                 accounts::set_new_email(tx, account.id, Some(new.as_str())).await?;
-                let to_new = Recipient {
-                    account_id: account.id,
-                    email: new.as_str(),
-                };
+                let to_new = Recipient { account_id: account.id, email: new.as_str() };
                 mail::put(tx, to_new, &texts::change_email(), now).await?;
                 let notice = texts::email_change_asked(new.as_str());
                 mail::put(tx, &account, &notice, now).await?;
@@ -86,9 +83,7 @@ impl Accounts<'_> {
                 audit::insert_change(tx, now, &actor, "account.ask_email", &subject, change).await
             })
         });
-        asked
-            .await
-            .inspect_err(|_| self.inner.throttle.uncount(&counted))
+        asked.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
     }
 
     /// Cancels the pending change of the email, confirmed or not. Its link stops working.
@@ -212,10 +207,7 @@ impl Accounts<'_> {
             // The change was canceled or applied meanwhile.
             return Err(Refusal::ConfirmationInvalid.into());
         }
-        let to_new = Recipient {
-            account_id: id,
-            email,
-        };
+        let to_new = Recipient { account_id: id, email };
         mail::put(conn, to_new, &texts::email_in_use(), now).await?;
         let actor = Actor::Account(id);
         let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));
@@ -257,10 +249,7 @@ async fn wait(
     accounts::spend_resets(conn, id, now).await?;
     let notice = texts::email_change_waits(email, at);
     mail::put(conn, &row.record, &notice, now).await?;
-    let to_new = Recipient {
-        account_id: id,
-        email,
-    };
+    let to_new = Recipient { account_id: id, email };
     mail::put(conn, to_new, &texts::email_change_confirmed(at), now).await?;
     let actor = Actor::Account(id);
     let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));

@@ -46,8 +46,7 @@ impl Accounts<'_> {
     ) -> Result<AccountRecord> {
         sleep(self.count(Attempt::Register, client, "")?.delay).await;
         let unconfirmed = self.operations().sends_mail();
-        self.insert_account(None, email, password, false, unconfirmed)
-            .await
+        self.insert_account(None, email, password, false, unconfirmed).await
     }
 
     /// Creates an account on behalf of its owner. The audit log records `actor`.
@@ -61,8 +60,7 @@ impl Accounts<'_> {
         password: &Password,
         staff: bool,
     ) -> Result<AccountRecord> {
-        self.insert_account(Some(*actor), email, password, staff, false)
-            .await
+        self.insert_account(Some(*actor), email, password, staff, false).await
     }
 
     /// Stores an account. `actor` is `None` if the owner creates it. The owner of an unconfirmed
@@ -76,22 +74,14 @@ impl Accounts<'_> {
         unconfirmed: bool,
     ) -> Result<AccountRecord> {
         self.refuse_guessable(password, email.as_str()).await?;
-        let hash = self
-            .inner
-            .hasher
-            .hash(password.expose(), self.entropy())
-            .await?;
+        let hash = self.inner.hasher.hash(password.expose(), self.entropy()).await?;
         let email = email.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let id = accounts::insert(tx, email.as_str(), &hash, staff, now)
                     .await?
                     .ok_or(Refusal::EmailTaken)?;
-                let action = if staff {
-                    "account.add_staff"
-                } else {
-                    "account.add"
-                };
+                let action = if staff { "account.add_staff" } else { "account.add" };
                 let owner = Actor::Account(id);
                 let (actor, subject) = (actor.unwrap_or(owner), owner.to_string());
                 audit::insert(tx, now, &actor, action, &subject, None).await?;
@@ -135,16 +125,12 @@ impl Accounts<'_> {
             let mut conn = self.store().read().await?;
             accounts::by_email(&mut conn, &email).await
         };
-        let account = account
-            .await
-            .inspect_err(|_| self.inner.throttle.uncount(&counted))?;
+        let account = account.await.inspect_err(|_| self.inner.throttle.uncount(&counted))?;
         let hash = account.as_ref().map(|row| row.password_hash.clone());
         let id = account.as_ref().map(|row| row.record.id);
         let failed = self.event(SecurityEventKind::SignInFailed, id);
         let matches = self.judge(&counted, password, hash, failed).await?;
-        let account = account
-            .filter(|_| matches)
-            .ok_or(Refusal::WrongCredentials)?;
+        let account = account.filter(|_| matches).ok_or(Refusal::WrongCredentials)?;
         if account.record.closed {
             return Err(Refusal::AccountClosed.into());
         }
@@ -177,8 +163,7 @@ impl Accounts<'_> {
         if let Some(device) = self.known_device(email).await? {
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_in_shard(Attempt::SignIn, email, client, throttled)
-            .await
+        self.count_in_shard(Attempt::SignIn, email, client, throttled).await
     }
 
     /// Counts a throttled attempt against the client's own limits, if somebody signed in to the
@@ -235,17 +220,13 @@ impl Accounts<'_> {
 
     pub async fn account(&self, account_id: i64) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
-        Ok(accounts::by_id(&mut conn, account_id)
-            .await?
-            .map(|row| row.record))
+        Ok(accounts::by_id(&mut conn, account_id).await?.map(|row| row.record))
     }
 
     /// Returns the account with this email.
     pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
-        Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase())
-            .await?
-            .map(|row| row.record))
+        Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase()).await?.map(|row| row.record))
     }
 
     pub async fn account_count(&self) -> Result<i64> {
@@ -302,9 +283,7 @@ impl Accounts<'_> {
         let counted = self.count(Attempt::Password, &self.client.address, &account)?;
         let hash = {
             let mut conn = self.store().read().await?;
-            accounts::by_id(&mut conn, account_id)
-                .await?
-                .map(|row| row.password_hash)
+            accounts::by_id(&mut conn, account_id).await?.map(|row| row.password_hash)
         };
         let failed = self.event(SecurityEventKind::PasswordWrong, Some(account_id));
         if !self.judge(&counted, password, hash.clone(), failed).await? {

@@ -54,11 +54,7 @@ struct Asked {
 #[derive(Serialize, Deserialize)]
 enum What {
     /// Creates a passkey with this name. The browser gets `options`.
-    Add {
-        name: String,
-        options: String,
-        state: PasskeyRegistration,
-    },
+    Add { name: String, options: String, state: PasskeyRegistration },
     /// Uses a passkey in place of a code.
     Use(PasskeyAuthentication),
 }
@@ -128,11 +124,8 @@ impl Accounts<'_> {
         let owner = Uuid::from_u64_pair(0, account_id.cast_unsigned());
         let begun = relying_party.start_passkey_registration(owner, email, email, Some(known));
         let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
-        let what = What::Add {
-            name: name.to_owned(),
-            options: to_json(&options.public_key)?,
-            state,
-        };
+        let what =
+            What::Add { name: name.to_owned(), options: to_json(&options.public_key)?, state };
         self.ask_passkey(token, account_id, what).await
     }
 
@@ -160,11 +153,7 @@ impl Accounts<'_> {
         let relying_party = self.relying_party()?;
         let made = serde_json::from_str::<RegisterPublicKeyCredential>(answer)
             .ok()
-            .and_then(|answer| {
-                relying_party
-                    .finish_passkey_registration(&answer, &state)
-                    .ok()
-            });
+            .and_then(|answer| relying_party.finish_passkey_registration(&answer, &state).ok());
         let Some(passkey) = made else {
             let refused = self.passkey_refused(account_id, &Refusal::PasskeyNotAdded);
             self.record(refused).await?;
@@ -229,17 +218,14 @@ impl Accounts<'_> {
         };
         let account_id = account.ok_or(Refusal::SignInOver)?.id;
         let stored = self.stored_passkeys(account_id).await?;
-        let stored = stored
-            .iter()
-            .map(|stored| read_credential(&stored.credential));
+        let stored = stored.iter().map(|stored| read_credential(&stored.credential));
         let stored = stored.collect::<Result<Vec<_>>>()?;
         if stored.is_empty() {
             return Err(Refusal::NoSuchPasskey.into());
         }
         let begun = relying_party.start_passkey_authentication(&stored);
         let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
-        self.ask_passkey(token, account_id, What::Use(state))
-            .await?;
+        self.ask_passkey(token, account_id, What::Use(state)).await?;
         to_json(&options.public_key)
     }
 
@@ -295,11 +281,7 @@ impl Accounts<'_> {
 
     /// Stores a challenge in a session.
     async fn ask_passkey(&self, token: &str, account_id: i64, what: What) -> Result<()> {
-        let asked = Asked {
-            account_id,
-            at: self.now(),
-            what,
-        };
+        let asked = Asked { account_id, at: self.now(), what };
         let asked = to_json(&asked)?;
         let sealed = self.seal(&sealed_for(account_id), asked.as_bytes()).await?;
         let hash = token_hash(token);

@@ -210,10 +210,7 @@ fn argon2() -> Result<Argon2<'static>> {
 }
 
 fn hash(password: &[u8], salt: &[u8; SALT_BYTES]) -> Result<String> {
-    Ok(argon2()?
-        .hash_password_with_salt(password, salt)
-        .map_err(|e| broken(&e))?
-        .to_string())
+    Ok(argon2()?.hash_password_with_salt(password, salt).map_err(|e| broken(&e))?.to_string())
 }
 
 fn verify(password: &[u8], stored: &str) -> Result<bool> {

@@ -26,10 +26,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`.
     pub async fn issue_reset(&self, actor: &Actor, email: &str) -> Result<String> {
-        let account = self
-            .find_account(email)
-            .await?
-            .ok_or(Refusal::NoSuchAccount)?;
+        let account = self.find_account(email).await?.ok_or(Refusal::NoSuchAccount)?;
         let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
         let hash = token_hash(&token);
         let actor = *actor;
@@ -70,14 +67,10 @@ impl Accounts<'_> {
         let service = self.0.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                let (account_id, mailed) = accounts::use_reset(tx, &token, now)
-                    .await?
-                    .ok_or(Refusal::ResetLinkInvalid)?;
+                let (account_id, mailed) =
+                    accounts::use_reset(tx, &token, now).await?.ok_or(Refusal::ResetLinkInvalid)?;
                 if mailed && confirming::confirm(tx, account_id, now).await? {
-                    service
-                        .accounts()
-                        .remove_strangers_factor(tx, account_id, now)
-                        .await?;
+                    service.accounts().remove_strangers_factor(tx, account_id, now).await?;
                 }
                 set_password(tx, account_id, &hash, "", now).await?;
                 done.account_id = Some(account_id);
@@ -116,11 +109,7 @@ impl Accounts<'_> {
     /// as in a sign-in.
     async fn count_reset_link(&self, email: &str, client: &str) -> Result<Counted> {
         let throttled =
-            match self
-                .inner
-                .throttle
-                .count(Attempt::ResetLink, client, email, self.now())
-            {
+            match self.inner.throttle.count(Attempt::ResetLink, client, email, self.now()) {
                 Ok(counted) => return Ok(counted),
                 Err(throttled) => throttled,
             };
@@ -128,7 +117,6 @@ impl Accounts<'_> {
             let device = format!("reset link {device}");
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_in_shard(Attempt::ResetLink, email, client, throttled)
-            .await
+        self.count_in_shard(Attempt::ResetLink, email, client, throttled).await
     }
 }

@@ -36,10 +36,7 @@ pub(crate) struct Sealing {
 
 impl Sealing {
     pub(crate) fn within(data_dir: &Path) -> Self {
-        Self {
-            file: data_dir.join(FILE),
-            keys: OnceCell::new(),
-        }
+        Self { file: data_dir.join(FILE), keys: OnceCell::new() }
     }
 
     pub(crate) fn file(data_dir: &Path) -> PathBuf {
@@ -51,14 +48,9 @@ impl Accounts<'_> {
     /// Encrypts a text. Decrypting it requires the same `about`.
     pub(crate) async fn seal(&self, about: &str, text: &[u8]) -> Result<String> {
         let nonce: [u8; NONCE_BYTES] = self.entropy().bytes();
-        let payload = Payload {
-            msg: text,
-            aad: about.as_bytes(),
-        };
+        let payload = Payload { msg: text, aad: about.as_bytes() };
         let keys = self.sealing_keys().await?;
-        let sealed = keys
-            .first()
-            .and_then(|key| key.encrypt(&Nonce::from(nonce), payload).ok());
+        let sealed = keys.first().and_then(|key| key.encrypt(&Nonce::from(nonce), payload).ok());
         let sealed = sealed.ok_or(Error::Failed(Fault::Sealed))?;
         Ok(hex::encode([nonce.as_slice(), &sealed].concat()))
     }
@@ -69,14 +61,9 @@ impl Accounts<'_> {
     /// `Failed` if the text was changed, or if the key that sealed it is missing.
     pub(crate) async fn unseal(&self, about: &str, sealed: &str) -> Result<Vec<u8>> {
         let bytes = hex::decode(sealed).map_err(|_| Fault::Sealed)?;
-        let (nonce, sealed) = bytes
-            .split_first_chunk::<NONCE_BYTES>()
-            .ok_or(Fault::Sealed)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Fault::Sealed)?;
         let open = |key: &ChaCha20Poly1305| {
-            let payload = Payload {
-                msg: sealed,
-                aad: about.as_bytes(),
-            };
+            let payload = Payload { msg: sealed, aad: about.as_bytes() };
             key.decrypt(&Nonce::from(*nonce), payload).ok()
         };
         let keys = self.sealing_keys().await?;
@@ -89,18 +76,10 @@ impl Accounts<'_> {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
             let shared = self.store().dialect().is_shared();
             let of_file = run_blocking(move || {
-                if shared {
-                    read(&file)
-                } else {
-                    read_or_make(&file, &fresh).map(Some)
-                }
+                if shared { read(&file) } else { read_or_make(&file, &fresh).map(Some) }
             });
             let of_file = of_file.await?.map_err(Fault::File)?;
-            let of_database = if shared {
-                Some(self.key_of_database(&fresh).await?)
-            } else {
-                None
-            };
+            let of_database = if shared { Some(self.key_of_database(&fresh).await?) } else { None };
             let texts = of_file.into_iter().chain(of_database);
             texts.map(|text| cipher(text.trim())).collect()
         });
@@ -158,11 +137,7 @@ fn read_or_make(file: &Path, fresh: &[u8; KEY_BYTES]) -> io::Result<String> {
     // A hard link appears with its full content or not at all, even after a crash while writing.
     let name = format!("{FILE}.{}", hex::encode(&fresh[..4]));
     let beside = file.with_file_name(name);
-    let mut new = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
+    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     new.write_all(format!("{}\n", hex::encode(fresh)).as_bytes())?;
     new.sync_all()?;
     let linked = fs::hard_link(&beside, file);

@@ -173,10 +173,8 @@ impl Accounts<'_> {
     pub async fn factor(&self, account_id: i64) -> Result<Option<FactorState>> {
         let mut conn = self.store().read().await?;
         let stored = second_factors::of(&mut conn, account_id).await?;
-        Ok(stored.map(|stored| FactorState {
-            since: stored.created_at,
-            recovery_codes: stored.codes,
-        }))
+        Ok(stored
+            .map(|stored| FactorState { since: stored.created_at, recovery_codes: stored.codes }))
     }
 
     /// Returns whether this is the current secret of an account's second factor. Used by the demo,
@@ -210,9 +208,7 @@ impl Accounts<'_> {
         let step = secret.step_of(code, self.now()).ok_or(Refusal::WrongCode)?;
         let actor = Actor::Account(account_id);
         let keep = token_hash(current_token);
-        let codes = self
-            .store_factor(actor, account_id, secret, step, keep)
-            .await?;
+        let codes = self.store_factor(actor, account_id, secret, step, keep).await?;
         self.inner.throttle.succeed(&counted);
         Ok(codes)
     }
@@ -238,9 +234,7 @@ impl Accounts<'_> {
     ) -> Result<Vec<String>> {
         let sealed = self.seal(&sealed_for(account_id), &secret.0).await?;
         let codes = self.recovery_codes();
-        let hashes: Vec<_> = (codes.iter())
-            .map(|code| recovery_hash(account_id, code))
-            .collect();
+        let hashes: Vec<_> = (codes.iter()).map(|code| recovery_hash(account_id, code)).collect();
         let set_up = self.factor_changed(account_id, FactorChange::SetUp);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -262,9 +256,7 @@ impl Accounts<'_> {
     /// `NoSecondFactor`.
     pub async fn renew_recovery_codes(&self, account_id: i64) -> Result<Vec<String>> {
         let codes = self.recovery_codes();
-        let hashes: Vec<_> = (codes.iter())
-            .map(|code| recovery_hash(account_id, code))
-            .collect();
+        let hashes: Vec<_> = (codes.iter()).map(|code| recovery_hash(account_id, code)).collect();
         let renewed = self.factor_changed(account_id, FactorChange::NewCodes);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -374,9 +366,7 @@ impl Accounts<'_> {
             (false, false) => return Err(Refusal::PasswordNeeded.into()),
             (true, true) => {
                 let step = SecondStep::of_credential(credential);
-                self.use_second_step(token, account_id, &step)
-                    .await
-                    .map_err(as_step_up)?;
+                self.use_second_step(token, account_id, &step).await.map_err(as_step_up)?;
                 None
             }
             (false, true) => {
@@ -517,9 +507,7 @@ impl Accounts<'_> {
         let code = |_| {
             let bytes: [u8; RECOVERY_CODE_CHARS] = self.entropy().bytes();
             let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
-            let groups = bytes
-                .chunks(4)
-                .map(|four| four.iter().map(letter).collect());
+            let groups = bytes.chunks(4).map(|four| four.iter().map(letter).collect());
             groups.collect::<Vec<String>>().join("-")
         };
         (0..RECOVERY_CODES).map(code).collect()
@@ -591,11 +579,7 @@ impl Accounts<'_> {
     pub(crate) fn factor_changed(&self, account_id: i64, change: FactorChange) -> FactorChanged {
         let mut event = self.event(change.event(), Some(account_id));
         event.detail = (change != FactorChange::CodeUsed).then(|| change.sentence().to_owned());
-        FactorChanged {
-            account_id,
-            change,
-            event,
-        }
+        FactorChanged { account_id, change, event }
     }
 }
 
@@ -677,22 +661,14 @@ mod tests {
     #[test]
     fn a_code_is_taken_one_step_before_and_after_its_own() {
         let code = SECRET.code(at(3000));
-        for (seconds, taken) in [
-            (2969, false),
-            (2970, true),
-            (3000, true),
-            (3059, true),
-            (3060, false),
-        ] {
+        for (seconds, taken) in
+            [(2969, false), (2970, true), (3000, true), (3059, true), (3060, false)]
+        {
             let step = SECRET.step_of(&code, at(seconds));
             assert_eq!(step, taken.then_some(100), "{seconds}");
         }
         let (first, second) = code.split_at(3);
-        assert!(
-            SECRET
-                .step_of(&format!(" {first} {second}"), at(3000))
-                .is_some()
-        );
+        assert!(SECRET.step_of(&format!(" {first} {second}"), at(3000)).is_some());
         for wrong in ["", "1", "+12345", "1234567", "abcdef", "１２３４５６"] {
             assert_eq!(SECRET.step_of(wrong, at(3000)), None, "{wrong}");
         }

@@ -49,9 +49,7 @@ pub(crate) struct Event {
 impl Event {
     pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
         let (kind, origin, detail) = (self.kind, &self.origin, self.detail.as_deref());
-        security_events::insert(conn, now, self.account_id, kind, origin, detail)
-            .await
-            .map(drop)
+        security_events::insert(conn, now, self.account_id, kind, origin, detail).await.map(drop)
     }
 }
 
@@ -59,23 +57,14 @@ impl Service {
     /// Returns the service for requests of this client, so that recorded events name the client.
     /// `device_cookie` is the cookie of a known device, if the client has one.
     pub fn asked_by(&self, client: ClientInfo, device_cookie: Option<String>) -> Self {
-        Self {
-            client: client.into(),
-            device_cookie: device_cookie.map(Into::into),
-            ..self.clone()
-        }
+        Self { client: client.into(), device_cookie: device_cookie.map(Into::into), ..self.clone() }
     }
 }
 
 impl Accounts<'_> {
     /// Creates an event of the current client.
     pub(crate) fn event(&self, kind: SecurityEventKind, account_id: Option<i64>) -> Event {
-        Event {
-            kind,
-            account_id,
-            origin: self.client.origin(),
-            detail: None,
-        }
+        Event { kind, account_id, origin: self.client.origin(), detail: None }
     }
 
     /// Counts an attempt. Refuses it if one of its limits is reached.
@@ -122,10 +111,8 @@ impl Accounts<'_> {
         if refused.is_empty() {
             return Ok(());
         }
-        let sums: Vec<_> = refused
-            .iter()
-            .map(|(what, count)| format!("{}: {count}", what.word()))
-            .collect();
+        let sums: Vec<_> =
+            refused.iter().map(|(what, count)| format!("{}: {count}", what.word())).collect();
         let mut event = self.event(SecurityEventKind::Throttled, None);
         event.detail = Some(sums.join(", "));
         self.record(event).await

@@ -69,8 +69,7 @@ impl Accounts<'_> {
     /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `AccountDisabledAlready`, `LastStaff`.
     pub async fn disable_account(&self, actor: &Actor, email: &str, reason: &str) -> Result<()> {
         let reason = decision::parse_reason(reason).map_err(Refusal::from)?;
-        self.change_account(*actor, email, Change::Disable, Some(reason))
-            .await
+        self.change_account(*actor, email, Change::Disable, Some(reason)).await
     }
 
     /// Enables an account that [`Accounts::disable_account`] disabled. Its deferred messages
@@ -79,8 +78,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`, `AccountNotDisabled`, `AccountClosed`.
     pub async fn enable_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Enable, None)
-            .await?;
+        self.change_account(*actor, email, Change::Enable, None).await?;
         self.inner.wake(Wakeup::Reinstated);
         Ok(())
     }
@@ -90,8 +88,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`.
     pub async fn sign_out_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::SignOut, None)
-            .await
+        self.change_account(*actor, email, Change::SignOut, None).await
     }
 
     /// Makes a customer a staff member, and signs out every device of the account.
@@ -100,8 +97,7 @@ impl Accounts<'_> {
     /// `NoSuchAccount`, `StaffAlready`. `FactorBeforeStaff`, unless the operator promotes the
     /// account.
     pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Promote, None)
-            .await
+        self.change_account(*actor, email, Change::Promote, None).await
     }
 
     /// Makes a staff member a customer, and signs out every device of the account.
@@ -109,8 +105,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`, `NotStaff`, `LastStaff`.
     pub async fn demote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Demote, None)
-            .await
+        self.change_account(*actor, email, Change::Demote, None).await
     }
 
     /// Removes a lost second factor, and signs out every device of the account.
@@ -118,8 +113,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`, `NoSecondFactor`.
     pub async fn reset_factor(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::ResetFactor, None)
-            .await
+        self.change_account(*actor, email, Change::ResetFactor, None).await
     }
 
     async fn change_account(

@@ -163,11 +163,7 @@ impl Throttle {
             return self.count_in(Scope::All, what, client, account, now);
         };
         let used = self.counts().hits(total, now);
-        let scope = if used < max {
-            Scope::All
-        } else {
-            Scope::Strained
-        };
+        let scope = if used < max { Scope::All } else { Scope::Strained };
         let mut counted = self.count_in(scope, what, client, account, now)?;
         let mut counts = self.counts();
         let used = counts.add(total, what, now);
@@ -258,12 +254,7 @@ impl Throttle {
     /// Returns the kinds of attempts whose total is used up.
     pub(crate) fn strained(&self, now: Timestamp) -> Vec<&'static str> {
         let counts = self.counts();
-        let kinds = [
-            Attempt::SignIn,
-            Attempt::Register,
-            Attempt::ResetLink,
-            Attempt::Reset,
-        ];
+        let kinds = [Attempt::SignIn, Attempt::Register, Attempt::ResetLink, Attempt::Reset];
         let strained = kinds.into_iter().filter(|what| {
             let total = self.total(*what);
             total.is_some_and(|(name, max)| counts.hits(name, now) >= max)
@@ -379,11 +370,7 @@ impl Counts {
 
     /// Adds one to a count and returns it. An expired count restarts at zero.
     fn add(&mut self, name: u64, what: Attempt, now: Timestamp) -> i64 {
-        let begun = Count {
-            started_at: now,
-            ends_at: now.plus_ms(what.window_ms()),
-            hits: 0,
-        };
+        let begun = Count { started_at: now, ends_at: now.plus_ms(what.window_ms()), hits: 0 };
         let count = self.by_name.entry(name).or_insert(begun);
         if !count.is_on(now) {
             *count = begun;
@@ -394,10 +381,7 @@ impl Counts {
 
     /// Drops expired counts, at most once a second.
     fn sweep(&mut self, now: Timestamp) {
-        if self
-            .swept_at
-            .is_none_or(|at| now.ms_since(at).abs() >= 1000)
-        {
+        if self.swept_at.is_none_or(|at| now.ms_since(at).abs() >= 1000) {
             self.swept_at = Some(now);
             self.by_name.retain(|_, count| count.is_on(now));
         }
@@ -453,17 +437,9 @@ impl Networks {
             }
             Ok(IpAddr::V4(v4)) => {
                 let [a, b, c, _] = v4.octets();
-                Self {
-                    near: address.clone(),
-                    far: format!("{a}.{b}.{c}.0/24"),
-                    address,
-                }
+                Self { near: address.clone(), far: format!("{a}.{b}.{c}.0/24"), address }
             }
-            Err(_) => Self {
-                near: address.clone(),
-                far: address.clone(),
-                address,
-            },
+            Err(_) => Self { near: address.clone(), far: address.clone(), address },
         }
     }
 }
@@ -512,12 +488,7 @@ mod tests {
         let account = |_| "one@example.org".to_owned();
         let others = |n| format!("{n}@example.org");
         for (what, client, name, max) in [
-            (
-                Attempt::SignIn,
-                same as fn(usize) -> String,
-                account as fn(usize) -> String,
-                10,
-            ),
+            (Attempt::SignIn, same as fn(usize) -> String, account as fn(usize) -> String, 10),
             (Attempt::SignIn, in_64, account, 10),
             (Attempt::SignIn, any, account, 100),
             (Attempt::SignIn, same, others, 50),
@@ -578,16 +549,12 @@ mod tests {
     fn a_full_table_of_counts_locks_nobody_out() {
         let throttle = throttle();
         for _ in 0..10 {
-            throttle
-                .count(Attempt::SignIn, "192.0.2.1", "one@x", at(0))
-                .unwrap();
+            throttle.count(Attempt::SignIn, "192.0.2.1", "one@x", at(0)).unwrap();
         }
         for n in 0..super::COUNTS_MAX / 4 {
             let (a, b) = (n / 65_536, n % 65_536);
             let client = format!("2001:{a:x}:{b:x}::1");
-            throttle
-                .count(Attempt::SignIn, &client, &format!("{n}@x"), at(0))
-                .unwrap();
+            throttle.count(Attempt::SignIn, &client, &format!("{n}@x"), at(0)).unwrap();
         }
         assert!(throttle.counts().by_name.len() <= super::COUNTS_MAX + 1);
         // The count that has reached its limit wasn't dropped.
@@ -603,9 +570,7 @@ mod tests {
             let success = count().unwrap();
             throttle.succeed(&success);
         }
-        let delays: Vec<_> = (0..10)
-            .map(|_| count().unwrap().delay.as_millis())
-            .collect();
+        let delays: Vec<_> = (0..10).map(|_| count().unwrap().delay.as_millis()).collect();
         assert_eq!(delays, [0, 0, 0, 0, 0, 100, 200, 400, 800, 1600]);
         assert!(count().is_err());
         assert!(throttle.counts().by_name.len() < 10);

@@ -169,11 +169,7 @@ impl Messages<'_> {
         admit(&SendAttempt {
             application: Some(row.sending()),
             key: access.kind,
-            earlier: if known {
-                EarlierRequest::Same
-            } else {
-                EarlierRequest::None
-            },
+            earlier: if known { EarlierRequest::Same } else { EarlierRequest::None },
             reserved_outcome: None,
         })?;
         Ok(SendAccess { access, known })
@@ -184,22 +180,15 @@ impl Messages<'_> {
         &self,
         key: Option<&str>,
     ) -> Result<(KeyRow, ApiKey, KeyAccess), Reason> {
-        let key = key
-            .and_then(|text| ApiKey::parse(text).ok())
-            .ok_or(Reason::ApiInvalid)?;
+        let key = key.and_then(|text| ApiKey::parse(text).ok()).ok_or(Reason::ApiInvalid)?;
         let row = self.key_row(key.reference()).await.map_err(|error| {
             tracing::error!(detail = ?error, "a key can't be looked up");
             error.reason()
         })?;
-        let row = row
-            .filter(|row| row.holds(&key))
-            .ok_or(Reason::ApiInvalid)?;
+        let row = row.filter(|row| row.holds(&key)).ok_or(Reason::ApiInvalid)?;
         row.sending().check_category()?;
-        let access = KeyAccess {
-            application_id: row.id,
-            reference: key.reference(),
-            kind: key.kind(),
-        };
+        let access =
+            KeyAccess { application_id: row.id, reference: key.reference(), kind: key.kind() };
         Ok((row, key, access))
     }
 

@@ -61,11 +61,7 @@ pub(crate) struct Bucket {
 impl Rates {
     /// Creates the buckets. Without a limit, nothing is counted.
     pub(crate) fn new(limit: Option<u32>, shared: bool) -> Self {
-        Self {
-            limit,
-            shared: shared && limit.is_some(),
-            buckets: Mutex::default(),
-        }
+        Self { limit, shared: shared && limit.is_some(), buckets: Mutex::default() }
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -82,9 +78,8 @@ impl Rates {
     pub(crate) fn take(&self, reference: Reference, kind: KeyKind, now: Timestamp) -> bool {
         let Some(limit) = self.limit else { return true };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets
-            .entry((reference, kind))
-            .or_insert_with(|| Bucket::full(Pace::of(limit), now));
+        let bucket =
+            buckets.entry((reference, kind)).or_insert_with(|| Bucket::full(Pace::of(limit), now));
         bucket.take(Pace::of(limit), now)
     }
 
@@ -100,9 +95,7 @@ impl Rates {
         Some(RateState {
             limit,
             remaining: u32::try_from(bucket.level / REQUEST).unwrap_or(0),
-            reset_ms: (missing * 1000)
-                .div_euclid(i64::from(limit) * REQUEST)
-                .max(0),
+            reset_ms: (missing * 1000).div_euclid(i64::from(limit) * REQUEST).max(0),
         })
     }
 }
@@ -187,10 +180,7 @@ impl Allowance {
 impl Pace {
     /// Returns the pace of a limit: the bucket holds the requests of one second.
     const fn of(limit: u32) -> Self {
-        Self {
-            at_once: limit,
-            per_second: limit,
-        }
+        Self { at_once: limit, per_second: limit }
     }
 }
 

@@ -27,17 +27,11 @@ impl Applications<'_> {
         let mut conn = self.store().read_at(shard).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
-        let wanted = Wanted {
-            subject: Some(reference.to_string()),
-            ..Wanted::default()
-        };
+        let wanted = Wanted { subject: Some(reference.to_string()), ..Wanted::default() };
         let mut conn = self.store().read().await?;
         let entries = audit::list(&mut conn, &wanted, i64::MAX, ENTRIES).await?;
         let owner = Actor::Account(account_id).to_string();
-        Ok(entries
-            .into_iter()
-            .filter_map(|entry| for_owner(entry, &owner))
-            .collect())
+        Ok(entries.into_iter().filter_map(|entry| for_owner(entry, &owner)).collect())
     }
 }
 
@@ -49,10 +43,7 @@ fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
         return None;
     }
     // If staff assigned the deposit by mistake, the payer's text belongs to somebody else.
-    let is_deposit = [
-        HistoryAction::DepositCredited,
-        HistoryAction::DepositAssigned,
-    ];
+    let is_deposit = [HistoryAction::DepositCredited, HistoryAction::DepositAssigned];
     let detail = entry.detail.filter(|_| !is_deposit.contains(&action));
     let author = match entry.who.as_str() {
         who if who == owner => HistoryAuthor::Owner,

@@ -41,11 +41,7 @@ impl KeyUses {
 
     fn note(&self, key: KeyName, at: Timestamp, from: Option<IpAddr>) {
         let mut noted = self.lock();
-        let uses = noted.entry(key).or_insert_with(|| Uses {
-            at,
-            from,
-            calls: BTreeMap::new(),
-        });
+        let uses = noted.entry(key).or_insert_with(|| Uses { at, from, calls: BTreeMap::new() });
         if at >= uses.at {
             (uses.at, uses.from) = (at, from);
         }

@@ -31,16 +31,11 @@ impl Applications<'_> {
         current_token: &str,
         last_four: Option<&str>,
     ) -> Result<ApiKey> {
-        let verified = self
-            .accounts()
-            .verify_password(account_id, password)
-            .await?;
+        let verified = self.accounts().verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
         let shown = last_four.map(str::to_owned);
-        let mut replaced = self
-            .accounts()
-            .event(SecurityEventKind::KeyReplaced, Some(account_id));
+        let mut replaced = self.accounts().event(SecurityEventKind::KeyReplaced, Some(account_id));
         replaced.detail = Some(reference.to_string());
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {

@@ -58,9 +58,7 @@ impl Applications<'_> {
         reference: Reference,
     ) -> Result<Option<ApplicationRecord>> {
         let row = self.application_row(reference).await?;
-        Ok(row
-            .filter(|row| row.account_id == account_id)
-            .map(|row| self.shown(row)))
+        Ok(row.filter(|row| row.account_id == account_id).map(|row| self.shown(row)))
     }
 
     /// Returns all applications, for staff.
@@ -122,11 +120,7 @@ impl Applications<'_> {
                 if let Some(name) = &sender {
                     refuse_taken(tx, name, account_id).await?;
                 }
-                let state = if sender.is_some() {
-                    SenderState::Pending
-                } else {
-                    SenderState::None
-                };
+                let state = if sender.is_some() { SenderState::Pending } else { SenderState::None };
                 let (id, keys) = service
                     .applications()
                     .insert_application(tx, account_id, category, state)
@@ -171,14 +165,7 @@ impl Applications<'_> {
                 for key in [&live_key, &test_key] {
                     api_keys::made(conn, (reference, key.kind()), key.last_four(), now).await?;
                 }
-                return Ok((
-                    id,
-                    NewApplication {
-                        reference,
-                        live_key,
-                        test_key,
-                    },
-                ));
+                return Ok((id, NewApplication { reference, live_key, test_key }));
             }
             if applications::has_category(conn, account_id, category).await? {
                 return Err(Refusal::CategoryTaken.into());
@@ -206,10 +193,7 @@ impl Applications<'_> {
                     return Ok(());
                 }
                 if !applications::set_activation(tx, row.id, now).await? {
-                    return Err(Refusal::ActivationNotPossible {
-                        status: row.record.status,
-                    }
-                    .into());
+                    return Err(Refusal::ActivationNotPossible { status: row.record.status }.into());
                 }
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 audit::insert(tx, now, &actor, "application.request", &subject, None).await
@@ -246,8 +230,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`, `OwnApplication`, `StatusConflict`.
     pub async fn approve(&self, actor: &Actor, reference: Reference) -> Result<ApplicationRecord> {
-        self.change_status(*actor, reference, StatusAction::Approve, None)
-            .await
+        self.change_status(*actor, reference, StatusAction::Approve, None).await
     }
 
     /// Changes a Pending or Active application to Suspended. Its queued messages wait until it is
@@ -262,8 +245,7 @@ impl Applications<'_> {
         reason: &str,
     ) -> Result<ApplicationRecord> {
         let reason = Some(decision::parse_reason(reason).map_err(Refusal::from)?);
-        self.change_status(*actor, reference, StatusAction::Suspend, reason)
-            .await
+        self.change_status(*actor, reference, StatusAction::Suspend, reason).await
     }
 
     /// Changes a Suspended application back to its earlier status.
@@ -275,8 +257,7 @@ impl Applications<'_> {
         actor: &Actor,
         reference: Reference,
     ) -> Result<ApplicationRecord> {
-        self.change_status(*actor, reference, StatusAction::Reinstate, None)
-            .await
+        self.change_status(*actor, reference, StatusAction::Reinstate, None).await
     }
 
     /// Refuses an action by which a member of staff favours an application of their own.
@@ -419,11 +400,7 @@ const DECISIONS: [&str; 3] = [
 ];
 
 fn conflict(status: ApplicationStatus, action: StatusAction, decided: Option<Decided>) -> Error {
-    let refusal = Refusal::StatusConflict {
-        status,
-        action,
-        decided,
-    };
+    let refusal = Refusal::StatusConflict { status, action, decided };
     refusal.into()
 }
 

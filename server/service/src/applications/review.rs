@@ -36,12 +36,9 @@ impl Applications<'_> {
             applications::list(&mut conn, list, after, limit + 1).await
         });
         let place = |row: &applications::ApplicationRow| match list {
-            ApplicationList::Waiting => (
-                row.record
-                    .activation_requested_at
-                    .map_or(0, Timestamp::unix_ms),
-                row.id.0,
-            ),
+            ApplicationList::Waiting => {
+                (row.record.activation_requested_at.map_or(0, Timestamp::unix_ms), row.id.0)
+            }
             _ => (0, row.id.0),
         };
         let mut rows: Vec<_> = found.await?.into_iter().flatten().collect();
@@ -102,10 +99,7 @@ impl Applications<'_> {
                 case.similar = senders::similar(&mut conn, &looks, *account, BESIDE_MAX).await?;
             }
         }
-        Ok(Paged {
-            items: page.items.into_iter().map(|(_, case)| case).collect(),
-            next: page.next,
-        })
+        Ok(Paged { items: page.items.into_iter().map(|(_, case)| case).collect(), next: page.next })
     }
 
     /// Returns how much work of each kind waits for staff.
@@ -150,10 +144,7 @@ impl Applications<'_> {
     /// # Errors
     /// `ListInvalid`.
     pub async fn set_staff_list(&self, actor: &Actor, list: StaffList, text: &str) -> Result<()> {
-        let (actor, lines) = (
-            *actor,
-            StaffList::entries(text).map_err(Refusal::from)?.join("\n"),
-        );
+        let (actor, lines) = (*actor, StaffList::entries(text).map_err(Refusal::from)?.join("\n"));
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let before = staff_lists::lines(tx, list.as_str()).await?;

@@ -92,11 +92,7 @@ impl Applications<'_> {
                 senders::withdraw(tx, request.id, now).await?;
                 set_state(tx, &row, after).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-                let change = Change {
-                    before: Some(&request.name),
-                    after: None,
-                    detail: None,
-                };
+                let change = Change { before: Some(&request.name), after: None, detail: None };
                 audit::insert_change(tx, now, &actor, "sender.withdraw", &subject, change).await
             })
         })
@@ -193,10 +189,7 @@ impl Applications<'_> {
         id: i64,
         reason: &str,
     ) -> Result<SenderRequestRecord> {
-        let (actor, reason) = (
-            *actor,
-            decision::parse_reason(reason).map_err(Refusal::from)?,
-        );
+        let (actor, reason) = (*actor, decision::parse_reason(reason).map_err(Refusal::from)?);
         let shard = self.shard_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -244,9 +237,7 @@ async fn pending(
     conn: &mut dyn Connection,
     id: i64,
 ) -> Result<(SenderRequestRecord, ApplicationRow)> {
-    let request = senders::by_id(conn, id)
-        .await?
-        .ok_or(Refusal::NoSuchSenderRequest)?;
+    let request = senders::by_id(conn, id).await?.ok_or(Refusal::NoSuchSenderRequest)?;
     if request.status != SenderStatus::Pending {
         return Err(Refusal::SenderDecided {
             status: request.status,
@@ -296,7 +287,5 @@ async fn decide(
 }
 
 async fn reload(conn: &mut dyn Connection, id: i64) -> Result<SenderRequestRecord> {
-    senders::by_id(conn, id)
-        .await?
-        .ok_or(Error::Refused(Refusal::NoSuchSenderRequest))
+    senders::by_id(conn, id).await?.ok_or(Error::Refused(Refusal::NoSuchSenderRequest))
 }

@@ -84,12 +84,7 @@ impl Applications<'_> {
         for day in days.iter().rev() {
             totals.add(&day.totals);
         }
-        Ok(StatementMonth {
-            month,
-            totals,
-            days,
-            has_older: before.is_some(),
-        })
+        Ok(StatementMonth { month, totals, days, has_older: before.is_some() })
     }
 }
 

@@ -35,11 +35,7 @@ impl Applications<'_> {
             stored.account_id != account_id && cases.contains(&stored.viewer.case)
         });
         let others = others.map(|stored| stored.viewer.clone()).collect();
-        let due: Vec<_> = cases
-            .iter()
-            .filter(|case| !is_recorded(case))
-            .cloned()
-            .collect();
+        let due: Vec<_> = cases.iter().filter(|case| !is_recorded(case)).cloned().collect();
         if !due.is_empty() {
             self.in_transaction(move |tx, now| {
                 Box::pin(async move {

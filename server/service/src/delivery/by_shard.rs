@@ -37,10 +37,7 @@ impl SegmentShards {
         }
         for result in results {
             for (_, outcome) in &result.outcomes {
-                if let SubmitOutcome::Accepted {
-                    carrier_message_id: Some(name),
-                } = outcome
-                {
+                if let SubmitOutcome::Accepted { carrier_message_id: Some(name) } = outcome {
                     let key = (carrier.to_owned(), name.clone());
                     generations[0].insert(key, result.lease.shard);
                 }
@@ -52,9 +49,7 @@ impl SegmentShards {
         let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         receipt.names.iter().find_map(|name| {
             let key = (carrier.to_owned(), name.clone());
-            generations
-                .iter()
-                .find_map(|names| names.get(&key).copied())
+            generations.iter().find_map(|names| names.get(&key).copied())
         })
     }
 }
@@ -113,12 +108,7 @@ impl Delivery<'_> {
     /// Stores a sandbox's receipts in the shards of their messages, like results.
     pub(super) async fn end_at_shards(&self, receipts: Vec<Receipt>) -> Result<()> {
         if let Some(shard) = self.only_shard() {
-            return self
-                .inner
-                .group_commit
-                .inbox(shard)
-                .record_receipts(receipts)
-                .await;
+            return self.inner.group_commit.inbox(shard).record_receipts(receipts).await;
         }
         let mut shards: BTreeMap<Shard, Vec<Receipt>> = BTreeMap::new();
         for receipt in receipts {
@@ -194,10 +184,7 @@ impl Delivery<'_> {
     ) -> Result<()> {
         let mut failed = None;
         for shard in order {
-            match self
-                .match_at(carrier, *shard, receipts.clone(), Matching::Names)
-                .await
-            {
+            match self.match_at(carrier, *shard, receipts.clone(), Matching::Names).await {
                 Ok(unmatched) => receipts = unmatched,
                 Err(error) => failed = Some(error),
             }
@@ -255,10 +242,7 @@ impl Delivery<'_> {
         }
         let mut failed = Fault::Stopped.into();
         for shard in order {
-            match self
-                .match_at(carrier, *shard, receipts.clone(), Matching::NamesOrKeep)
-                .await
-            {
+            match self.match_at(carrier, *shard, receipts.clone(), Matching::NamesOrKeep).await {
                 Ok(_) => return Ok(()),
                 Err(error) => failed = error,
             }

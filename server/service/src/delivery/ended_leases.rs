@@ -70,13 +70,9 @@ impl Delivery<'_> {
             return Ok(0);
         }
         let network = &self.inner.router.network;
-        let (again, lost): (Vec<_>, Vec<_>) = ended_leases
-            .into_iter()
-            .partition(|row| network.is_sandbox(&row.carrier));
-        let again: Vec<_> = again
-            .iter()
-            .map(|row| requeued(row, row.submission, now))
-            .collect();
+        let (again, lost): (Vec<_>, Vec<_>) =
+            ended_leases.into_iter().partition(|row| network.is_sandbox(&row.carrier));
+        let again: Vec<_> = again.iter().map(|row| requeued(row, row.submission, now)).collect();
         queue::requeue(&mut tx, &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
@@ -108,21 +104,11 @@ impl Delivery<'_> {
         // Grouped by carrier, because each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
             let carrier = rows[0].carrier.as_str();
-            let begun: Vec<_> = rows
-                .iter()
-                .map(|row| Begun {
-                    id: row.id,
-                    unknown: true,
-                    taken: false,
-                })
-                .collect();
+            let begun: Vec<_> =
+                rows.iter().map(|row| Begun { id: row.id, unknown: true, taken: false }).collect();
             submits::begin(tx, &begun, carrier, now).await?;
             let parts = |row: &EndedLease| {
-                if network.takes_whole(carrier) {
-                    1
-                } else {
-                    row.segments
-                }
+                if network.takes_whole(carrier) { 1 } else { row.segments }
             };
             let submitted = self.perhaps_submitted(tx, rows, parts).await?;
             segments::insert(tx, &submitted, carrier, now).await?;
@@ -143,9 +129,7 @@ impl Delivery<'_> {
         let mut found = Vec::new();
         for row in rows {
             let of_this = || stored.iter().filter(|segment| segment.message_id == row.id);
-            let total = of_this()
-                .next()
-                .map_or_else(|| parts(row), |known| known.segments);
+            let total = of_this().next().map_or_else(|| parts(row), |known| known.segments);
             for number in 1..=total {
                 let known = of_this().find(|segment| segment.segment == number);
                 let sent = known.is_none_or(|segment| {

@@ -55,10 +55,7 @@ impl Delivery<'_> {
 
     async fn expire_chunk(&self, shard: Shard, mut run: Run) -> Result<Run> {
         let now = self.now();
-        let tx = self
-            .store()
-            .begin_chore(Chore::Expire, shard, Priority::Bulk)
-            .await?;
+        let tx = self.store().begin_chore(Chore::Expire, shard, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
             run.done = true;
             return Ok(run);

@@ -37,12 +37,7 @@ impl Delivery<'_> {
                 let id = incidents::insert(tx, &text, carrier.as_deref(), now).await?;
                 let (action, subject) = ("incident.open", id.to_string());
                 audit::insert(tx, now, &actor, action, &subject, Some(&text)).await?;
-                Ok(IncidentRecord {
-                    id,
-                    text,
-                    carrier,
-                    began_at: now,
-                })
+                Ok(IncidentRecord { id, text, carrier, began_at: now })
             })
         })
         .await

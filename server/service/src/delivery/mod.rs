@@ -151,10 +151,7 @@ impl Claimed {
 impl Lease {
     /// The row of a message with the token that it must have.
     const fn of(self, id: Transid) -> Leased {
-        Leased {
-            message_id: id,
-            token: self.token,
-        }
+        Leased { message_id: id, token: self.token }
     }
 }
 
@@ -195,9 +192,7 @@ impl ClaimSearch {
         scan_starts.learn(of, self.from, self.limits, &found, now);
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
         let network = &service.inner.router.network;
-        let started = [answer.started, answer.started_before]
-            .into_iter()
-            .flatten();
+        let started = [answer.started, answer.started_before].into_iter().flatten();
         let started = started.flatten().map(|row| Claimed::of(row, network));
         let mut claimed: Vec<Claimed> = started.collect();
         let segments = answer.submitted_segments.unwrap_or_default();
@@ -218,10 +213,7 @@ impl ClaimSearch {
             let after = next_due.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
             Duration::from_millis(after.unsigned_abs())
         });
-        Learned {
-            no_single_waits: singles(found) < self.limits.singles,
-            poll_after,
-        }
+        Learned { no_single_waits: singles(found) < self.limits.singles, poll_after }
     }
 }
 

@@ -182,11 +182,7 @@ impl Delivery<'_> {
         for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&index) {
-                matched.push(Matched {
-                    segment: *segment,
-                    status,
-                    error,
-                });
+                matched.push(Matched { segment: *segment, status, error });
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
             } else if receipt.names.is_empty() {
@@ -194,11 +190,7 @@ impl Delivery<'_> {
             } else {
                 count += 1;
                 let names = receipt.names.iter();
-                unmatched.extend(names.map(|name| NewUnmatchedReceipt {
-                    name,
-                    status,
-                    error,
-                }));
+                unmatched.extend(names.map(|name| NewUnmatchedReceipt { name, status, error }));
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -296,9 +288,7 @@ impl Delivery<'_> {
             let shard = segment.and_then(|segment| shards_of.get(&segment.message_id).copied());
             shards.push(match (segment, shard) {
                 (Some(segment), Some(shard))
-                    if !self
-                        .may_be_elsewhere(carrier, receipt, segment, shard)
-                        .await? =>
+                    if !self.may_be_elsewhere(carrier, receipt, segment, shard).await? =>
                 {
                     Some(shard)
                 }
@@ -354,14 +344,9 @@ impl Delivery<'_> {
         if unmatched.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = unmatched
-            .iter()
-            .map(|unmatched| unmatched.name.as_str())
-            .collect();
-        let found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
-            .await?
-            .into_iter()
-            .collect();
+        let names: Vec<&str> = unmatched.iter().map(|unmatched| unmatched.name.as_str()).collect();
+        let found: HashMap<usize, SegmentId> =
+            segments::named(tx, carrier, &names).await?.into_iter().collect();
         let matched: Vec<_> = unmatched
             .iter()
             .enumerate()
@@ -390,11 +375,7 @@ impl Delivery<'_> {
             return Ok(0);
         };
         // With several shards, receipts are also kept as unmatched while a shard is unreachable.
-        let since = if self.only_shard().is_some() {
-            CROSSED_MS
-        } else {
-            AHEAD_MS
-        };
+        let since = if self.only_shard().is_some() { CROSSED_MS } else { AHEAD_MS };
         let names = {
             let mut conn = self.store().read().await?;
             unmatched_receipts::names(&mut conn, self.now().plus_ms(-since)).await?
@@ -454,10 +435,7 @@ impl Delivery<'_> {
     /// Returns the number of IDs.
     async fn match_some(&self, shard: Shard, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
-        let tx = self
-            .store()
-            .begin_chore(Chore::MatchCrossed, shard, Priority::Results)
-            .await?;
+        let tx = self.store().begin_chore(Chore::MatchCrossed, shard, Priority::Results).await?;
         let Some(mut tx) = tx else { return Ok(0) };
         tx.at(shard);
         let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
@@ -496,12 +474,8 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
         receipt.user_reference == Some(reference)
     };
     let in_time = |c: &&&Unanswered| {
-        receipt
-            .submitted_at
-            .is_some_and(|at| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS)
-            && c.sender
-                .as_ref()
-                .is_none_or(|sender| *sender == receipt.sender)
+        receipt.submitted_at.is_some_and(|at| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS)
+            && c.sender.as_ref().is_none_or(|sender| *sender == receipt.sender)
     };
     let only = |mut fitting: Vec<&&Unanswered>| match fitting.len() {
         1 => fitting.pop().map(|candidate| candidate.id),
@@ -526,15 +500,8 @@ async fn apply(
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
-    for Matched {
-        segment: id,
-        status,
-        error,
-    } in matched
-    {
-        let was = known
-            .entry((id.message_id, id.segment))
-            .or_insert(id.status);
+    for Matched { segment: id, status, error } in matched {
+        let was = known.entry((id.message_id, id.segment)).or_insert(id.status);
         if was.is_final() {
             if was != status {
                 contradictions.push(late(&receipt(*id, *status, error.map(str::to_owned))));
@@ -561,12 +528,7 @@ async fn apply(
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
-    Receipt {
-        id: id.message_id,
-        application_id: id.application_id,
-        status,
-        error,
-    }
+    Receipt { id: id.message_id, application_id: id.application_id, status, error }
 }
 
 /// Returns the messages that are final now because all of their segments are. A message is

@@ -63,11 +63,7 @@ impl Delivery<'_> {
         });
         let again = again.collect();
         let (taken, ended) = plan.write(self, tx, carrier, now).await?;
-        Ok(Recorded {
-            taken,
-            again,
-            ended,
-        })
+        Ok(Recorded { taken, again, ended })
     }
 
     /// Decides what must be written for the results.
@@ -80,16 +76,10 @@ impl Delivery<'_> {
     ) -> Result<Plan> {
         let ids: Vec<Transid> = results.iter().map(|r| r.id).collect();
         messages::lock(tx, &ids).await?;
-        let leases: Vec<_> = results
-            .iter()
-            .map(|result| result.lease.of(result.id))
-            .collect();
+        let leases: Vec<_> = results.iter().map(|result| result.lease.of(result.id)).collect();
         let held = claims::held(tx, &leases).await?;
-        let begun: Vec<Transid> = held
-            .values()
-            .filter(|h| h.submission != Submission::None)
-            .map(|h| h.id)
-            .collect();
+        let begun: Vec<Transid> =
+            held.values().filter(|h| h.submission != Submission::None).map(|h| h.id).collect();
         let mut stored: HashMap<Transid, Vec<Segment>> = HashMap::new();
         for segment in segments::of(tx, &begun).await? {
             stored.entry(segment.message_id).or_default().push(segment);
@@ -98,10 +88,7 @@ impl Delivery<'_> {
         let noted = !network.is_sandbox(carrier);
         // A carrier that receives whole messages doesn't say into how many segments it splits them.
         let counted = noted && !network.takes_whole(carrier);
-        let mut plan = Plan {
-            counted,
-            ..Plan::default()
-        };
+        let mut plan = Plan { counted, ..Plan::default() };
         let mut seen = HashSet::new();
         for &result in results {
             // A second result for a message comes too late: the first one ends the claim.
@@ -142,11 +129,7 @@ impl Delivery<'_> {
                 Some((id, self.other_way(row, carrier, refused.contains(&id))?))
             })
             .collect();
-        for row in plan
-            .again
-            .iter_mut()
-            .filter(|row| row.is_deferred(usable, now))
-        {
+        for row in plan.again.iter_mut().filter(|row| row.is_deferred(usable, now)) {
             if let Some(way) = ways.get(&row.id) {
                 row.carrier = Some(way.clone());
             }
@@ -227,13 +210,11 @@ impl Plan {
             taken: !release,
         };
         match outcome {
-            MessageOutcome::Submitted => self.taken.push(Taken {
-                id,
-                segments: self.counted.then_some(result.segments),
-            }),
+            MessageOutcome::Submitted => {
+                self.taken.push(Taken { id, segments: self.counted.then_some(result.segments) })
+            }
             MessageOutcome::Failed { error } => {
-                self.failed
-                    .push(ending(MessageStatus::Failed, error, false));
+                self.failed.push(ending(MessageStatus::Failed, error, false));
             }
             MessageOutcome::Refused { error } => {
                 let ending = ending(MessageStatus::Rejected, error, true);
@@ -250,11 +231,7 @@ impl Plan {
 
     fn again(&mut self, result: &Submitted, again: Again, unknown: bool, now: Timestamp) {
         if let Some(error) = again.error {
-            let status = if unknown {
-                MessageStatus::Unknown
-            } else {
-                MessageStatus::Sending
-            };
+            let status = if unknown { MessageStatus::Unknown } else { MessageStatus::Sending };
             self.event(result, status, error);
         }
         self.again.push(Requeued {
@@ -295,10 +272,7 @@ impl Plan {
         segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
         let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
-        service
-            .delivery()
-            .match_unmatched(tx, carrier, &names, now)
-            .await?;
+        service.delivery().match_unmatched(tx, carrier, &names, now).await?;
         let taken = self.taken.into_iter().map(|taken| taken.id);
         Ok((taken.collect(), ended))
     }

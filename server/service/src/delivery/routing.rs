@@ -123,10 +123,7 @@ pub(crate) struct Message<'a> {
 
 impl Router {
     pub(crate) fn new(network: Network) -> Self {
-        Self {
-            network,
-            unusable: RwLock::default(),
-        }
+        Self { network, unusable: RwLock::default() }
     }
 
     /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if it matches no route.
@@ -191,10 +188,7 @@ impl Router {
 
     /// Sets whether a carrier can accept messages. Returns true if this is a change.
     fn set_usable(&self, carrier: &str, usable: bool) -> bool {
-        let mut unusable = self
-            .unusable
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut unusable = self.unusable.write().unwrap_or_else(PoisonError::into_inner);
         if usable {
             unusable.remove(carrier).is_some()
         } else if unusable.contains_key(carrier) {
@@ -308,10 +302,7 @@ impl Delivery<'_> {
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));
             } else if to != carrier {
-                moved.push(Moved {
-                    message_id: row.message_id,
-                    carrier: to,
-                });
+                moved.push(Moved { message_id: row.message_id, carrier: to });
             }
         }
         if moved.is_empty() && rejected.is_empty() {

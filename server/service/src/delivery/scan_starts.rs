@@ -76,10 +76,7 @@ impl ScanStarts {
         let full = from.singles == 0;
         let known = carriers
             .entry((shard, carrier.to_owned()))
-            .or_insert(Known {
-                scan_start,
-                scanned_fully_at: Instant::now(),
-            });
+            .or_insert(Known { scan_start, scanned_fully_at: Instant::now() });
         if full {
             known.scanned_fully_at = Instant::now();
         }

@@ -79,9 +79,7 @@ impl Cache {
             return;
         }
         let asked = &call.applications.ids;
-        self.in_group
-            .applications
-            .extend(asked.iter().map(|id| ApplicationId(*id)));
+        self.in_group.applications.extend(asked.iter().map(|id| ApplicationId(*id)));
         for found in answer.applications.iter().flatten() {
             if let Err(error) = self.learn_application(call, answer, found) {
                 tracing::error!(detail = ?error, "an application can't be read");
@@ -129,17 +127,11 @@ impl Cache {
         (row.balance, row.test_balance) = (found.balance, found.test_balance);
         (row.test_day, row.test_sent, row.paid) = (found.test_day, found.test_sent, found.paid);
         if answer.has_charged(found.id)
-            && let Some(index) = call
-                .applications
-                .ids
-                .iter()
-                .position(|id| *id == found.id.0)
+            && let Some(index) = call.applications.ids.iter().position(|id| *id == found.id.0)
         {
             let spent = |totals: &[i64]| Money::from_micros(totals[index]);
             let left = |balance: Money, spent| {
-                balance
-                    .checked_sub(spent)
-                    .ok_or(Error::Failed(Fault::MoneyOverflow))
+                balance.checked_sub(spent).ok_or(Error::Failed(Fault::MoneyOverflow))
             };
             row.balance = left(row.balance, spent(&call.applications.totals))?;
             let play = play_money(found.test_balance, found.test_day, call.now);

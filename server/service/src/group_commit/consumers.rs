@@ -233,19 +233,13 @@ impl Carrier {
     }
 
     fn available(&self) -> usize {
-        self.consumers
-            .iter()
-            .map(|consumer| consumer.available())
-            .sum()
+        self.consumers.iter().map(|consumer| consumer.available()).sum()
     }
 
     /// Returns how many slots a shard may claim for. If messages wait in several shards, these
     /// shards share the slots evenly.
     fn share(&self) -> usize {
-        let waiting = self
-            .waiting
-            .iter()
-            .filter(|waiting| waiting.load(Ordering::Acquire));
+        let waiting = self.waiting.iter().filter(|waiting| waiting.load(Ordering::Acquire));
         self.available().div_ceil(waiting.count().max(1))
     }
 
@@ -280,20 +274,14 @@ impl Carrier {
 
     /// Returns the connection with the most free slots, if any has one.
     fn roomiest(&self) -> Option<&Arc<Shared>> {
-        let roomiest = self
-            .consumers
-            .iter()
-            .max_by_key(|consumer| consumer.available());
+        let roomiest = self.consumers.iter().max_by_key(|consumer| consumer.available());
         roomiest.filter(|consumer| consumer.available() > 0)
     }
 }
 
 impl Consumers {
     pub(super) fn new(inboxes: Inboxes) -> Self {
-        Self {
-            inboxes,
-            carriers: Mutex::default(),
-        }
+        Self { inboxes, carriers: Mutex::default() }
     }
 
     fn carriers(&self) -> MutexGuard<'_, HashMap<String, Carrier>> {
@@ -303,9 +291,8 @@ impl Consumers {
     fn add(self: &Arc<Self>, carrier: &str) -> Consumer {
         let (sender, received) = mpsc::unbounded_channel();
         let mut carriers = self.carriers();
-        let known = carriers
-            .entry(carrier.to_owned())
-            .or_insert_with(|| Carrier::new(self.inboxes.len()));
+        let known =
+            carriers.entry(carrier.to_owned()).or_insert_with(|| Carrier::new(self.inboxes.len()));
         let shared = Arc::new(Shared {
             carrier: carrier.to_owned(),
             slots: Mutex::default(),
@@ -314,19 +301,13 @@ impl Consumers {
         });
         known.consumers.push(Arc::clone(&shared));
         let inboxes = Arc::clone(&self.inboxes);
-        Consumer {
-            credit: Credit { shared, inboxes },
-            received,
-            consumers: Arc::clone(self),
-        }
+        Consumer { credit: Credit { shared, inboxes }, received, consumers: Arc::clone(self) }
     }
 
     fn remove(&self, consumer: &Arc<Shared>) {
         let mut carriers = self.carriers();
         if let Some(carrier) = carriers.get_mut(&consumer.carrier) {
-            carrier
-                .consumers
-                .retain(|other| !Arc::ptr_eq(other, consumer));
+            carrier.consumers.retain(|other| !Arc::ptr_eq(other, consumer));
         }
     }
 
@@ -442,11 +423,8 @@ impl Slots {
                 return None;
             }
             let available = known.available();
-            let for_uploads = if known.is_waiting(self.shard) {
-                available / BATCHES_SHARE
-            } else {
-                0
-            };
+            let for_uploads =
+                if known.is_waiting(self.shard) { available / BATCHES_SHARE } else { 0 };
             let consumer = known.roomiest().filter(|_| available > for_uploads)?;
             consumer.slots().claimed += 1;
             Arc::clone(consumer)
@@ -535,10 +513,7 @@ impl Slots {
 
     /// Returns the index of a connection in `dispatches`.
     fn dispatch_of(&mut self, consumer: Arc<Shared>) -> usize {
-        let known = self
-            .dispatches
-            .iter()
-            .position(|(known, _)| Arc::ptr_eq(known, &consumer));
+        let known = self.dispatches.iter().position(|(known, _)| Arc::ptr_eq(known, &consumer));
         known.unwrap_or_else(|| {
             self.dispatches.push((consumer, Vec::new()));
             self.dispatches.len() - 1
@@ -552,16 +527,10 @@ impl Slots {
         let mut carriers = consumers.carriers();
         let new = || Carrier::new(consumers.inboxes.len());
         for (name, learned) in self.learned.drain() {
-            carriers
-                .entry(name)
-                .or_insert_with(new)
-                .learn(shard, &learned, now);
+            carriers.entry(name).or_insert_with(new).learn(shard, &learned, now);
         }
         for (name, after) in self.queued.drain() {
-            carriers
-                .entry(name)
-                .or_insert_with(new)
-                .queued(shard, after, now);
+            carriers.entry(name).or_insert_with(new).queued(shard, after, now);
         }
         drop(carriers);
         for (consumer, messages) in self.dispatches.drain(..) {
@@ -576,10 +545,7 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        let unused = self
-            .dispatches
-            .iter()
-            .map(|(of, messages)| (of, messages.len()));
+        let unused = self.dispatches.iter().map(|(of, messages)| (of, messages.len()));
         let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));
         for (consumer, unused) in unused.chain(reserved) {
             consumer.release(unused, &self.consumers.inboxes);

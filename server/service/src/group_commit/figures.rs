@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::inbox::{InboxDepth, Input};
 
 /// The upper bounds of the histograms, in microseconds. The last bucket has no bound.
-const BOUNDS_US: [u64; 10] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000,
-];
+const BOUNDS_US: [u64; 10] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
 
 /// A histogram of durations.
 #[derive(Clone, Debug)]

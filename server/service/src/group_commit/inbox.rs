@@ -82,14 +82,7 @@ impl Input {
             (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
                 let _ = answer.send(outcome.map_err(SendError::Refused));
             }
-            (
-                Self::Results {
-                    answer,
-                    taken: mut all,
-                    ..
-                },
-                Answer::Recorded(taken),
-            ) => {
+            (Self::Results { answer, taken: mut all, .. }, Answer::Recorded(taken)) => {
                 all.extend(taken);
                 if let Some(answer) = answer {
                     let _ = answer.send(Ok(all));
@@ -183,10 +176,7 @@ pub struct InboxDepth {
 
 impl std::iter::Sum for InboxDepth {
     fn sum<I: Iterator<Item = Self>>(depths: I) -> Self {
-        let none = Self {
-            sends: 0,
-            carriers: 0,
-        };
+        let none = Self { sends: 0, carriers: 0 };
         depths.fold(none, |sum, depth| Self {
             sends: sum.sends + depth.sends,
             carriers: sum.carriers + depth.carriers,
@@ -235,11 +225,7 @@ impl Inbox {
 
     pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {
         let carrier = carrier.to_owned();
-        let input = |answer| Input::Claim {
-            carrier,
-            limit,
-            answer,
-        };
+        let input = |answer| Input::Claim { carrier, limit, answer };
         self.ask(input).await
     }
 
@@ -249,18 +235,13 @@ impl Inbox {
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
         let carrier = carrier.to_owned();
-        let input = |answer| Input::Results {
-            carrier,
-            results,
-            taken: Vec::new(),
-            answer: Some(answer),
-        };
+        let input =
+            |answer| Input::Results { carrier, results, taken: Vec::new(), answer: Some(answer) };
         self.ask(input).await
     }
 
     pub(crate) async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.ask(|answer| Input::Receipts { receipts, answer })
-            .await
+        self.ask(|answer| Input::Receipts { receipts, answer }).await
     }
 
     pub(crate) async fn record_carrier_receipts(
@@ -270,12 +251,7 @@ impl Inbox {
         matching: Matching,
     ) -> Result<Vec<CarrierReceipt>> {
         let carrier = carrier.to_owned();
-        let input = |answer| Input::CarrierReceipts {
-            carrier,
-            receipts,
-            matching,
-            answer,
-        };
+        let input = |answer| Input::CarrierReceipts { carrier, receipts, matching, answer };
         self.ask(input).await
     }
 
@@ -310,11 +286,7 @@ impl Inbox {
 
     /// Why [`Inbox::push`] returned an input.
     pub(super) fn why_refused(&self) -> Fault {
-        if self.state().closed {
-            Fault::Stopped
-        } else {
-            Fault::InboxFull
-        }
+        if self.state().closed { Fault::Stopped } else { Fault::InboxFull }
     }
 
     /// Wakes the group's thread if it sleeps, so that it computes again when to poll the queue.
@@ -341,10 +313,7 @@ impl Inbox {
 
     pub(crate) fn depth(&self) -> InboxDepth {
         let state = self.state();
-        InboxDepth {
-            sends: state.sends.len(),
-            carriers: state.carriers.len(),
-        }
+        InboxDepth { sends: state.sends.len(), carriers: state.carriers.len() }
     }
 
     /// Returns the inputs of the next group: the sends, then the inputs from carriers, each in

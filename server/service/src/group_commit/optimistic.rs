@@ -149,13 +149,7 @@ impl OptimisticGroup {
         for search in &searches {
             push_claim(&mut call.claims, search);
         }
-        Ok(Self {
-            call,
-            sends: decided_sends,
-            slots,
-            lease,
-            searches,
-        })
+        Ok(Self { call, sends: decided_sends, slots, lease, searches })
     }
 
     /// Whether the call has anything to store or to read.
@@ -176,9 +170,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
     let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
         match input {
-            Input::Results {
-                carrier, results, ..
-            } => {
+            Input::Results { carrier, results, .. } => {
                 for result in results {
                     if submitted.insert(result.id) && service.delivery().is_simple(carrier, result)
                     {
@@ -193,9 +185,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
                     }
                 }
             }
-            Input::CarrierReceipts {
-                carrier, receipts, ..
-            } => {
+            Input::CarrierReceipts { carrier, receipts, .. } => {
                 for receipt in receipts {
                     push_named(&mut call.named_receipts, carrier, receipt, named);
                     named += 1;
@@ -228,8 +218,7 @@ fn add_submitted(service: &Service, call: &mut CommitGroup, carrier: &str, resul
     rows.ids.push(result.id.0);
     rows.tokens.push(result.lease.token);
     rows.carriers.push(carrier.to_owned());
-    rows.segment_counts
-        .push(counted.then_some(i64::from(result.segments)));
+    rows.segment_counts.push(counted.then_some(i64::from(result.segments)));
     if !noted {
         return;
     }
@@ -286,9 +275,7 @@ struct Deciding<'g> {
 impl Deciding<'_> {
     fn decide_all(mut self, sends: &[&PreparedSend]) -> Result<Vec<OptimisticSend>> {
         let Some(prices) = self.cache.prices.at(self.call.now) else {
-            let unknown = sends
-                .iter()
-                .map(|send| OptimisticSend::not_yet(send.application));
+            let unknown = sends.iter().map(|send| OptimisticSend::not_yet(send.application));
             let unknown: Vec<OptimisticSend> = unknown.collect();
             self.add_applications(&unknown);
             return Ok(unknown);
@@ -315,9 +302,7 @@ impl Deciding<'_> {
             let row = send.application.and_then(|id| self.cache.application(id));
             if let Some(row) = row {
                 let funds = || self.service.messages().funds(row.clone(), self.call.now);
-                found
-                    .entry(send.request.key.reference())
-                    .or_insert_with(funds);
+                found.entry(send.request.key.reference()).or_insert_with(funds);
             }
         }
         found
@@ -336,11 +321,7 @@ impl Deciding<'_> {
         let Some(funds) = admitted.applications.get(&reference) else {
             return Ok(if has_read {
                 let is_there = self.cache.in_group.unreadable.contains(&id);
-                let reason = if is_there {
-                    Reason::Internal
-                } else {
-                    Reason::ApiInvalid
-                };
+                let reason = if is_there { Reason::Internal } else { Reason::ApiInvalid };
                 OptimisticSend::known(Some(id), Err(reason))
             } else {
                 OptimisticSend::not_yet(Some(id))
@@ -351,16 +332,9 @@ impl Deciding<'_> {
             return Ok(OptimisticSend::not_yet(Some(id)));
         }
         let of_limit = (reference, kind);
-        let left = admitted
-            .allowance
-            .as_ref()
-            .map(|allowance| allowance.left(of_limit));
+        let left = admitted.allowance.as_ref().map(|allowance| allowance.left(of_limit));
         let decision = admitted.decide(self.service, send)?;
-        let used = admitted
-            .allowance
-            .as_ref()
-            .map(|allowance| allowance.left(of_limit))
-            != left;
+        let used = admitted.allowance.as_ref().map(|allowance| allowance.left(of_limit)) != left;
         let may_send = (admitted.applications.get(&reference))
             .is_none_or(|application| application.may_send(kind, 1));
         let is_used_up = |reason| match reason {
@@ -376,10 +350,7 @@ impl Deciding<'_> {
             Ok(Decision::Answered(answer)) if answer.replayed => Decided::Known(Ok(answer)),
             Ok(Decision::Answered(answer)) => {
                 let balance = self.spent.entry(id).or_default().of(kind);
-                Decided::DryRun {
-                    kind,
-                    sent: Sent { balance, ..answer },
-                }
+                Decided::DryRun { kind, sent: Sent { balance, ..answer } }
             }
             // A balance that was read before this group can't refuse a send.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
@@ -413,10 +384,7 @@ impl Deciding<'_> {
         so_far.add(kind, accepted.sent.cost);
         let balance = so_far.of(kind);
         let (total, transfers) = (balance.micros(), so_far.transfers);
-        let sent = Sent {
-            balance,
-            ..accepted.sent
-        };
+        let sent = Sent { balance, ..accepted.sent };
         let row = accepted.queue(self.service, self.slots, self.lease, self.call.now);
         let message = accepted.message;
         if let Some((key, digest)) = accepted.kept {
@@ -434,15 +402,13 @@ impl Deciding<'_> {
         rows.bodies.push(message.body.as_str().to_owned());
         rows.requestids.push(message.requestid);
         rows.pages.push(message.pages.cast_signed() as i64);
-        rows.segment_counts
-            .push(message.segments.cast_signed() as i64);
+        rows.segment_counts.push(message.segments.cast_signed() as i64);
         rows.unit_prices.push(message.unit_price.micros());
         rows.costs.push(message.cost.micros());
         rows.spent.push(total);
         rows.transfers.push(transfers);
         rows.created_ats.push(domain::ids::id_unix_ms(message.id.0));
-        rows.sending_ats
-            .push(message.sending_at.map(Timestamp::unix_ms));
+        rows.sending_ats.push(message.sending_at.map(Timestamp::unix_ms));
         rows.carriers.push(row.carrier);
         rows.due_ats.push(row.due_at);
         rows.tokens.push(row.lease_token);
@@ -452,23 +418,18 @@ impl Deciding<'_> {
     /// Adds the applications of all sends that aren't [`Decided::Known`] to the call, in the order
     /// of their IDs.
     fn add_applications(&mut self, decided_sends: &[OptimisticSend]) {
-        let open = decided_sends
-            .iter()
-            .filter(|group| !matches!(group.decided, Decided::Known(_)));
+        let open = decided_sends.iter().filter(|group| !matches!(group.decided, Decided::Known(_)));
         let ids: BTreeSet<ApplicationId> = open.filter_map(|group| group.application).collect();
         for id in ids {
             let row = self.cache.application(id);
             let spent = self.spent.remove(&id).unwrap_or_default();
             let rows = &mut self.call.applications;
             rows.ids.push(id.0);
-            rows.statuses
-                .push(row.map(|row| row.status.as_str().to_owned()));
+            rows.statuses.push(row.map(|row| row.status.as_str().to_owned()));
             rows.live_hashes.push(row.map(|row| row.live_hash.clone()));
             rows.test_hashes.push(row.map(|row| row.test_hash.clone()));
-            rows.sender_states
-                .push(row.map(|row| row.sender_state.as_str().to_owned()));
-            rows.sender_names
-                .push(row.and_then(|row| row.sender_name.clone()));
+            rows.sender_states.push(row.map(|row| row.sender_state.as_str().to_owned()));
+            rows.sender_names.push(row.and_then(|row| row.sender_name.clone()));
             rows.totals.push(spent.live.micros());
             rows.test_totals.push(spent.test.micros());
             rows.transfers.push(spent.transfers);
@@ -506,20 +467,10 @@ impl OptimisticSend {
         application: Option<ApplicationId>,
         outcome: std::result::Result<Sent, Reason>,
     ) -> Self {
-        Self {
-            application,
-            key: None,
-            counted: None,
-            decided: Decided::Known(outcome),
-        }
+        Self { application, key: None, counted: None, decided: Decided::Known(outcome) }
     }
 
     const fn not_yet(application: Option<ApplicationId>) -> Self {
-        Self {
-            application,
-            key: None,
-            counted: None,
-            decided: Decided::NotYet,
-        }
+        Self { application, key: None, counted: None, decided: Decided::NotYet }
     }
 }

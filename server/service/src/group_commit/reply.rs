@@ -52,11 +52,7 @@ impl OptimisticSend {
                 let balance = before(*kind).checked_sub(sent.balance)?;
                 let is_enough = balance >= sent.cost;
                 let refused = Err(Reason::InsufficientFunds);
-                Some(if is_enough {
-                    Ok(Sent { balance, ..*sent })
-                } else {
-                    refused
-                })
+                Some(if is_enough { Ok(Sent { balance, ..*sent }) } else { refused })
             }
             Decided::UsedUp(_) if !charged => None,
             Decided::Refused(reason) | Decided::UsedUp(reason) => Some(Err(*reason)),
@@ -95,13 +91,7 @@ impl OptimisticGroup {
         answer: GroupAnswer,
         inputs: Vec<Input>,
     ) -> Left {
-        let Self {
-            call,
-            sends,
-            mut slots,
-            lease,
-            searches,
-        } = self;
+        let Self { call, sends, mut slots, lease, searches } = self;
         let rows = AnsweredRows::of(&call, &answer);
         slots.retain(|message| rows.charged.contains(&message.application_id));
         let mut outcomes = Vec::with_capacity(sends.len());
@@ -190,21 +180,11 @@ impl StoredOfCarriers {
     /// Replies to an input that is stored completely. Returns the rest of any other input.
     fn reply(&mut self, input: Input) -> Option<Input> {
         match input {
-            Input::Results {
-                carrier,
-                results,
-                mut taken,
-                answer,
-            } => {
+            Input::Results { carrier, results, mut taken, answer } => {
                 let is_stored = |result: &Submitted| self.submitted.remove(&result.id.0);
                 let (stored, results): (Vec<_>, _) = results.into_iter().partition(is_stored);
                 taken.extend(stored.iter().map(|result| result.id));
-                let input = Input::Results {
-                    carrier,
-                    results,
-                    taken,
-                    answer,
-                };
+                let input = Input::Results { carrier, results, taken, answer };
                 input.unless_empty()
             }
             Input::Receipts { receipts, answer } => {
@@ -212,24 +192,14 @@ impl StoredOfCarriers {
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
                 Input::Receipts { receipts, answer }.unless_empty()
             }
-            Input::CarrierReceipts {
-                carrier,
-                receipts,
-                matching,
-                answer,
-            } => {
+            Input::CarrierReceipts { carrier, receipts, matching, answer } => {
                 let is_stored = |_: &CarrierReceipt| {
                     let number = self.next;
                     self.next += 1;
                     self.named.contains(&number)
                 };
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
-                let input = Input::CarrierReceipts {
-                    carrier,
-                    receipts,
-                    matching,
-                    answer,
-                };
+                let input = Input::CarrierReceipts { carrier, receipts, matching, answer };
                 input.unless_empty()
             }
             other => Some(other),

@@ -159,10 +159,7 @@ impl AdmittedSends {
     ) -> std::result::Result<Decision, Reason> {
         let request = &prepared.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
-        let application = self
-            .applications
-            .get_mut(&reference)
-            .ok_or(Reason::ApiInvalid)?;
+        let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),
             None => service.inner.rates.take(reference, kind, self.now),
@@ -173,22 +170,13 @@ impl AdmittedSends {
         let pages = prepared.pages;
         let cost = self.prices.cost(&request.number, pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
-        let mut sent = Sent {
-            transid: None,
-            pages,
-            cost,
-            balance: application.of(kind),
-            replayed: false,
-        };
+        let mut sent =
+            Sent { transid: None, pages, cost, balance: application.of(kind), replayed: false };
         if request.dry_run {
             let left = application.left(kind, cost);
-            return left
-                .map(|_| Decision::Answered(sent))
-                .ok_or(Reason::InsufficientFunds);
+            return left.map(|_| Decision::Answered(sent)).ok_or(Reason::InsufficientFunds);
         }
-        sent.balance = application
-            .spend(kind, cost, 1)
-            .ok_or(Reason::InsufficientFunds)?;
+        sent.balance = application.spend(kind, cost, 1).ok_or(Reason::InsufficientFunds)?;
         let id = Transid(service.inner.ids.next(self.now, service.inner.node.slot()));
         sent.transid = Some(id);
         let message = NewMessage {
@@ -242,9 +230,7 @@ impl AdmittedSends {
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
         transfers::insert_of_messages(tx, &charges, now).await?;
         let to_keep = self.accepted.iter().map(Accepted::kept_answer);
-        let to_keep = to_keep
-            .filter_map(Result::transpose)
-            .collect::<Result<Vec<_>>>()?;
+        let to_keep = to_keep.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         idempotency::keep(tx, &to_keep, now).await?;
         queue::insert(tx, &queued, QueuedAs::default()).await
     }
@@ -338,10 +324,7 @@ fn claimed(message: &NewMessage, service: &Service) -> Claimed {
 /// Returns the stored answer to a repeated request.
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
-        Ok(sent) => Ok(Decision::Answered(Sent {
-            replayed: true,
-            ..sent
-        })),
+        Ok(sent) => Ok(Decision::Answered(Sent { replayed: true, ..sent })),
         // Only this send fails. The other sends of the group aren't affected.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");

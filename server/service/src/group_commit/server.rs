@@ -226,10 +226,7 @@ impl ServerGroups {
                     let cache = &mut Cache::default();
                     group.reply(&service, cache, answer, inputs)
                 }
-                Ok(Ok(None)) => Left {
-                    again: inputs,
-                    others: Vec::new(),
-                },
+                Ok(Ok(None)) => Left { again: inputs, others: Vec::new() },
                 _ => return lose_all(inputs, Uncertain::Unanswered(error).into()),
             };
             for input in left.others {
@@ -276,10 +273,7 @@ impl ServerGroups {
         let service = service.clone();
         let giving = self.on_others(async move {
             let mut conn = service.store().read().await?;
-            service
-                .messages()
-                .return_unused(&mut conn, allowance, service.now())
-                .await
+            service.messages().return_unused(&mut conn, allowance, service.now()).await
         });
         if let Err(error) = giving.await {
             tracing::warn!(detail = ?error, "couldn't return unused requests to the rate limits");

@@ -31,9 +31,7 @@ const SLOW: Duration = Duration::from_millis(250);
 
 /// Starts the thread of each shard. The threads end when the service is closed or dropped.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
-    service
-        .shards()
-        .try_for_each(|shard| spawn_of(service, shard))
+    service.shards().try_for_each(|shard| spawn_of(service, shard))
 }
 
 fn spawn_of(service: &Service, shard: Shard) -> std::io::Result<()> {
@@ -46,36 +44,22 @@ fn spawn_of(service: &Service, shard: Shard) -> std::io::Result<()> {
         consumers: Arc::clone(&commits.consumers),
         figures: Arc::clone(&commits.figures),
         others: Handle::current(),
-        server: service
-            .store()
-            .dialect()
-            .is_shared()
-            .then(|| ServerGroups::new(commits, shard)),
-        last: LastGroup {
-            sends: 0,
-            ended: Instant::now(),
-        },
+        server: service.store().dialect().is_shared().then(|| ServerGroups::new(commits, shard)),
+        last: LastGroup { sends: 0, ended: Instant::now() },
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name("group-commit".to_owned())
-        .spawn(move || {
-            let inner = Weak::clone(&worker.inner);
-            let run = AssertUnwindSafe(|| worker.run(&runtime));
-            if std::panic::catch_unwind(run).is_err()
-                && let Some(inner) = inner.upgrade()
-            {
-                inner.store.fail();
-                tracing::error!("the group commit thread panicked: nothing is written any more");
-            }
-            drop(ended);
-        })?;
-    let mut threads = commits
-        .threads
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("group-commit".to_owned()).spawn(move || {
+        let inner = Weak::clone(&worker.inner);
+        let run = AssertUnwindSafe(|| worker.run(&runtime));
+        if std::panic::catch_unwind(run).is_err()
+            && let Some(inner) = inner.upgrade()
+        {
+            inner.store.fail();
+            tracing::error!("the group commit thread panicked: nothing is written any more");
+        }
+        drop(ended);
+    })?;
+    let mut threads = commits.threads.lock().unwrap_or_else(PoisonError::into_inner);
     threads.push(end);
     Ok(())
 }
@@ -95,9 +79,7 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self, runtime: &Runtime) {
-        while let Some(inputs) = self
-            .inbox
-            .next(&self.last, || self.consumers.poll_at(self.shard))
+        while let Some(inputs) = self.inbox.next(&self.last, || self.consumers.poll_at(self.shard))
         {
             let Some(inner) = self.inner.upgrade() else {
                 return;
@@ -106,10 +88,7 @@ impl Worker {
             let is_send = |input: &&Input| matches!(input, Input::Send { .. });
             let sends = inputs.iter().filter(is_send).count();
             self.commit(runtime, &service, inputs);
-            self.last = LastGroup {
-                sends,
-                ended: Instant::now(),
-            };
+            self.last = LastGroup { sends, ended: Instant::now() };
             if let Err(error) = runtime.block_on(service.store().end_log_move()) {
                 tracing::error!(detail = ?error, "SQLite's log can't be moved into the database");
             }
@@ -209,12 +188,7 @@ impl Worker {
         self.figures.committed(group, commit, log_bytes);
         if group > SLOW {
             let (ms, commit_ms) = (group.as_millis(), commit.as_millis());
-            tracing::warn!(
-                ms,
-                commit_ms,
-                inputs = inputs.len(),
-                "a commit group took long"
-            );
+            tracing::warn!(ms, commit_ms, inputs = inputs.len(), "a commit group took long");
         }
         Ok((outcome, committed))
     }
@@ -232,11 +206,7 @@ async fn write(
     settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
     // On PostgreSQL a call admits sends and claims messages.
-    let due = if tx.must_lock() {
-        Vec::new()
-    } else {
-        slots.due()
-    };
+    let due = if tx.must_lock() { Vec::new() } else { slots.due() };
     let mut in_force = None;
     if !sends.is_empty() || !due.is_empty() {
         let (version, drained) = prices::version_and_drained(tx).await?;
@@ -266,11 +236,7 @@ async fn write(
             slots.fill_all(&carrier, claimed, learned);
         }
     }
-    Ok(Outcome {
-        answers,
-        slots,
-        lease,
-    })
+    Ok(Outcome { answers, slots, lease })
 }
 
 /// Writes results and receipts. Returns the reply to each such input, in their order, and all
@@ -285,14 +251,9 @@ async fn record(
     for input in inputs {
         recorded.push_back(match input {
             Input::Send { .. } | Input::Claim { .. } => continue,
-            Input::Results {
-                carrier, results, ..
-            } => {
+            Input::Results { carrier, results, .. } => {
                 let results: Vec<&Submitted> = results.iter().collect();
-                let written = service
-                    .delivery()
-                    .write_results(tx, carrier, &results)
-                    .await?;
+                let written = service.delivery().write_results(tx, carrier, &results).await?;
                 for (carrier, after) in written.again {
                     slots.queued(&carrier, after);
                 }
@@ -300,18 +261,10 @@ async fn record(
                 Answer::Recorded(written.taken)
             }
             Input::Receipts { receipts, .. } => {
-                service
-                    .delivery()
-                    .write_receipts(tx, receipts.clone())
-                    .await?;
+                service.delivery().write_receipts(tx, receipts.clone()).await?;
                 Answer::Recorded(Vec::new())
             }
-            Input::CarrierReceipts {
-                carrier,
-                receipts,
-                matching,
-                ..
-            } => {
+            Input::CarrierReceipts { carrier, receipts, matching, .. } => {
                 let delivery = service.delivery();
                 let writing = delivery.write_carrier_receipts(tx, carrier, receipts, *matching);
                 Answer::Matched(writing.await?)

@@ -42,19 +42,13 @@ pub(crate) struct Recipient<'a> {
 
 impl<'a> From<&'a AccountRecord> for Recipient<'a> {
     fn from(account: &'a AccountRecord) -> Self {
-        Self {
-            account_id: account.id,
-            email: &account.email,
-        }
+        Self { account_id: account.id, email: &account.email }
     }
 }
 
 impl<'a> From<&'a ApplicationRow> for Recipient<'a> {
     fn from(row: &'a ApplicationRow) -> Self {
-        Self {
-            account_id: row.account_id,
-            email: &row.record.email,
-        }
+        Self { account_id: row.account_id, email: &row.record.email }
     }
 }
 

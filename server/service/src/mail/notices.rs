@@ -23,10 +23,7 @@ const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
 
 impl<'a> From<&'a Owner> for Recipient<'a> {
     fn from(owner: &'a Owner) -> Self {
-        Self {
-            account_id: owner.account_id,
-            email: &owner.email,
-        }
+        Self { account_id: owner.account_id, email: &owner.email }
     }
 }
 
@@ -81,9 +78,7 @@ impl Operations<'_> {
             let mut conn = self.store().read_at(shard).await?;
             if notices::low(&mut conn).await?.is_empty()
                 && notices::risen(&mut conn).await?.is_empty()
-                && notices::done(&mut conn, least_batch(self.now()))
-                    .await?
-                    .is_empty()
+                && notices::done(&mut conn, least_batch(self.now())).await?.is_empty()
             {
                 return Ok(());
             }

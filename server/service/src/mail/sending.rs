@@ -309,10 +309,7 @@ mod tests {
     #[test]
     fn an_error_never_shows_the_secret_and_no_control_characters() {
         let error = "554 spam:\r\nhttps://x/reset/abc123 \u{1b}[2J";
-        assert_eq!(
-            shown(error, Some("abc123")),
-            "554 spam:  https://x/reset/…  [2J"
-        );
+        assert_eq!(shown(error, Some("abc123")), "554 spam:  https://x/reset/…  [2J");
         assert_eq!(shown(&"x".repeat(1000), None).len(), 300);
     }
 }

@@ -259,12 +259,7 @@ pub(crate) fn sender_accepted(reference: Reference, name: &str) -> Mail {
         "The sender name {name} is accepted: messages of your application {reference} are sent as \
          {name} from now on."
     );
-    of_application(
-        MailKind::SenderName,
-        reference,
-        "Sender name accepted",
-        body,
-    )
+    of_application(MailKind::SenderName, reference, "Sender name accepted", body)
 }
 
 pub(crate) fn sender_rejected(reference: Reference, name: &str, reason: &str) -> Mail {
@@ -272,12 +267,7 @@ pub(crate) fn sender_rejected(reference: Reference, name: &str, reason: &str) ->
         "The sender name {name}, which you requested for your application {reference}, was not \
          accepted.\n\nReason: {reason}"
     );
-    of_application(
-        MailKind::SenderName,
-        reference,
-        "Sender name rejected",
-        body,
-    )
+    of_application(MailKind::SenderName, reference, "Sender name rejected", body)
 }
 
 pub(crate) fn deposit(reference: Reference, amount: Money, balance: Money, currency: &str) -> Mail {

@@ -123,15 +123,9 @@ impl crate::Money<'_> {
         balances: &mut HashMap<Reference, Option<Money>>,
     ) -> Result<()> {
         valid(request)?;
-        let conflict = || Refusal::BankIdConflict {
-            bank_id: request.bank_id.clone(),
-        };
+        let conflict = || Refusal::BankIdConflict { bank_id: request.bank_id.clone() };
         if let Some(earlier) = seen.insert(&request.bank_id, request) {
-            return if earlier == request {
-                Ok(())
-            } else {
-                Err(conflict().into())
-            };
+            return if earlier == request { Ok(()) } else { Err(conflict().into()) };
         }
         let mut conn = self.store().read().await?;
         let known = deposits::by_bank_id(&mut conn, &request.bank_id).await?;
@@ -139,11 +133,7 @@ impl crate::Money<'_> {
         if let Some(known) = known {
             let is_same =
                 known.reference == written(&request.reference) && known.amount == request.amount;
-            return if is_same {
-                Ok(())
-            } else {
-                Err(conflict().into())
-            };
+            return if is_same { Ok(()) } else { Err(conflict().into()) };
         }
         let Ok(reference) = Reference::parse(&request.reference) else {
             return Ok(());
@@ -156,9 +146,7 @@ impl crate::Money<'_> {
             }
         };
         if let Some(balance) = balance {
-            *balance = balance
-                .checked_add(request.amount)
-                .ok_or(Refusal::BalanceTooLarge)?;
+            *balance = balance.checked_add(request.amount).ok_or(Refusal::BalanceTooLarge)?;
         }
         Ok(())
     }
@@ -188,11 +176,7 @@ impl crate::Money<'_> {
                 tx.commit().await?;
                 Ok(counts)
             });
-            let ImportOutcome {
-                credited,
-                unmatched,
-                skipped,
-            } = credited.await?;
+            let ImportOutcome { credited, unmatched, skipped } = credited.await?;
             counts.credited += credited;
             counts.unmatched += unmatched;
             counts.skipped += skipped;
@@ -229,15 +213,9 @@ impl crate::Money<'_> {
                 Some(_) => Vec::new(),
                 None => suggestions(&mut conn, &deposit.reference).await?,
             };
-            items.push(DepositCase {
-                deposit,
-                suggestions,
-            });
+            items.push(DepositCase { deposit, suggestions });
         }
-        Ok(Paged {
-            items,
-            next: page.next,
-        })
+        Ok(Paged { items, next: page.next })
     }
 
     /// Returns the deposit with this bank ID.
@@ -284,9 +262,8 @@ impl crate::Money<'_> {
         let shard = self.find_shard(reference).await?;
         Ok(Box::new(move |tx, now| {
             Box::pin(async move {
-                let deposit = deposits::by_bank_id(tx, &bank_id)
-                    .await?
-                    .ok_or(Refusal::NoSuchDeposit)?;
+                let deposit =
+                    deposits::by_bank_id(tx, &bank_id).await?.ok_or(Refusal::NoSuchDeposit)?;
                 tx.at(shard.ok_or(Refusal::NoSuchApplication)?);
                 let application = applications::by_reference(tx, reference)
                     .await?
@@ -308,13 +285,8 @@ impl crate::Money<'_> {
                     reference: &reference.to_string(),
                     detail: &detail,
                 };
-                audited
-                    .insert(tx, &actor, Some(balance), amount, now)
-                    .await?;
-                Ok(DepositRecord {
-                    assigned_to: Some(reference),
-                    ..deposit
-                })
+                audited.insert(tx, &actor, Some(balance), amount, now).await?;
+                Ok(DepositRecord { assigned_to: Some(reference), ..deposit })
             })
         }))
     }
@@ -461,19 +433,9 @@ pub(super) async fn credit(
         (DepositStatus::Unmatched, None)
     };
     let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
-    let audited = Audited {
-        action: "deposit.add",
-        reference: &reference,
-        detail: &detail,
-    };
-    audited
-        .insert(tx, actor, balance, request.amount, now)
-        .await?;
-    Ok(DepositOutcome {
-        status,
-        already: false,
-        balance,
-    })
+    let audited = Audited { action: "deposit.add", reference: &reference, detail: &detail };
+    audited.insert(tx, actor, balance, request.amount, now).await?;
+    Ok(DepositOutcome { status, already: false, balance })
 }
 
 /// Queues a mail to the customer about a deposit.
@@ -552,11 +514,7 @@ async fn same_again(
     } else {
         (DepositStatus::Unmatched, None)
     };
-    Ok(DepositOutcome {
-        status,
-        already: true,
-        balance,
-    })
+    Ok(DepositOutcome { status, already: true, balance })
 }
 
 /// Moves a deposit to an application. Returns the new balance.
@@ -570,10 +528,7 @@ async fn transfer(
 ) -> Result<Money> {
     let before = applications::balances(conn, application_id).await?;
     let before = before.ok_or(Refusal::NoSuchApplication)?;
-    before
-        .balance
-        .checked_add(amount)
-        .ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
+    before.balance.checked_add(amount).ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
     let (balance, id) = applications::add_balance(conn, application_id, amount, now).await?;
     let deposit = Transfer {
         id,

@@ -53,9 +53,7 @@ impl Funds {
     /// Returns the balance that would be left after spending `cost`. Returns `None` if the balance
     /// is too small.
     pub(crate) fn left(&self, kind: KeyKind, cost: Money) -> Option<Money> {
-        self.of(kind)
-            .checked_sub(cost)
-            .filter(|left| *left >= Money::ZERO)
+        self.of(kind).checked_sub(cost).filter(|left| *left >= Money::ZERO)
     }
 
     /// Spends `cost` on this many messages and returns the balance that is left. Spends nothing and

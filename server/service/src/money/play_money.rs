@@ -7,11 +7,7 @@ const PLAY_MONEY_UNITS: i64 = 1_000;
 
 /// Returns the current test balance. The first use on a day tops it up.
 pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
-    if day < now.day() {
-        play_money_max()
-    } else {
-        stored
-    }
+    if day < now.day() { play_money_max() } else { stored }
 }
 
 /// Returns the test balance after a top-up.

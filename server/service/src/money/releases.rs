@@ -19,10 +19,7 @@ pub(crate) async fn settle(
     ended: &[Ended],
     now: Timestamp,
 ) -> Result<()> {
-    let released: Vec<_> = ended
-        .iter()
-        .filter(|ended| ended.released > Money::ZERO)
-        .collect();
+    let released: Vec<_> = ended.iter().filter(|ended| ended.released > Money::ZERO).collect();
     if released.is_empty() {
         return Ok(());
     }
@@ -45,14 +42,8 @@ pub(crate) async fn settle(
         let balances = balances
             .get_mut(&ended.application_id)
             .ok_or(Error::Failed(Fault::Missing("applications")))?;
-        let money = if ended.test {
-            &mut balances.play
-        } else {
-            &mut balances.balance
-        };
-        *money = money
-            .checked_add(ended.released)
-            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        let money = if ended.test { &mut balances.play } else { &mut balances.balance };
+        *money = money.checked_add(ended.released).ok_or(Error::Failed(Fault::MoneyOverflow))?;
         if !ended.test {
             transfers.push(MessageTransfer {
                 debit: REVENUE,

@@ -24,13 +24,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
 /// Column names that banks and spreadsheets use, in lower case.
-const BANK_IDS: [&str; 5] = [
-    "bank_id",
-    "bank id",
-    "transaction id",
-    "transaction_id",
-    "id",
-];
+const BANK_IDS: [&str; 5] = ["bank_id", "bank id", "transaction id", "transaction_id", "id"];
 const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
 const AMOUNTS: [&str; 2] = ["amount", "sum"];
 const CURRENCIES: [&str; 2] = ["currency", "ccy"];
@@ -47,17 +41,11 @@ pub enum BadStatement {
     /// Nothing of the file was imported. `first` has the first bad lines with their numbers, and
     /// `total` is the number of all bad lines.
     #[error("{total} lines can't be read, and nothing was imported: {}.", named(.first))]
-    Lines {
-        first: Vec<(u64, &'static str)>,
-        total: usize,
-    },
+    Lines { first: Vec<(u64, &'static str)>, total: usize },
 }
 
 fn named(lines: &[(u64, &'static str)]) -> String {
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|(line, what)| format!("line {line}: {what}"))
-        .collect();
+    let lines: Vec<_> = lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
     lines.join("; ")
 }
 
@@ -80,9 +68,7 @@ impl OpenStatement {
         let mut reader = BufReader::new(&file);
         while first.trim_ascii().is_empty() {
             first.clear();
-            let read = (&mut reader)
-                .take(HEADER_BYTES_MAX)
-                .read_until(b'\n', &mut first)?;
+            let read = (&mut reader).take(HEADER_BYTES_MAX).read_until(b'\n', &mut first)?;
             if read == 0 {
                 return Ok(Err(BadStatement::Empty));
             }
@@ -95,10 +81,7 @@ impl OpenStatement {
         }
         let header = first.trim_ascii();
         let count = |separator: u8| header.split(|byte| *byte == separator).count();
-        let separator = [b',', b';', b'\t']
-            .into_iter()
-            .rev()
-            .max_by_key(|one| count(*one));
+        let separator = [b',', b';', b'\t'].into_iter().rev().max_by_key(|one| count(*one));
         let mut statement = Self {
             file,
             separator: separator.unwrap_or(b','),
@@ -151,9 +134,7 @@ impl OpenStatement {
         if self.is_utf8 {
             String::from_utf8_lossy(bytes)
         } else {
-            encoding_rs::WINDOWS_1252
-                .decode_without_bom_handling(bytes)
-                .0
+            encoding_rs::WINDOWS_1252.decode_without_bom_handling(bytes).0
         }
     }
 
@@ -260,9 +241,7 @@ impl OpenStatement {
 /// there, and the second one would be lost.
 fn has_lone_return(record: &csv::ByteRecord) -> bool {
     let bytes = record.as_slice().trim_ascii_end();
-    bytes
-        .windows(2)
-        .any(|two| two[0] == b'\r' && two[1] != b'\n')
+    bytes.windows(2).any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
 /// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data.
@@ -338,18 +317,12 @@ enum Amount {
 fn amount(text: &str) -> Option<Amount> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let is_debit = text.starts_with('-') || text.ends_with('-');
-    let digits = text
-        .strip_prefix(['-', '+'])
-        .or_else(|| text.strip_suffix(['-', '+']))
-        .unwrap_or(&text);
+    let digits =
+        text.strip_prefix(['-', '+']).or_else(|| text.strip_suffix(['-', '+'])).unwrap_or(&text);
     let plain = decimal(digits)?;
     let amount = Money::parse(&plain).ok()?;
     let is_payment = !is_debit && amount > Money::ZERO;
-    Some(if is_payment {
-        Amount::Payment(amount)
-    } else {
-        Amount::Debit
-    })
+    Some(if is_payment { Amount::Payment(amount) } else { Amount::Debit })
 }
 
 /// Returns an amount in the form that [`Money::parse`] reads.
@@ -396,9 +369,7 @@ mod tests {
         for debit in ["-12.50", "12,50-", "0.00"] {
             assert_eq!(amount(debit), Some(Amount::Debit), "{debit}");
         }
-        for bad in [
-            "", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50",
-        ] {
+        for bad in ["", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50"] {
             assert_eq!(amount(bad), None, "{bad}");
         }
     }

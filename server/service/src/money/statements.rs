@@ -207,11 +207,7 @@ impl crate::Money<'_> {
         for (outcome, _) in &counts {
             first.extend(statements::first(&mut conn, id, *outcome, FIRST_LINES).await?);
         }
-        Ok(Some(StatementReport {
-            statement,
-            counts,
-            first,
-        }))
+        Ok(Some(StatementReport { statement, counts, first }))
     }
 
     /// Confirms a bank statement. Its lines are credited from now on. If a line is for an
@@ -222,8 +218,7 @@ impl crate::Money<'_> {
     /// `StatementConfirmed` if the statement was confirmed before or doesn't exist. `Uncertain` if
     /// the database can't be used.
     pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<()> {
-        self.in_transaction(confirming_statement(account_id, None, id))
-            .await
+        self.in_transaction(confirming_statement(account_id, None, id)).await
     }
 
     /// Credits the lines of confirmed statements, a few in each transaction. Each transaction also
@@ -260,11 +255,7 @@ impl crate::Money<'_> {
             credit_lines(&service, &mut tx, &statement, service.now()).await?;
             let others_wait = service.store().does_somebody_wait();
             tx.commit().await?;
-            Ok(if others_wait {
-                CreditedLines::SomeWhileOthersWaited
-            } else {
-                CreditedLines::Some
-            })
+            Ok(if others_wait { CreditedLines::SomeWhileOthersWaited } else { CreditedLines::Some })
         })
         .await
     }

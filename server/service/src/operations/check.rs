@@ -44,8 +44,7 @@ impl Operations<'_> {
             all.waiting = deposits::unmatched_sum(&mut tx).await?;
         }
         let mut snapshot = self.store().snapshot().await?;
-        all.violations
-            .extend(audit_check::breaks(&mut snapshot).await?);
+        all.violations.extend(audit_check::breaks(&mut snapshot).await?);
         snapshot.rollback().await?;
         let mut conn = self.store().read().await?;
         let fault = prices::history(&mut conn).await?.fault();
@@ -113,9 +112,7 @@ impl Found {
     fn words(mut self) -> Vec<String> {
         let (ledger, waiting) = (self.ledger.micros(), self.waiting.micros());
         if ledger != waiting {
-            self.violations.push(format!(
-                "unmatched money {ledger}, unmatched deposits {waiting}"
-            ));
+            self.violations.push(format!("unmatched money {ledger}, unmatched deposits {waiting}"));
         }
         self.violations
     }

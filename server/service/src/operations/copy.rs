@@ -259,12 +259,7 @@ async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -
     if !differences.is_empty() {
         return Err(CopyError::Differs(differences));
     }
-    Ok(Copied {
-        tables,
-        sums,
-        accounts: before.by_account.len(),
-        upload_rows,
-    })
+    Ok(Copied { tables, sums, accounts: before.by_account.len(), upload_rows })
 }
 
 fn sums(before: &Ledger, after: &Ledger) -> Vec<CopiedSum> {
@@ -288,6 +283,5 @@ fn pairs<'a, K: Ord>(
 ) -> impl Iterator<Item = (&'a K, i64, i64)> {
     let of = |side: &BTreeMap<K, i64>, key| side.get(key).copied().unwrap_or_default();
     let keys: BTreeSet<&K> = before.keys().chain(after.keys()).collect();
-    keys.into_iter()
-        .map(move |key| (key, of(before, key), of(after, key)))
+    keys.into_iter().map(move |key| (key, of(before, key), of(after, key)))
 }

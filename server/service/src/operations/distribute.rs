@@ -258,9 +258,7 @@ async fn distribute_tables(
 async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
     let mut citus_shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
     for shard in distribute::places(&mut *conn, shards).await? {
-        let (shards, _) = citus_shards
-            .entry(shard.citus_shard)
-            .or_insert((0, shard.worker));
+        let (shards, _) = citus_shards.entry(shard.citus_shard).or_insert((0, shard.worker));
         *shards += 1;
     }
     let mut citus_shards: Vec<_> = citus_shards.into_iter().collect();
@@ -268,9 +266,7 @@ async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
     let workers = distribute::workers(&mut *conn).await?;
     let mut shards_of: Vec<(usize, Address)> = workers.into_iter().map(|at| (0, at)).collect();
     for (citus_shard, (shards, from)) in citus_shards {
-        let fewest = shards_of
-            .iter_mut()
-            .min_by_key(|(shards, at)| (*shards, *at != from));
+        let fewest = shards_of.iter_mut().min_by_key(|(shards, at)| (*shards, *at != from));
         let Some((has, to)) = fewest else { break };
         *has += shards;
         if *to != from {

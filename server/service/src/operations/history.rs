@@ -38,9 +38,10 @@ impl Operations<'_> {
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.0.clone();
-            if !run_detached_within(DROP_TIMEOUT, async move {
-                service.operations().drop_some().await
-            })
+            if !run_detached_within(
+                DROP_TIMEOUT,
+                async move { service.operations().drop_some().await },
+            )
             .await?
             {
                 break;
@@ -53,9 +54,7 @@ impl Operations<'_> {
     async fn drop_some(&self) -> Result<bool> {
         let now = self.now();
         let store = self.store();
-        let tx = store
-            .begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk)
-            .await?;
+        let tx = store.begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
         // Every message below the sweep's mark is final.
@@ -81,10 +80,7 @@ impl Operations<'_> {
                 let of_shard = messages::nth_after(&mut tx, first, CHUNK).await?;
                 end = end.min(of_shard.unwrap_or(i64::MAX));
             }
-            Range {
-                from: first,
-                below: end,
-            }
+            Range { from: first, below: end }
         };
         store.dialect().take_time(&mut tx).await?;
         for shard in shards {
@@ -186,9 +182,7 @@ pub(crate) async fn make_tables(
     tables: MessageTables,
 ) -> Result<()> {
     for day in days {
-        let tx = store
-            .begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk)
-            .await?;
+        let tx = store.begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;
         // Commits even if nothing was created. Otherwise a rollback might still hold the chore's

@@ -57,9 +57,7 @@ impl Node {
     ) -> std::result::Result<Self, OpenError> {
         let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
         let name = format!("{}:{}", host.trim(), std::process::id());
-        let slot = take_slot(store, token, &name, now)
-            .await?
-            .ok_or(OpenError::TooManyNodes)?;
+        let slot = take_slot(store, token, &name, now).await?.ok_or(OpenError::TooManyNodes)?;
         Ok(Self::Member(Member {
             slot: AtomicI64::new(slot),
             token,
@@ -78,10 +76,9 @@ impl Node {
     pub(crate) fn key(&self) -> Option<NodeKey> {
         match self {
             Self::Alone => None,
-            Self::Member(member) => Some(NodeKey {
-                slot: member.slot.load(Ordering::Relaxed),
-                token: member.token,
-            }),
+            Self::Member(member) => {
+                Some(NodeKey { slot: member.slot.load(Ordering::Relaxed), token: member.token })
+            }
         }
     }
 
@@ -169,26 +166,21 @@ impl Operations<'_> {
     }
 
     async fn give_up_nodes(&self) -> Result<()> {
-        self.do_chore_at(
-            Shard::FIRST,
-            Chore::WatchNodes,
-            Priority::Results,
-            |tx, now| {
-                Box::pin(async move {
-                    let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
-                    for node in &lost {
-                        tracing::warn!(
-                            node = node.name,
-                            "a process wasn't seen for too long and counts as ended"
-                        );
-                        nodes::end(tx, node.slot, node.token, now).await?;
-                    }
-                    nodes::forget_connections(tx).await?;
-                    shared::forget_uploads(tx).await?;
-                    Ok(false)
-                })
-            },
-        )
+        self.do_chore_at(Shard::FIRST, Chore::WatchNodes, Priority::Results, |tx, now| {
+            Box::pin(async move {
+                let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
+                for node in &lost {
+                    tracing::warn!(
+                        node = node.name,
+                        "a process wasn't seen for too long and counts as ended"
+                    );
+                    nodes::end(tx, node.slot, node.token, now).await?;
+                }
+                nodes::forget_connections(tx).await?;
+                shared::forget_uploads(tx).await?;
+                Ok(false)
+            })
+        })
         .await?;
         self.do_chore(Chore::WatchNodes, Priority::Results, |tx, now| {
             Box::pin(async move {

@@ -70,10 +70,7 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     if stored == wanted {
         return Ok(());
     }
-    Err(OpenError::Currency {
-        stored: stored.to_owned(),
-        wanted: wanted.to_owned(),
-    })
+    Err(OpenError::Currency { stored: stored.to_owned(), wanted: wanted.to_owned() })
 }
 
 /// Returns the number of shards of the installation.
@@ -94,10 +91,7 @@ pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Resu
     }
     let ahead_ms = domain::ids::id_unix_ms(last) - now.unix_ms();
     if ahead_ms > CLOCK_AHEAD_MS {
-        tracing::warn!(
-            ahead_ms,
-            "the newest message is from the future: was the clock set back?"
-        );
+        tracing::warn!(ahead_ms, "the newest message is from the future: was the clock set back?");
     }
     let mut conn = store.read().await?;
     let swept = installation::swept(&mut conn).await?.low - 1;

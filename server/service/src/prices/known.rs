@@ -26,10 +26,7 @@ struct InForce {
 
 impl CurrentPrices {
     pub(crate) fn new(history: PriceHistory) -> Self {
-        Self {
-            history: Arc::new(history),
-            last: None,
-        }
+        Self { history: Arc::new(history), last: None }
     }
 
     /// Returns the prices that are charged while a clock shows `now`. Returns `None` before the

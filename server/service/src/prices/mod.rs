@@ -19,10 +19,7 @@ impl crate::Money<'_> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
         let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
-        Ok(PriceList {
-            currency,
-            prices: prices.base(),
-        })
+        Ok(PriceList { currency, prices: prices.base() })
     }
 
     /// Returns all prices that are in force and all that are set for later.
@@ -31,11 +28,7 @@ impl crate::Money<'_> {
         let currency = installation::currency(&mut conn).await?;
         let history = self.price_history(&mut conn).await?;
         let (in_force, coming) = history.listed(history.time(self.now()));
-        Ok(PriceTable {
-            currency,
-            in_force,
-            coming,
-        })
+        Ok(PriceTable { currency, in_force, coming })
     }
 
     /// Returns all price changes ever made, newest first.
@@ -61,12 +54,7 @@ impl crate::Money<'_> {
                 "The number is international, and none of its prefixes has a price.".to_owned()
             }
         };
-        Ok(NumberPrice {
-            rule: price.rule(number),
-            price,
-            currency,
-            why,
-        })
+        Ok(NumberPrice { rule: price.rule(number), price, currency, why })
     }
 
     /// Sets a price from a time on, or at once without a time. Returns the time from which the
@@ -104,10 +92,9 @@ impl crate::Money<'_> {
                 let from = from.unwrap_or(now);
                 history.judge(&change, from, now)?;
                 prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
-                let subject = change.prefix().map_or_else(
-                    || "base prices".to_owned(),
-                    |prefix| format!("prefix {prefix}"),
-                );
+                let subject = change
+                    .prefix()
+                    .map_or_else(|| "base prices".to_owned(), |prefix| format!("prefix {prefix}"));
                 let before = shown_before(&history, &change, from);
                 let after = shown(&change);
                 let detail = format!("from {from}");
@@ -138,10 +125,7 @@ impl crate::Money<'_> {
 fn shown(change: &PriceChange) -> String {
     match change {
         PriceChange::Base(prices) => {
-            format!(
-                "local {}, international {}",
-                prices.local, prices.international
-            )
+            format!("local {}, international {}", prices.local, prices.international)
         }
         PriceChange::Prefix(_, Some(price)) => price.to_string(),
         PriceChange::Prefix(_, None) => "none".to_owned(),

@@ -45,8 +45,7 @@ impl Messages<'_> {
             for test in tests(key) {
                 for range in ranges {
                     let whose = (owned.id, test);
-                    self.add_range(&mut conn, whose, *range, &mut periods)
-                        .await?;
+                    self.add_range(&mut conn, whose, *range, &mut periods).await?;
                 }
             }
             figures.push((owned.reference, periods));
@@ -65,11 +64,7 @@ impl Messages<'_> {
         if range.length != DAY_QUARTERS {
             return quarters::add_periods(conn, whose, range, periods).await;
         }
-        let of = Days {
-            application_id: whose.0,
-            test: whose.1,
-            ahead: range.ahead,
-        };
+        let of = Days { application_id: whose.0, test: whose.1, ahead: range.ahead };
         let settled = self.now().plus_ms(-SETTLED_MS).quarter().min(range.below);
         // The settled days that are in the range as a whole.
         let first = (range.first + range.ahead + DAY_QUARTERS - 1).div_euclid(DAY_QUARTERS);
@@ -84,10 +79,7 @@ impl Messages<'_> {
             unknown.first = (day + 1) * DAY_QUARTERS - range.ahead;
         }
         if !known.is_empty() {
-            let before = QuarterRange {
-                below: first * DAY_QUARTERS - range.ahead,
-                ..range
-            };
+            let before = QuarterRange { below: first * DAY_QUARTERS - range.ahead, ..range };
             if before.first < before.below {
                 quarters::add_periods(conn, whose, before, &mut found).await?;
             }

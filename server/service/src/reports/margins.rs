@@ -93,9 +93,7 @@ impl Messages<'_> {
         run_detached(async move {
             let store = service.store();
             let chore = Chore::CountMargins;
-            let tx = store
-                .begin_chore(chore, Shard::FIRST, Priority::Bulk)
-                .await?;
+            let tx = store.begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
             // Another process is counting.
             let Some(mut tx) = tx else { return Ok(()) };
             margins::store(&mut tx, (day, is_final), &figures).await?;
@@ -118,13 +116,10 @@ impl Messages<'_> {
             (None, Kind::International) => Kind::International.as_str().to_owned(),
         };
         let carrier = message.carrier.clone().unwrap_or_default();
-        let sum = figures
-            .entry((message.reference, rule, carrier))
-            .or_default();
+        let sum = figures.entry((message.reference, rule, carrier)).or_default();
         let one = self.figures_of(message);
-        *sum = one
-            .and_then(|one| sum.checked_add(&one))
-            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        *sum =
+            one.and_then(|one| sum.checked_add(&one)).ok_or(Error::Failed(Fault::MoneyOverflow))?;
         Ok(())
     }
 
@@ -174,9 +169,7 @@ impl Messages<'_> {
         let by_day = margins::by_day(&mut conn, days).await?;
         let mut total = MarginFigures::default();
         for row in &by_day {
-            total = total
-                .checked_add(&row.figures)
-                .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+            total = total.checked_add(&row.figures).ok_or(Error::Failed(Fault::MoneyOverflow))?;
         }
         Ok(MarginReport {
             currency: installation::currency(&mut conn).await?,

@@ -82,8 +82,7 @@ impl Messages<'_> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
         let test = access.kind == KeyKind::Test;
-        self.detail(&mut conn, access.application_id, test, transid)
-            .await
+        self.detail(&mut conn, access.application_id, test, transid).await
     }
 
     /// Returns a page of the messages of one of an account's applications, or of all of them,
@@ -97,11 +96,7 @@ impl Messages<'_> {
         reference: Option<Reference>,
         filter: &MessageFilter,
     ) -> Result<Paged<MessageRecord>> {
-        let _permit = self
-            .inner
-            .searches
-            .take(Searcher::Account(account_id))
-            .await?;
+        let _permit = self.inner.searches.take(Searcher::Account(account_id)).await?;
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.report_connection(shard, filter).await?;
         let mut selections = Vec::new();
@@ -153,11 +148,7 @@ impl Messages<'_> {
         test: bool,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let location = MessageLocation {
-            application_id,
-            test,
-            transid,
-        };
+        let location = MessageLocation { application_id, test, transid };
         match row_at(conn, location).await? {
             Some(row) => self.detail_of(conn, row).await.map(Some),
             None => Ok(None),
@@ -174,11 +165,7 @@ impl Messages<'_> {
         let prices = self.money().price_history(conn).await?;
         let charge =
             charge(&row, &prices).ok_or(Error::Failed(store::error::Fault::MoneyOverflow))?;
-        Ok(MessageDetail {
-            timeline: timeline(&row, events),
-            charge,
-            record: row.record,
-        })
+        Ok(MessageDetail { timeline: timeline(&row, events), charge, record: row.record })
     }
 
     /// Returns a page of the newest messages of all selections. An account has few applications, so
@@ -207,9 +194,7 @@ impl Messages<'_> {
 /// Returns the values of the column `test` for this kind of key, or both values for `None`.
 pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
     let wanted = key.map(|key| key == KeyKind::Test);
-    [false, true]
-        .into_iter()
-        .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
+    [false, true].into_iter().filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
 /// Returns the message at this location, if there is one.
@@ -217,11 +202,8 @@ pub(crate) async fn row_at(
     conn: &mut dyn Connection,
     location: MessageLocation,
 ) -> Result<Option<MessageRow>> {
-    let filter = MessageFilter {
-        transid: Some(location.transid),
-        limit: 1,
-        ..MessageFilter::default()
-    };
+    let filter =
+        MessageFilter { transid: Some(location.transid), limit: 1, ..MessageFilter::default() };
     let selection = selection(location.application_id, location.test, &filter)?;
     let found = search(conn, selection, Instant::now()).await?;
     Ok(found.rows.into_iter().next())
@@ -303,12 +285,9 @@ impl Newest {
         self.resume = self.resume.max(found.resume);
         let resume = self.resume;
         self.rows.extend(found.rows);
-        self.rows
-            .retain(|row| resume.is_none_or(|end| row.record.transid.0 >= end));
-        self.rows
-            .sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
-        self.rows
-            .truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        self.rows.retain(|row| resume.is_none_or(|end| row.record.transid.0 >= end));
+        self.rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.record.transid));
+        self.rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
     }
 
     fn page(mut self) -> Paged<MessageRecord> {
@@ -319,10 +298,7 @@ impl Newest {
         let last = self.rows.last().filter(|_| full);
         let last = last.map(|row| row.record.transid);
         let next = last.or(self.resume.map(Transid)).map(|id| id.to_string());
-        Paged {
-            items: self.rows.into_iter().map(|row| row.record).collect(),
-            next,
-        }
+        Paged { items: self.rows.into_iter().map(|row| row.record).collect(), next }
     }
 }
 
@@ -332,13 +308,8 @@ fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> 
     let step = |status, at: Option<Timestamp>, detail: Option<String>| {
         at.map(|at| TimelineEntry { status, at, detail })
     };
-    let by = row
-        .carrier
-        .as_ref()
-        .map(|carrier| format!("taken by {carrier}"));
-    let last = record
-        .final_at
-        .and_then(|at| step(record.status, Some(at), record.error.clone()));
+    let by = row.carrier.as_ref().map(|carrier| format!("taken by {carrier}"));
+    let last = record.final_at.and_then(|at| step(record.status, Some(at), record.error.clone()));
     let own = [
         step(MessageStatus::Queued, Some(record.created_at), None),
         step(MessageStatus::Sending, row.sending_at, None),
@@ -380,12 +351,5 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     let begins = begins.unwrap_or_default();
     let why = format!("{pages} {pages_word} to {kind}{begins} at {unit_price} each. {fate}");
     let (rule, released) = (price.rule(&number), record.released);
-    Some(ChargeRecord {
-        rule,
-        pages,
-        unit_price,
-        charged,
-        released,
-        why,
-    })
+    Some(ChargeRecord { rule, pages, unit_price, charged, released, why })
 }

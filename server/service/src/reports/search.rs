@@ -63,10 +63,7 @@ pub(super) async fn search(
             break;
         }
     }
-    Ok(Found {
-        rows: search.rows,
-        resume,
-    })
+    Ok(Found { rows: search.rows, resume })
 }
 
 /// Narrows the selection's span of IDs. If an upload is selected, the span is that of its messages.
@@ -92,20 +89,13 @@ async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Sp
         return Ok(selection.span);
     };
     let (least, end) = bounds.unwrap_or((from, from));
-    Ok(Span {
-        from: from.max(least),
-        below: below.min(end),
-    })
+    Ok(Span { from: from.max(least), below: below.min(end) })
 }
 
 /// Returns the path to the fewest messages, as far as that is cheap to find out.
 async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
-    let paths: Vec<Path> = selection
-        .conditions
-        .iter()
-        .filter_map(Condition::path)
-        .collect();
+    let paths: Vec<Path> = selection.conditions.iter().filter_map(Condition::path).collect();
     match paths.as_slice() {
         // The span has room for a single message.
         _ if below.saturating_sub(from) <= 1 => Ok(Path::Application),
@@ -172,10 +162,7 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
     let part = |(day, n): (i64, i64)| {
         let end = id_of_day(day + 1);
         Part {
-            span: Span {
-                from: from.max(id_of_day(day)),
-                below: below.min(end),
-            },
+            span: Span { from: from.max(id_of_day(day)), below: below.min(end) },
             // If the span leaves out the newest messages of the day, the count says nothing about
             // the rest.
             at_most: usize::try_from(n).ok().filter(|_| below >= end),
@@ -185,10 +172,7 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
 }
 
 fn unknown_parts(dialect: Dialect, selection: &Selection) -> Vec<Part> {
-    let part = |span| Part {
-        span,
-        at_most: None,
-    };
+    let part = |span| Part { span, at_most: None };
     let spans = reports::spans(dialect, selection.span);
     spans.into_iter().map(part).collect()
 }

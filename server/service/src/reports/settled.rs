@@ -42,9 +42,7 @@ impl SettledDays {
     pub(super) fn known(&self, of: Days, first: i64, below: i64) -> Vec<Figures> {
         let kept = self.lock();
         let days = kept.range(of.key(first)..of.key(below.max(first)));
-        let days = days
-            .zip(first..)
-            .take_while(|((key, _), day)| key.3 == *day);
+        let days = days.zip(first..).take_while(|((key, _), day)| key.3 == *day);
         days.map(|((_, figures), _)| *figures).collect()
     }
 

@@ -57,10 +57,7 @@ impl SearchShares {
         let taking = async {
             let own = own.acquire_owned().await?;
             let all = Arc::clone(&self.all).acquire_owned().await?;
-            Ok::<_, AcquireError>(SearchPermit {
-                _all: all,
-                _own: own,
-            })
+            Ok::<_, AcquireError>(SearchPermit { _all: all, _own: own })
         };
         // The semaphores are never closed, so only the timeout fails.
         let taken = tokio::time::timeout(WAIT_MAX, taking).await;
@@ -116,18 +113,11 @@ mod tests {
     async fn searches_by_keys_and_pages_take_a_share() {
         let folder = tempfile::tempdir().unwrap();
         let service = service(folder.path()).await;
-        let filter = MessageFilter {
-            limit: 1,
-            ..MessageFilter::default()
-        };
+        let filter = MessageFilter { limit: 1, ..MessageFilter::default() };
         // An application may use one of the four connections.
         let searches = &service.inner.searches;
         let _application = searches.take(Searcher::Application(1)).await.unwrap();
-        let refused = service
-            .messages()
-            .list(&access(1), &filter)
-            .await
-            .unwrap_err();
+        let refused = service.messages().list(&access(1), &filter).await.unwrap_err();
         assert_eq!(refused.reason(), domain::Reason::Unavailable);
         let found = service.messages().list(&access(2), &filter).await.unwrap();
         assert!(found.items.is_empty());
@@ -145,17 +135,9 @@ mod tests {
         let second = shares.take(one).await.unwrap();
         let mut third = std::pin::pin!(shares.take(one));
         assert!(third.as_mut().now_or_never().is_none());
-        let others = [
-            shares.take(two).await.unwrap(),
-            shares.take(two).await.unwrap(),
-        ];
+        let others = [shares.take(two).await.unwrap(), shares.take(two).await.unwrap()];
         // All searches together may use half of the connections.
-        assert!(
-            shares
-                .take(Searcher::Application(2))
-                .now_or_never()
-                .is_none()
-        );
+        assert!(shares.take(Searcher::Application(2)).now_or_never().is_none());
         drop(first);
         assert!(third.await.is_ok());
         drop((second, others));

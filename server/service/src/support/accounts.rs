@@ -37,9 +37,7 @@ impl Support<'_> {
         let mut conn = self.store().read().await?;
         let rows = accounts::with_part(&mut conn, &part, &after, limit + 1).await?;
         let lines = rows.into_iter().map(line).collect();
-        Ok(Paged::of(lines, limit, |line: &AccountLine| {
-            line.account.email.clone()
-        }))
+        Ok(Paged::of(lines, limit, |line: &AccountLine| line.account.email.clone()))
     }
 
     /// Returns an account with everything that staff see of it.
@@ -126,9 +124,5 @@ impl Support<'_> {
 }
 
 pub(super) fn line(row: AccountRow) -> AccountLine {
-    AccountLine {
-        account: row.record,
-        created_at: row.created_at,
-        disabled_at: row.disabled_at,
-    }
+    AccountLine { account: row.record, created_at: row.created_at, disabled_at: row.disabled_at }
 }

@@ -105,24 +105,18 @@ impl Support<'_> {
     ) -> Result<Verb<()>> {
         let actor = Actor::Account(account);
         Ok(match act {
-            StaffAct::AssignDeposit { bank_id, reference } => discarding(
-                self.money()
-                    .assigning_deposit(actor, &bank_id, reference)
-                    .await?,
-            ),
+            StaffAct::AssignDeposit { bank_id, reference } => {
+                discarding(self.money().assigning_deposit(actor, &bank_id, reference).await?)
+            }
             StaffAct::ConfirmStatement { id } => confirming_statement(account, asked_by, id),
             StaffAct::SetPrice { change, from } => {
                 discarding(self.money().setting_price(actor, change, from).await?)
             }
             StaffAct::ResetFactor { email } => {
-                self.accounts()
-                    .changing_account(actor, &email, Change::ResetFactor, None)
-                    .await?
+                self.accounts().changing_account(actor, &email, Change::ResetFactor, None).await?
             }
             StaffAct::Promote { email } => {
-                self.accounts()
-                    .changing_account(actor, &email, Change::Promote, None)
-                    .await?
+                self.accounts().changing_account(actor, &email, Change::Promote, None).await?
             }
         })
     }

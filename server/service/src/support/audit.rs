@@ -52,9 +52,7 @@ impl Support<'_> {
         let mut entries = audit::list(&mut conn, &wanted, below, limit + 1).await?;
         name_accounts(
             &mut conn,
-            entries
-                .iter_mut()
-                .flat_map(|entry| [&mut entry.who, &mut entry.subject]),
+            entries.iter_mut().flat_map(|entry| [&mut entry.who, &mut entry.subject]),
         )
         .await?;
         Ok(Paged::of(entries, limit, |entry| entry.id.to_string()))

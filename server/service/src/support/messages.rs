@@ -25,11 +25,8 @@ impl Support<'_> {
             return Ok(None);
         };
         let carrier = found.carrier.clone();
-        let MessageDetail {
-            mut record,
-            timeline,
-            charge,
-        } = self.messages().detail_of(&mut conn, found).await?;
+        let MessageDetail { mut record, timeline, charge } =
+            self.messages().detail_of(&mut conn, found).await?;
         let text = std::mem::take(&mut record.message);
         Ok(Some(MessageFile {
             owner: applications::owner(&mut conn, location.application_id).await?,

@@ -62,14 +62,9 @@ impl Support<'_> {
         if let Ok(reference) = Reference::parse(text)
             && let Some(row) = self.applications().application_row(reference).await?
         {
-            let owner = Owner {
-                account_id: row.account_id,
-                email: row.record.email.clone(),
-                reference,
-            };
-            found
-                .applications
-                .push((owner, self.applications().shown(row)));
+            let owner =
+                Owner { account_id: row.account_id, email: row.record.email.clone(), reference };
+            found.applications.push((owner, self.applications().shown(row)));
         }
         if let Some(transid) = Transid::parse(text) {
             self.find_message(transid, &mut found).await?;
@@ -85,32 +80,24 @@ impl Support<'_> {
     async fn within(&self, text: &str) -> Result<Option<Within>> {
         if let Ok(reference) = Reference::parse(text) {
             let row = self.applications().application_row(reference).await?;
-            return Ok(row.map(|row| Within {
-                account_id: row.account_id,
-                reference: Some(reference),
-            }));
+            return Ok(
+                row.map(|row| Within { account_id: row.account_id, reference: Some(reference) })
+            );
         }
         let account = self.accounts().find_account(text).await?;
-        Ok(account.map(|account| Within {
-            account_id: account.id,
-            reference: None,
-        }))
+        Ok(account.map(|account| Within { account_id: account.id, reference: None }))
     }
 
     /// Finds messages of any age in an account or application, by number or `requestid`.
     async fn find_within(&self, within: Within, text: &str, found: &mut Found) -> Result<()> {
-        let filter = MessageFilter {
-            limit: FOUND_MAX,
-            ..MessageFilter::default()
-        };
+        let filter = MessageFilter { limit: FOUND_MAX, ..MessageFilter::default() };
         let by_number = Number::parse(text).ok().map(|number| MessageFilter {
             number: Some(number.digits().to_owned()),
             ..filter.clone()
         });
-        let by_requestid = RequestId::parse(text).ok().map(|_| MessageFilter {
-            requestid: Some(text.to_owned()),
-            ..filter
-        });
+        let by_requestid = RequestId::parse(text)
+            .ok()
+            .map(|_| MessageFilter { requestid: Some(text.to_owned()), ..filter });
         let shard = self.shard_of_account(within.account_id).await?;
         for filter in [by_number, by_requestid].into_iter().flatten() {
             let messages = self.messages();
@@ -139,15 +126,9 @@ impl Support<'_> {
             return Ok(());
         };
         let owner = match deposit.assigned_to {
-            Some(reference) => self
-                .applications()
-                .application_row(reference)
-                .await?
-                .map(|row| Owner {
-                    account_id: row.account_id,
-                    email: row.record.email,
-                    reference,
-                }),
+            Some(reference) => self.applications().application_row(reference).await?.map(|row| {
+                Owner { account_id: row.account_id, email: row.record.email, reference }
+            }),
             None => None,
         };
         found.deposits.push(FoundDeposit {

@@ -108,16 +108,9 @@ impl Messages<'_> {
             tracing::error!(detail = ?error, "an upload was not stored");
             SendError::Refused(error.reason())
         };
-        let shard = self
-            .shard_of(pending.key.reference())
-            .await
-            .map_err(refuse)?;
+        let shard = self.shard_of(pending.key.reference()).await.map_err(refuse)?;
         let (tx, accepted, id) = loop {
-            let mut tx = self
-                .store()
-                .begin_as(Priority::Verb)
-                .await
-                .map_err(refuse)?;
+            let mut tx = self.store().begin_as(Priority::Verb).await.map_err(refuse)?;
             tx.at(shard);
             let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
             match decision.map_err(SendError::Refused)? {
@@ -219,10 +212,7 @@ impl Messages<'_> {
         let row = match (admission, row, kept) {
             (Err(reason), ..) => return Ok(Err(reason)),
             (Ok(Admission::Repeated), _, Some(kept)) => {
-                let accepted = AcceptedBatch {
-                    replayed: true,
-                    ..recall(&kept)?
-                };
+                let accepted = AcceptedBatch { replayed: true, ..recall(&kept)? };
                 return Ok(Ok(BatchDecision::Answered(accepted)));
             }
             (Ok(_), Some(row), _) => row,
@@ -253,14 +243,7 @@ impl Messages<'_> {
         };
         let id = BatchId(self.next_id(now));
         accepted.batchid = Some(id);
-        let new = self.new_batch(
-            id,
-            (pending, spool),
-            &accepted,
-            &funds,
-            (price_id, &prices),
-            now,
-        );
+        let new = self.new_batch(id, (pending, spool), &accepted, &funds, (price_id, &prices), now);
         funds.spend(kind, accepted.cost, messages);
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
@@ -290,11 +273,7 @@ impl Messages<'_> {
             test: pending.key.kind() == KeyKind::Test,
             sender: funds.row.sender_name.clone(),
             requestid: pending.request.requestid.as_ref().map(text),
-            body: pending
-                .request
-                .message
-                .as_ref()
-                .map(|m| m.as_str().to_owned()),
+            body: pending.request.message.as_ref().map(|m| m.as_str().to_owned()),
             rows,
             pages: accepted.pages.cast_signed(),
             cost: accepted.cost,

@@ -117,9 +117,7 @@ impl Messages<'_> {
             }
         }
         let days = days.into_iter();
-        Ok(days
-            .map(|(day, counts)| DayCounts { day, counts })
-            .collect())
+        Ok(days.map(|(day, counts)| DayCounts { day, counts }).collect())
     }
 
     /// Counts by status all messages that a report can list, for days as in [`Self::account_days`].

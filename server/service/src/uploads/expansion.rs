@@ -71,9 +71,7 @@ impl Messages<'_> {
                 Ok(chunk) => self.expand_chunks(shard, &upload, chunk).await?,
                 Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
                 Err(ChunkError::Lost(why)) => {
-                    let step = self
-                        .give_up(shard, &upload, MessageStatus::Rejected)
-                        .await?;
+                    let step = self.give_up(shard, &upload, MessageStatus::Rejected).await?;
                     // If the step isn't `Last`, another process has ended the upload meanwhile.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
@@ -141,17 +139,11 @@ impl Messages<'_> {
             return Ok(Step::Elsewhere);
         };
         let prices = self.prices_of(&mut tx, &upload).await?;
-        let mut step = Advance {
-            offset: upload.spool_offset,
-            rows: 0,
-            cost: Money::ZERO,
-        };
+        let mut step = Advance { offset: upload.spool_offset, rows: 0, cost: Money::ZERO };
         let begun = Instant::now();
         let mut next = Some(first);
         while let Some(chunk) = next.take() {
-            step = self
-                .expand_chunk(&mut tx, (&upload, &prices), step, chunk, now)
-                .await?;
+            step = self.expand_chunk(&mut tx, (&upload, &prices), step, chunk, now).await?;
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
@@ -160,8 +152,7 @@ impl Messages<'_> {
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
-        self.settle_reservation(&mut tx, &upload, step.cost, now)
-            .await?;
+        self.settle_reservation(&mut tx, &upload, step.cost, now).await?;
         // The counts and the batch's row come last, because results of the batch's messages wait
         // for that row.
         tx.write_counts().await?;
@@ -170,11 +161,7 @@ impl Messages<'_> {
         }
         tx.commit().await?;
         self.inner.wake(Wakeup::Queued);
-        Ok(if upload.expanded_rows + step.rows == upload.rows {
-            Step::Last
-        } else {
-            Step::Some
-        })
+        Ok(if upload.expanded_rows + step.rows == upload.rows { Step::Last } else { Step::Some })
     }
 
     /// Returns the prices at which an upload was accepted.
@@ -209,17 +196,10 @@ impl Messages<'_> {
         let first = upload.expanded_rows + step.rows;
         let queued = self.routed(upload, first, &chunk, now)?;
         touched("queue", queued.len(), chunk.rows.unsigned_abs())?;
-        let step = Advance {
-            offset: chunk.end,
-            rows: step.rows + chunk.rows,
-            cost,
-        };
+        let step = Advance { offset: chunk.end, rows: step.rows + chunk.rows, cost };
         let stored = batches::expand(tx, (upload, prices), first, &chunk.json).await?;
         touched("messages", queued.len(), stored)?;
-        let queued_as = QueuedAs {
-            of_batch: true,
-            deferred: upload.suspended,
-        };
+        let queued_as = QueuedAs { of_batch: true, deferred: upload.suspended };
         queue::insert(tx, &queued, queued_as).await?;
         Ok(step)
     }
@@ -311,20 +291,9 @@ impl Messages<'_> {
             return Ok(Step::Elsewhere);
         }
         let before = found.first().map_or(Money::ZERO, |found| found.balance);
-        let (back, play) = if upload.test {
-            (Money::ZERO, amount)
-        } else {
-            (amount, Money::ZERO)
-        };
-        let balance = before
-            .checked_add(back)
-            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
-        let settled = SettledApplication {
-            id,
-            before,
-            balance,
-            play,
-        };
+        let (back, play) = if upload.test { (Money::ZERO, amount) } else { (amount, Money::ZERO) };
+        let balance = before.checked_add(back).ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        let settled = SettledApplication { id, before, balance, play };
         balances::settle(&mut tx, &[settled], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
             debit: RESERVED,

@@ -134,12 +134,7 @@ impl UploadPermit {
     async fn storing(&self) -> Result<Storing> {
         let shard = self.service.shard_of(self.access.access.reference).await?;
         let (writer, spool) = self.service.messages().make_spool(shard).await?;
-        Ok(Storing {
-            chunks: ChunkWriter::default(),
-            written: Vec::new(),
-            writer,
-            spool,
-        })
+        Ok(Storing { chunks: ChunkWriter::default(), written: Vec::new(), writer, spool })
     }
 }
 
@@ -177,18 +172,11 @@ impl Messages<'_> {
     ) -> std::result::Result<UploadPermit, Reason> {
         let (row, key, access) = self.opened(key).await?;
         if let Some(key) = &idempotency
-            && self
-                .inner
-                .uploads
-                .lock()
-                .keys
-                .contains(&(access, key.clone()))
+            && self.inner.uploads.lock().keys.contains(&(access, key.clone()))
         {
             return Err(Reason::IdempotencyInProgress);
         }
-        let access = self
-            .check_admission(&row, access, idempotency.as_ref())
-            .await?;
+        let access = self.check_admission(&row, access, idempotency.as_ref()).await?;
         let slot = (!access.known).then(|| UploadSlot {
             access: access.access,
             is_active: row.status == ApplicationStatus::Active,
@@ -223,9 +211,7 @@ impl Messages<'_> {
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
-        under_way
-            .slots
-            .take(slot, self.limits().uploads_per_application)?;
+        under_way.slots.take(slot, self.limits().uploads_per_application)?;
         under_way.keys.extend(key);
         Ok(())
     }
@@ -239,31 +225,21 @@ impl Messages<'_> {
         let (service, access) = (self.0.clone(), permit.access);
         let key = permit.idempotency.clone();
         let shared = run_detached(async move {
-            let KeyAccess {
-                application_id,
-                kind,
-                ..
-            } = access.access;
+            let KeyAccess { application_id, kind, .. } = access.access;
             let key = key.as_ref().map(IdempotencyKey::as_str);
             let mut tx = service.store().begin().await?;
             let under_way = shared::uploads(&mut tx, application_id, kind, key).await?;
             if under_way.with_idempotency_key > 0 {
                 return Ok(Err(Reason::IdempotencyInProgress));
             }
-            let own = Own {
-                application: under_way.of_application,
-                key: under_way.of_key,
-            };
+            let own = Own { application: under_way.of_application, key: under_way.of_key };
             if !own.has_room(kind, service.limits().uploads_per_application) {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
             // Created before the commit, so that its drop deletes the row if this function fails.
             // Nothing else would delete the row if the commit got no answer but was stored.
-            let upload = SharedUpload {
-                service: service.clone(),
-                id: AtomicI64::new(id),
-            };
+            let upload = SharedUpload { service: service.clone(), id: AtomicI64::new(id) };
             tx.commit().await?;
             Ok(Ok(upload))
         });
@@ -305,16 +281,12 @@ pub(crate) struct RowCount {
 impl RowCount {
     fn add(&mut self, row: &BulkRow, prices: &PricesInForce, country_code: &str, kind: KeyKind) {
         self.rows += 1;
-        let pages = row
-            .message
-            .as_ref()
-            .map_or(1, |message| message.pages() as u64);
+        let pages = row.message.as_ref().map_or(1, |message| message.pages() as u64);
         let number = (row.number.kind(), row.number.digits());
         self.pages.add(prices, number, pages);
         self.warnings.add(&row.number, country_code);
-        self.reserved_outcome = self
-            .reserved_outcome
-            .or_else(|| reserved_outcome(&row.number, kind));
+        self.reserved_outcome =
+            self.reserved_outcome.or_else(|| reserved_outcome(&row.number, kind));
     }
 }
 
@@ -410,8 +382,7 @@ impl Upload {
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
-            self.count
-                .add(&row, &self.prices, &self.country_code, self.kind);
+            self.count.add(&row, &self.prices, &self.country_code, self.kind);
             if let Some(storing) = &mut self.storing
                 && result.is_ok()
             {
@@ -422,10 +393,7 @@ impl Upload {
     }
 
     fn too_many_rows(&self) -> UploadError {
-        UploadError::TooLarge {
-            limit: self.service.limits().bulk_rows_max,
-            of: "rows",
-        }
+        UploadError::TooLarge { limit: self.service.limits().bulk_rows_max, of: "rows" }
     }
 
     /// Ends the file. When this returns, all its rows are on disk.

@@ -22,10 +22,7 @@ pub(crate) struct SpoolFolder {
 impl SpoolFolder {
     /// Returns the spool folder in the data folder. The folder is created when it is first needed.
     pub(crate) fn within(data_dir: &Path) -> Self {
-        Self {
-            folder: data_dir.join("spool"),
-            lock: Arc::default(),
-        }
+        Self { folder: data_dir.join("spool"), lock: Arc::default() }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -49,10 +46,7 @@ impl SpoolFolder {
 
     /// Releases the lock on the folder for the next process that serves.
     pub(crate) fn disown(&self) {
-        self.lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -112,9 +106,7 @@ impl SpoolFolder {
         let mut names = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == EXTENSION)
+            if path.extension().is_some_and(|extension| extension == EXTENSION)
                 && let Some(name) = path.file_name()
             {
                 names.push(name.to_string_lossy().into_owned());

@@ -87,13 +87,7 @@ impl ChunkWriter {
         for (slot, digit) in key.iter_mut().zip(digits.bytes()) {
             *slot = digit;
         }
-        self.rows.push(Row {
-            digits: key,
-            kind,
-            pages,
-            start,
-            end: self.json.len(),
-        });
+        self.rows.push(Row { digits: key, kind, pages, start, end: self.json.len() });
         if self.rows.len() >= WINDOW_ROWS_MAX || self.json.len() >= WINDOW_BYTES_MAX {
             self.end_window(out)?;
         }
@@ -129,8 +123,7 @@ struct ChunkBuffer {
 
 impl ChunkBuffer {
     fn add(&mut self, row: &Row, json: &[u8]) {
-        self.json
-            .push(if self.head.rows == 0 { b'[' } else { b',' });
+        self.json.push(if self.head.rows == 0 { b'[' } else { b',' });
         self.json.extend_from_slice(json);
         self.head.rows += 1;
         self.head.pages.add(row.kind, row.pages);
@@ -183,15 +176,10 @@ impl Head {
         let head = Self {
             length: chunk.get_u32_le(),
             rows: chunk.get_u32_le(),
-            pages: PageCount {
-                local: chunk.get_u64_le(),
-                international: chunk.get_u64_le(),
-            },
+            pages: PageCount { local: chunk.get_u64_le(), international: chunk.get_u64_le() },
         };
         if mark != MARK {
-            Err(ChunkError::Lost(
-                "a chunk doesn't begin with its mark".to_owned(),
-            ))
+            Err(ChunkError::Lost("a chunk doesn't begin with its mark".to_owned()))
         } else if version == VERSION {
             Ok((head, chunk.get_u32_le()))
         } else {
@@ -232,8 +220,7 @@ impl Chunk {
         self.json.push_str(next.json.get(1..).unwrap_or_default());
         self.rows += next.rows;
         self.pages.add(Kind::Local, next.pages.local);
-        self.pages
-            .add(Kind::International, next.pages.international);
+        self.pages.add(Kind::International, next.pages.international);
         self.end = next.end;
     }
 
@@ -257,9 +244,7 @@ impl Chunk {
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
         let rows = ChunkRow::parse_all(&self.json)?;
         let numbers = rows.into_iter();
-        Ok(numbers
-            .map(|row| (row.digits().to_owned(), row.kind()))
-            .collect())
+        Ok(numbers.map(|row| (row.digits().to_owned(), row.kind())).collect())
     }
 }
 
@@ -351,11 +336,7 @@ mod tests {
 
     fn chunk() -> Vec<u8> {
         let rows = b"[]";
-        let head = Head {
-            length: 2,
-            rows: 1,
-            ..Head::default()
-        };
+        let head = Head { length: 2, rows: 1, ..Head::default() };
         let mut chunk = Vec::new();
         head.write(rows, &mut chunk);
         chunk.extend_from_slice(rows);
@@ -378,10 +359,7 @@ mod tests {
             let read = parse_chunk(damaged, 0);
             assert!(matches!(read, Err(ChunkError::Lost(_))), "byte {at}");
         }
-        assert!(matches!(
-            parse_chunk(vec![0; 40], 0),
-            Err(ChunkError::Lost(_))
-        ));
+        assert!(matches!(parse_chunk(vec![0; 40], 0), Err(ChunkError::Lost(_))));
     }
 
     #[test]

@@ -66,12 +66,7 @@ impl Messages<'_> {
     pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
         let service = self.0.clone();
         let random = service.entropy().bytes::<16>();
-        let spool = move |name| Spool {
-            service,
-            name,
-            shard,
-            keep: false,
-        };
+        let spool = move |name| Spool { service, name, shard, keep: false };
         let Spools::Folder(folder) = &self.inner.spools else {
             return Ok((SpoolWriter::Table(0), spool(hex::encode(random))));
         };
@@ -83,10 +78,7 @@ impl Messages<'_> {
             Ok((file, spool(name)))
         };
         let (file, spool): (File, Spool) = blocking(making).await?;
-        Ok((
-            SpoolWriter::File(tokio::fs::File::from_std(file), folder),
-            spool,
-        ))
+        Ok((SpoolWriter::File(tokio::fs::File::from_std(file), folder), spool))
     }
 
     /// Reads the chunk of a spool that starts at an offset. With PostgreSQL, also reads the

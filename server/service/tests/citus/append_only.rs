@@ -29,17 +29,11 @@ async fn the_owner_of_the_tables_cannot_change_the_ledger_unless_a_superuser() {
     let (_, rest) = url.split_once('@').unwrap();
     let owners = format!("postgres://{role}:{password}@{rest}");
     let mut owner = AnyConnection::connect(&owners).await.unwrap();
-    let count = owner
-        .fetch_all("SELECT * FROM transfers")
-        .await
-        .unwrap()
-        .len();
+    let count = owner.fetch_all("SELECT * FROM transfers").await.unwrap().len();
     assert_eq!(count, 1);
-    for statement in [
-        "UPDATE transfers SET amount = amount + 1",
-        "DELETE FROM transfers",
-        "TRUNCATE transfers",
-    ] {
+    for statement in
+        ["UPDATE transfers SET amount = amount + 1", "DELETE FROM transfers", "TRUNCATE transfers"]
+    {
         let refused = owner.execute(statement).await.unwrap_err();
         let code = refused.as_database_error().unwrap().code();
         assert_eq!(code.as_deref(), Some("42501"), "{statement}");

@@ -44,10 +44,7 @@ async fn life(world: &World) {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let before = noted(world).await;
-    assert!(
-        before > 0,
-        "a change that belongs to no shard takes two phases"
-    );
+    assert!(before > 0, "a change that belongs to no shard takes two phases");
     for round in 0..2 {
         for _ in 0..2 {
             let messages = service.messages();
@@ -57,9 +54,7 @@ async fn life(world: &World) {
             });
             assert!(join_all(sends).await.iter().all(Result::is_ok));
         }
-        let sends = customers
-            .iter()
-            .map(|customer| world.send(&customer.live, "12345678"));
+        let sends = customers.iter().map(|customer| world.send(&customer.live, "12345678"));
         assert!(join_all(sends).await.iter().all(Result::is_ok));
     }
     let mut claimed = Vec::new();
@@ -79,9 +74,7 @@ async fn life(world: &World) {
             3 => SubmitOutcome::NotSent,
             _ => taken_as(&n.to_string()),
         };
-        world
-            .record(CARRIER, lease, vec![answered(message, outcome)])
-            .await;
+        world.record(CARRIER, lease, vec![answered(message, outcome)]).await;
         let receipt = CarrierReceipt {
             user_reference: (n % 2 == 0).then(|| user_reference(message.id, 1)),
             number: message.address.clone(),
@@ -90,11 +83,7 @@ async fn life(world: &World) {
         // Twice, because a carrier may repeat a receipt.
         for _ in 0..2 {
             let receipts = vec![receipt.clone()];
-            service
-                .delivery()
-                .record_carrier_receipts(CARRIER, receipts)
-                .await
-                .unwrap();
+            service.delivery().record_carrier_receipts(CARRIER, receipts).await.unwrap();
         }
     }
     assert_eq!(noted(world).await, before);

@@ -52,11 +52,7 @@ impl Database {
         let (cluster, template) = template.await.clone();
         let name = new_name();
         cluster.copy(&template, &name).await;
-        Self {
-            cluster,
-            name,
-            alone: None,
-        }
+        Self { cluster, name, alone: None }
     }
 
     /// Creates a database on its own cluster.
@@ -64,11 +60,7 @@ impl Database {
         let (cluster, name) = (Cluster::with(own.url.clone()).await, new_name());
         cluster.make(&name).await;
         distribute(&cluster.urls(&name)[0]).await;
-        Self {
-            cluster,
-            name,
-            alone: Some(own),
-        }
+        Self { cluster, name, alone: Some(own) }
     }
 
     /// Returns the cluster of a database that is alone on it.

@@ -34,9 +34,7 @@ struct Placed {
 
 /// Starts a cluster with a customer in each shard.
 async fn cluster() -> (World, Vec<Placed>) {
-    let own = tokio::task::spawn_blocking(OwnCluster::start)
-        .await
-        .unwrap();
+    let own = tokio::task::spawn_blocking(OwnCluster::start).await.unwrap();
     let database = Database::alone(own).await;
     let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
     let world = World::on(database, tempfile::tempdir().unwrap(), network).await;
@@ -61,14 +59,8 @@ async fn place(world: &World, customer: Customer) -> Placed {
     let row = conn.fetch_one(AssertSqlSafe(find)).await.unwrap();
     let (shard, port): (i64, i64) = (row.get(0), row.get(1));
     let servers = world.database.servers();
-    let worker = servers
-        .into_iter()
-        .find(|url| url.contains(&format!(":{port}/")));
-    Placed {
-        customer,
-        worker: worker.unwrap(),
-        applications: format!("applications_{shard}"),
-    }
+    let worker = servers.into_iter().find(|url| url.contains(&format!(":{port}/")));
+    Placed { customer, worker: worker.unwrap(), applications: format!("applications_{shard}") }
 }
 
 /// The answers to an application's sends.
@@ -108,10 +100,7 @@ impl Answers {
         );
         let rows = conn.fetch_all(AssertSqlSafe(ids)).await.unwrap();
         let stored: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
-        assert!(
-            stored.is_superset(&self.accepted),
-            "an accepted send is lost"
-        );
+        assert!(stored.is_superset(&self.accepted), "an accepted send is lost");
         assert!(stored.len() <= self.accepted.len() + self.lost);
         let charged = i64::try_from(stored.len()).unwrap() * 50_000;
         let left = money(FUNDS).micros() - charged;
@@ -124,9 +113,7 @@ async fn send_until(service: Service, customer: Customer, done: Arc<AtomicBool>)
     let mut answers = Answers::default();
     while !done.load(Ordering::Relaxed) {
         let order = request(&customer.live, "12345678", "hello");
-        let answer = tokio::time::timeout(SOON, service.messages().send(order))
-            .await
-            .unwrap();
+        let answer = tokio::time::timeout(SOON, service.messages().send(order)).await.unwrap();
         answers.add(answer);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -144,16 +131,9 @@ impl Load {
         let done = Arc::new(AtomicBool::new(false));
         let sending = placed.iter().map(|placed| {
             let customer = placed.customer.clone();
-            tokio::spawn(send_until(
-                world.service.clone(),
-                customer,
-                Arc::clone(&done),
-            ))
+            tokio::spawn(send_until(world.service.clone(), customer, Arc::clone(&done)))
         });
-        Self {
-            sending: sending.collect(),
-            done,
-        }
+        Self { sending: sending.collect(), done }
     }
 
     async fn end(self) -> Vec<Answers> {
@@ -204,15 +184,7 @@ async fn assert_all_go_on(world: &World, placed: &[Placed], answers: &mut [Answe
 
 /// Whether a URL belongs to a database of this server.
 fn is_of(own: &OwnCluster, server: &str, url: &str) -> bool {
-    let port = |url: &str| {
-        url.rsplit_once(':')
-            .unwrap()
-            .1
-            .split_once('/')
-            .unwrap()
-            .0
-            .to_owned()
-    };
+    let port = |url: &str| url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.to_owned();
     port(&own.url_of(server)) == port(url)
 }
 
@@ -267,12 +239,9 @@ async fn a_coordinator_that_is_killed_before_it_hears_of_a_commit_loses_nothing(
     }
     let sending = placed.iter().map(|placed| {
         let (service, key) = (world.service.clone(), placed.customer.live.clone());
-        tokio::spawn(async move {
-            service
-                .messages()
-                .send(request(&key, "12345678", "hello"))
-                .await
-        })
+        tokio::spawn(
+            async move { service.messages().send(request(&key, "12345678", "hello")).await },
+        )
     });
     let sending: Vec<_> = sending.collect();
     for one in &placed {

@@ -37,10 +37,9 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
             0 => refused(),
             _ => taken_as(&id.to_string()),
         };
-        let results = claimed.iter().map(|message| Submitted {
-            lease,
-            ..answered(message, outcome(message.id))
-        });
+        let results = claimed
+            .iter()
+            .map(|message| Submitted { lease, ..answered(message, outcome(message.id)) });
         let results: Vec<_> = results.collect();
         let taken = results.iter().filter(|result| {
             let (_, outcome) = &result.outcomes[0];
@@ -67,16 +66,10 @@ async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent;
     let plain = || request(&customer.live, "12345678", "hello");
     let with_key = || keyed(&format!("round {round}"), plain());
     let [first, second, third] = [0, 1, 2].map(|n| service(n).messages());
-    let (one, two, three) = tokio::join!(
-        first.send(with_key()),
-        second.send(with_key()),
-        third.send(plain()),
-    );
+    let (one, two, three) =
+        tokio::join!(first.send(with_key()), second.send(with_key()), third.send(plain()),);
     let (one, two) = (one.unwrap(), two.unwrap());
-    assert_ne!(
-        one.replayed, two.replayed,
-        "one of the two must be a replay"
-    );
+    assert_ne!(one.replayed, two.replayed, "one of the two must be a replay");
     assert_eq!(one.transid, two.transid);
     assert_eq!(one.balance, two.balance);
     [one, three.unwrap()]
@@ -89,11 +82,7 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
     for n in 0..2 * SHARDS {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
-    let services = [
-        world.service.clone(),
-        peer(&world, 1).await,
-        peer(&world, 2).await,
-    ];
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
     let done = Arc::new(AtomicBool::new(false));
     let carrying: Vec<_> = (0..)
         .zip(&services)
@@ -101,16 +90,11 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
         .collect();
     let mut sent: HashMap<_, BTreeSet<Transid>> = HashMap::new();
     for round in 0..ROUNDS {
-        let sending = customers
-            .iter()
-            .map(|customer| send(&services, customer, round));
+        let sending = customers.iter().map(|customer| send(&services, customer, round));
         for (customer, answers) in customers.iter().zip(join_all(sending).await) {
             let of_customer = sent.entry(customer.reference).or_default();
             for answer in answers {
-                assert!(
-                    of_customer.insert(answer.transid.unwrap()),
-                    "two messages have one id"
-                );
+                assert!(of_customer.insert(answer.transid.unwrap()), "two messages have one id");
             }
         }
         world.pass(1);
@@ -125,16 +109,7 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
     let all: BTreeSet<Transid> = sent.values().flatten().copied().collect();
     assert_eq!(claimed, all);
     // No message is left in the queue, although some receipts arrived before the responses.
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .queue_state()
-            .await
-            .unwrap()
-            .waiting,
-        0
-    );
+    assert_eq!(world.service.delivery().queue_state().await.unwrap().waiting, 0);
     for customer in &customers {
         let mut charged = 0;
         for id in &sent[&customer.reference] {

@@ -27,14 +27,8 @@ fn every_file_of_cases_lists_its_cases() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
     for name in names(&cases) {
         let text = std::fs::read_to_string(cases.join(format!("{name}.rs"))).unwrap();
-        assert!(
-            text.contains("\non_each_backend!["),
-            "{name} lists no cases"
-        );
-        assert!(
-            !text.contains("test]\n"),
-            "{name} has a test for one database"
-        );
+        assert!(text.contains("\non_each_backend!["), "{name} lists no cases");
+        assert!(!text.contains("test]\n"), "{name} has a test for one database");
     }
 }
 
@@ -43,7 +37,5 @@ fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names = names.map(|name| name.trim_end_matches(".rs").to_owned());
-    names
-        .filter(|name| name != "main" && name != "mod")
-        .collect()
+    names.filter(|name| name != "main" && name != "mod").collect()
 }

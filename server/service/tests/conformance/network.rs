@@ -21,11 +21,7 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
         sender: None,
         cost: None,
     };
-    let info = |name: &str| CarrierInfo {
-        name: name.to_owned(),
-        sandbox: false,
-        whole: false,
-    };
+    let info = |name: &str| CarrierInfo { name: name.to_owned(), sandbox: false, whole: false };
     Network {
         carriers: vec![info("acme"), info("beta")],
         routes: Routes::new(routes.iter().map(route).collect()),
@@ -52,25 +48,17 @@ pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
 }
 
 pub fn taken_as(name: &str) -> SubmitOutcome {
-    SubmitOutcome::Accepted {
-        carrier_message_id: Some(name.to_owned()),
-    }
+    SubmitOutcome::Accepted { carrier_message_id: Some(name.to_owned()) }
 }
 
 pub fn refused() -> SubmitOutcome {
-    SubmitOutcome::Refused {
-        error: "refused_by_carrier".to_owned(),
-    }
+    SubmitOutcome::Refused { error: "refused_by_carrier".to_owned() }
 }
 
 pub fn throttled() -> SubmitOutcome {
-    SubmitOutcome::Throttled {
-        error: "throttled".to_owned(),
-    }
+    SubmitOutcome::Throttled { error: "throttled".to_owned() }
 }
 
 pub fn lost() -> SubmitOutcome {
-    SubmitOutcome::Unknown {
-        error: "the connection was lost".to_owned(),
-    }
+    SubmitOutcome::Unknown { error: "the connection was lost".to_owned() }
 }

@@ -14,10 +14,6 @@ pub async fn peer_with(world: &World, number: u64, limits: Limits) -> Service {
 }
 
 pub async fn open(world: &World, number: u64, limits: Limits) -> Result<Service, OpenError> {
-    let config = Config {
-        limits,
-        entropy: Entropy::seeded(1_000_000 + number),
-        ..world.config()
-    };
+    let config = Config { limits, entropy: Entropy::seeded(1_000_000 + number), ..world.config() };
     Service::open(config).await
 }

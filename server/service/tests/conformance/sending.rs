@@ -49,10 +49,7 @@ impl Sending {
 
     /// Ends the process and starts it again.
     pub async fn reopen(self) -> Self {
-        Self {
-            world: self.world.reopen().await,
-            ..self
-        }
+        Self { world: self.world.reopen().await, ..self }
     }
 
     /// Sends a message to a local number.
@@ -69,18 +66,8 @@ impl Sending {
 
     /// Claims all due messages of a carrier.
     pub async fn claim(&self, carrier: &str) -> Vec<Handed> {
-        let (lease, messages) = self
-            .world
-            .service
-            .delivery()
-            .claim(carrier, 100)
-            .await
-            .unwrap();
-        let handed = |message| Handed {
-            message,
-            carrier: carrier.to_owned(),
-            lease,
-        };
+        let (lease, messages) = self.world.service.delivery().claim(carrier, 100).await.unwrap();
+        let handed = |message| Handed { message, carrier: carrier.to_owned(), lease };
         messages.into_iter().map(handed).collect()
     }
 
@@ -145,17 +132,11 @@ impl Sending {
     /// Asserts a message's final status and its error.
     pub async fn assert_ended(&self, id: Transid, status: MessageStatus, error: &str) {
         let record = self.detail(id).await.record;
-        assert_eq!(
-            (record.status, record.error.as_deref()),
-            (status, Some(error))
-        );
+        assert_eq!((record.status, record.error.as_deref()), (status, Some(error)));
     }
 
     pub async fn assert_balance(&self, balance: &str) {
-        assert_eq!(
-            self.world.balance(&self.customer.live).await,
-            money(balance)
-        );
+        assert_eq!(self.world.balance(&self.customer.live).await, money(balance));
     }
 
     /// Asserts that every invariant holds.

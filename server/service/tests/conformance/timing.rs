@@ -17,10 +17,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, Duration) {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for turn in 0..ATTEMPTS {
-        let mut both = [
-            ("known@example.org", &mut known),
-            ("stranger@example.org", &mut unknown),
-        ];
+        let mut both = [("known@example.org", &mut known), ("stranger@example.org", &mut unknown)];
         // Alternates which email comes first.
         both.rotate_left(turn % 2);
         for (email, times) in both {
@@ -41,12 +38,7 @@ async fn known_and_unknown_emails_take_the_same_time() {
     let world = World::new(Backend::Sqlite).await;
     world.account("known@example.org").await;
     let (known, unknown) = medians(&world, async |world, email| {
-        world
-            .service
-            .accounts()
-            .request_reset(email, "192.0.2.1")
-            .await
-            .unwrap();
+        world.service.accounts().request_reset(email, "192.0.2.1").await.unwrap();
     })
     .await;
     print("reset link", known, unknown, Duration::from_micros(100));

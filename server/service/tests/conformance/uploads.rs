@@ -8,9 +8,7 @@ use crate::world::{Customer, World};
 
 /// Builds a file with this many messages of one page.
 pub fn rows(count: usize) -> String {
-    (0..count).fold(String::new(), |file, n| {
-        file + &format!("{:08},hello {n}\n", n + 10)
-    })
+    (0..count).fold(String::new(), |file, n| file + &format!("{:08},hello {n}\n", n + 10))
 }
 
 /// Uploads a file in chunks of a few bytes, and accepts it as a batch.
@@ -36,37 +34,20 @@ pub async fn upload(
         upload.write(piece).await.unwrap();
     }
     let spooled = upload.finish().await.unwrap();
-    service
-        .messages()
-        .accept_batch(&ticket, spooled, order)
-        .await
+    service.messages().accept_batch(&ticket, spooled, order).await
 }
 
 /// A request without options.
 pub fn plain() -> BatchRequest {
-    BatchRequest {
-        message: None,
-        requestid: None,
-        dry_run: false,
-    }
+    BatchRequest { message: None, requestid: None, dry_run: false }
 }
 
 /// Uploads a file with the live key, which must be accepted.
 pub async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
-    upload(&world.service, &customer.live, None, file, plain())
-        .await
-        .unwrap()
-        .batchid
-        .unwrap()
+    upload(&world.service, &customer.live, None, file, plain()).await.unwrap().batchid.unwrap()
 }
 
 pub async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
     let access = world.access(&customer.live).await;
-    world
-        .service
-        .messages()
-        .batch(&access, id)
-        .await
-        .unwrap()
-        .unwrap()
+    world.service.messages().batch(&access, id).await.unwrap().unwrap()
 }

@@ -76,10 +76,8 @@ impl World {
     /// Opens a service with a mail server in its settings.
     pub async fn mailing(backend: Backend) -> Self {
         let mut world = Self::new(backend).await;
-        world.mail = MailSettings {
-            base_url: "https://sms.example.org".to_owned(),
-            is_set_up: true,
-        };
+        world.mail =
+            MailSettings { base_url: "https://sms.example.org".to_owned(), is_set_up: true };
         world.reopen().await
     }
 
@@ -94,24 +92,14 @@ impl World {
             ..config(&self.folder, &self.database, &self.clock, opened, network)
         };
         let service = Service::open(config).await.unwrap();
-        Self {
-            service,
-            opened,
-            ..self
-        }
+        Self { service, opened, ..self }
     }
 
     pub fn config(&self) -> Config {
         let network = self.network.clone();
         Config {
             mail: self.mail.clone(),
-            ..config(
-                &self.folder,
-                &self.database,
-                &self.clock,
-                self.opened,
-                network,
-            )
+            ..config(&self.folder, &self.database, &self.clock, self.opened, network)
         }
     }
 
@@ -130,17 +118,10 @@ impl World {
         lease: &Lease,
         results: Vec<Submitted>,
     ) -> Vec<Transid> {
-        let held = |result| Submitted {
-            lease: *lease,
-            ..result
-        };
+        let held = |result| Submitted { lease: *lease, ..result };
         let results = results.into_iter().map(held).collect();
         let service = &self.service;
-        service
-            .delivery()
-            .record_submitted(carrier, results)
-            .await
-            .unwrap()
+        service.delivery().record_submitted(carrier, results).await.unwrap()
     }
 
     /// Expands every upload into messages.
@@ -156,11 +137,7 @@ impl World {
 
     pub async fn account(&self, email: &str) -> AccountRecord {
         let email = Email::parse(email).unwrap();
-        self.service
-            .accounts()
-            .register(&email, &password(PASSWORD), "127.0.0.1")
-            .await
-            .unwrap()
+        self.service.accounts().register(&email, &password(PASSWORD), "127.0.0.1").await.unwrap()
     }
 
     /// Registers a customer with a Pending SMS application without money.
@@ -177,12 +154,7 @@ impl World {
             .create_application(account.id, Category::Sms, sender.map(name).as_ref())
             .await
             .unwrap();
-        Customer {
-            account,
-            reference: new.reference,
-            live: new.live_key,
-            test: new.test_key,
-        }
+        Customer { account, reference: new.reference, live: new.live_key, test: new.test_key }
     }
 
     /// Registers a customer with an Active SMS application and this balance.
@@ -194,11 +166,7 @@ impl World {
 
     /// Approves a customer's application, and deposits this balance.
     pub async fn activate(&self, customer: &Customer, balance: &str) {
-        self.service
-            .applications()
-            .approve(&Actor::CommandLine, customer.reference)
-            .await
-            .unwrap();
+        self.service.applications().approve(&Actor::CommandLine, customer.reference).await.unwrap();
         if balance != "0" {
             let bank_id = format!("first of {}", customer.account.email);
             self.deposit(&bank_id, customer.reference, balance).await;
@@ -207,34 +175,19 @@ impl World {
 
     pub async fn deposit(&self, bank_id: &str, reference: Reference, amount: &str) {
         let order = order(bank_id, reference.as_str(), amount);
-        self.service
-            .money()
-            .add_deposit(&Actor::CommandLine, &order)
-            .await
-            .unwrap();
+        self.service.money().add_deposit(&Actor::CommandLine, &order).await.unwrap();
     }
 
     pub async fn send(&self, key: &ApiKey, number: &str) -> Result<Sent, SendError> {
-        self.service
-            .messages()
-            .send(request(key, number, "hello"))
-            .await
+        self.service.messages().send(request(key, number, "hello")).await
     }
 
     pub async fn access(&self, key: &ApiKey) -> KeyAccess {
-        self.service
-            .messages()
-            .authorize(Some(key.expose()))
-            .await
-            .unwrap()
+        self.service.messages().authorize(Some(key.expose())).await.unwrap()
     }
 
     pub async fn balance(&self, key: &ApiKey) -> Money {
-        self.service
-            .messages()
-            .balance(&self.access(key).await)
-            .await
-            .unwrap()
+        self.service.messages().balance(&self.access(key).await).await.unwrap()
     }
 
     /// Returns a message of the live key, with its timeline and charge.
@@ -250,10 +203,7 @@ impl World {
 
     /// Asserts that every invariant holds.
     pub async fn assert_sound(&self) {
-        assert_eq!(
-            self.service.operations().check().await.unwrap(),
-            Vec::<String>::new()
-        );
+        assert_eq!(self.service.operations().check().await.unwrap(), Vec::<String>::new());
     }
 }
 
@@ -314,10 +264,7 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
 
 /// Adds an idempotency key to a request.
 pub fn keyed(key: &str, request: SendRequest) -> SendRequest {
-    SendRequest {
-        idempotency: Some(IdempotencyKey::parse(key).unwrap()),
-        ..request
-    }
+    SendRequest { idempotency: Some(IdempotencyKey::parse(key).unwrap()), ..request }
 }
 
 /// Returns a well-formed key that belongs to nobody.
@@ -327,9 +274,5 @@ pub fn stranger(reference: Reference) -> ApiKey {
 
 /// A filter for a page of an application's whole statement.
 pub fn whole(cursor: Option<&str>, limit: i64) -> StatementFilter<'_> {
-    StatementFilter {
-        cursor,
-        limit,
-        ..StatementFilter::default()
-    }
+    StatementFilter { cursor, limit, ..StatementFilter::default() }
 }

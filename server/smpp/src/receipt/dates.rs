@@ -22,10 +22,7 @@ pub(super) fn milliseconds(text: &str) -> Option<i64> {
 }
 
 fn read(year: i32, rest: &str) -> Option<i64> {
-    let part = |at: usize| {
-        rest.get(at..at + 2)
-            .map_or(Some(0), |digits| digits.parse().ok())
-    };
+    let part = |at: usize| rest.get(at..at + 2).map_or(Some(0), |digits| digits.parse().ok());
     let month = Month::try_from(part(0)?).ok()?;
     let date = Date::from_calendar_date(year, month, part(2)?).ok()?;
     let time = Time::from_hms(part(4)?, part(6)?, part(8)?).ok()?;

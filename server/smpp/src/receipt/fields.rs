@@ -41,19 +41,13 @@ impl<'a> Fields<'a> {
     /// Returns the value of a field, or `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let field = self.0.iter().find(|(other, _)| *other == name);
-        field
-            .map(|(_, value)| *value)
-            .filter(|value| !value.is_empty())
+        field.map(|(_, value)| *value).filter(|value| !value.is_empty())
     }
 }
 
 /// Returns the name of the first field of `text`, and everything after its colon.
 fn next_name(text: &str) -> Option<(&'static str, &str)> {
-    let start = if name_at(text).is_some() {
-        0
-    } else {
-        next_start(text)?
-    };
+    let start = if name_at(text).is_some() { 0 } else { next_start(text)? };
     let (name, length) = name_at(&text[start..])?;
     Some((name, &text[start + length..]))
 }

@@ -26,10 +26,7 @@ async fn answers_in_any_order_are_told_by_the_tag_of_their_submit() {
         assert_eq!(outcome, accepted(&format!("id-{tag}")));
     }
     let status = client.connection.status();
-    assert_eq!(
-        (status.in_flight, status.answered, status.binds),
-        (0, 10, 1)
-    );
+    assert_eq!((status.in_flight, status.answered, status.binds), (0, 10, 1));
 }
 
 #[tokio::test]
@@ -60,8 +57,7 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_distinguished() {
     client.connection.submit(submits(0..5));
     let submits = peer.submits(5).await;
     peer.answer(&submits[0], 0x0B, b"").await;
-    peer.write(&pdu(GENERIC_NACK, 0x03, submits[1].sequence, &[]))
-        .await;
+    peer.write(&pdu(GENERIC_NACK, 0x03, submits[1].sequence, &[])).await;
     peer.answer(&submits[2], 0, b"").await;
     peer.answer(&submits[3], 0, b"no-nul").await;
     peer.answer(&submits[4], 0, b"\xFF\xFE\0").await;
@@ -91,8 +87,7 @@ async fn a_nack_that_may_be_for_our_response_refuses_no_submit() {
     let sent = peer.expect(SUBMIT_SM).await;
     peer.write(&pdu(ENQUIRE_LINK, 0, sent.sequence, &[])).await;
     peer.expect(ENQUIRE_LINK_RESP).await;
-    peer.write(&pdu(GENERIC_NACK, 0x03, sent.sequence, &[]))
-        .await;
+    peer.write(&pdu(GENERIC_NACK, 0x03, sent.sequence, &[])).await;
     peer.accept(&sent, "x").await;
     assert_eq!(client.answer().await, (1, accepted("x")));
 }
@@ -156,9 +151,7 @@ async fn a_submit_past_its_time_is_not_written() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut stale = submit(1);
-    stale.not_after = Instant::now()
-        .checked_sub(Duration::from_millis(1))
-        .unwrap();
+    stale.not_after = Instant::now().checked_sub(Duration::from_millis(1)).unwrap();
     client.connection.submit(vec![stale, submit(2)]);
     assert_eq!(client.answer().await, (1, Outcome::NotSent));
     assert_eq!(short_message(&peer.expect(SUBMIT_SM).await.body), b"2");
@@ -226,11 +219,7 @@ async fn every_value_of_the_one_octet_fields_is_written_as_it_is() {
         submit.short_message.clear();
         (submit.source.ton, submit.source.npi) = (value, value);
         (submit.destination.ton, submit.destination.npi) = (value, value);
-        (
-            submit.esm_class,
-            submit.registered_delivery,
-            submit.data_coding,
-        ) = (value, value, value);
+        (submit.esm_class, submit.registered_delivery, submit.data_coding) = (value, value, value);
         submit
     });
     client.connection.submit(submits.collect());

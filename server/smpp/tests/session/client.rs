@@ -52,16 +52,8 @@ pub fn submit(tag: u64) -> Submit {
         tag,
         not_after: Instant::now() + LONG,
         service_type: String::new(),
-        source: Address {
-            ton: 5,
-            npi: 0,
-            digits: "Heliograph".to_owned(),
-        },
-        destination: Address {
-            ton: 1,
-            npi: 1,
-            digits: "491701234567".to_owned(),
-        },
+        source: Address { ton: 5, npi: 0, digits: "Heliograph".to_owned() },
+        destination: Address { ton: 1, npi: 1, digits: "491701234567".to_owned() },
         esm_class: 0,
         validity_period: None,
         registered_delivery: 1,
@@ -81,27 +73,18 @@ pub fn submits(tags: std::ops::Range<u64>) -> Vec<Submit> {
 
 /// Submits with a payload of `size` octets each. Many of them fill a socket's buffers.
 pub fn long_submits(count: u64, size: usize) -> Vec<Submit> {
-    let long = |tag| Submit {
-        message_payload: Some(vec![b'x'; size]),
-        ..submit(tag)
-    };
+    let long = |tag| Submit { message_payload: Some(vec![b'x'; size]), ..submit(tag) };
     (0..count).map(long).collect()
 }
 
 pub fn accepted(id: &str) -> Outcome {
-    Outcome::Accepted {
-        message_id: Some(id.to_owned()),
-    }
+    Outcome::Accepted { message_id: Some(id.to_owned()) }
 }
 
 impl Client {
     pub fn open(settings: Settings) -> Self {
         let (connection, events) = Connection::open(settings, 1);
-        Self {
-            connection,
-            events,
-            batch: VecDeque::new(),
-        }
+        Self { connection, events, batch: VecDeque::new() }
     }
 
     /// Opens a connection and waits until it is bound at `smsc`.

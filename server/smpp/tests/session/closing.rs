@@ -55,9 +55,7 @@ async fn close_waits_no_longer_than_its_time_limit_for_answers() {
     let close = tokio::spawn(client.close());
     let unbind = peer.expect(UNBIND).await;
     peer.answer(&unbind, 0, b"").await;
-    let outcome = Outcome::Unknown {
-        cause: UnknownCause::Closed,
-    };
+    let outcome = Outcome::Unknown { cause: UnknownCause::Closed };
     assert_eq!(close.await.unwrap(), [Event::Answer { tag: 1, outcome }]);
 }
 
@@ -137,11 +135,7 @@ async fn close_returns_unwritten_submits_and_awaits_the_rest() {
         }
     }
     assert_eq!((answered, received + not_sent.len()), (received, COUNT));
-    assert!(
-        not_sent
-            .iter()
-            .all(|(_, outcome)| *outcome == Outcome::NotSent)
-    );
+    assert!(not_sent.iter().all(|(_, outcome)| *outcome == Outcome::NotSent));
 }
 
 #[tokio::test]

@@ -9,9 +9,7 @@ use testing::smsc::{
 
 use crate::client::{Client, accepted, long_submits, settings, submit};
 
-const LOST: Outcome = Outcome::Unknown {
-    cause: UnknownCause::ConnectionLost,
-};
+const LOST: Outcome = Outcome::Unknown { cause: UnknownCause::ConnectionLost };
 
 #[tokio::test]
 async fn a_connection_cut_after_any_byte_of_a_submit_loses_no_outcome() {
@@ -67,10 +65,7 @@ async fn no_submit_that_was_received_whole_is_told_as_not_sent() {
 /// unwritten submits. Only then does the session report both NotSent and Unknown.
 pub async fn cut_under_pressure(smsc: &Smsc, settings: Settings) {
     for most in [1_000, 70_000, 1_000_000, 5_000_000] {
-        let settings = Settings {
-            window: 400,
-            ..settings.clone()
-        };
+        let settings = Settings { window: 400, ..settings.clone() };
         let (mut client, mut peer) = Client::bound(smsc, settings).await;
         client.connection.submit(long_submits(400, 60_000));
         let mut read = Vec::new();
@@ -92,9 +87,7 @@ pub async fn cut_under_pressure(smsc: &Smsc, settings: Settings) {
                 assert_eq!(*outcome, LOST, "{tag}");
             }
         }
-        let not_sent = answers
-            .iter()
-            .filter(|(_, outcome)| *outcome == Outcome::NotSent);
+        let not_sent = answers.iter().filter(|(_, outcome)| *outcome == Outcome::NotSent);
         assert!(not_sent.count() > 0, "the buffers took all of it");
     }
 }

@@ -18,8 +18,7 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
     client.connection.submit(vec![submit(1)]);
     let sent = peer.expect(SUBMIT_SM).await;
     for sequence in [50, 50] {
-        peer.write(&pdu(DELIVER_SM, 0, sequence, &receipt("id-1", "DELIVRD")))
-            .await;
+        peer.write(&pdu(DELIVER_SM, 0, sequence, &receipt("id-1", "DELIVRD"))).await;
     }
     peer.accept(&sent, "id-1").await;
     let (first, second) = (client.delivery().await, client.delivery().await);
@@ -31,14 +30,9 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
     // The next PDU is the response to this enquire_link, so neither receipt was acknowledged.
     peer.write(&pdu(ENQUIRE_LINK, 0, 60, &[])).await;
     peer.expect(ENQUIRE_LINK_RESP).await;
-    client
-        .connection
-        .acknowledge(second.handle, status_code::TEMPORARY_ERROR);
+    client.connection.acknowledge(second.handle, status_code::TEMPORARY_ERROR);
     let answer = peer.expect(DELIVER_SM_RESP).await;
-    assert_eq!(
-        (answer.sequence, answer.status),
-        (50, status_code::TEMPORARY_ERROR)
-    );
+    assert_eq!((answer.sequence, answer.status), (50, status_code::TEMPORARY_ERROR));
     assert_eq!(answer.body, [0]);
     // A second acknowledgement of the same delivery is ignored. The other delivery can still be
     // acknowledged.
@@ -65,10 +59,7 @@ async fn all_fields_of_a_delivery_are_read() {
     let body = deliver(0x04, 8, b"\0h\0i", &tlvs.concat());
     peer.write(&pdu(DELIVER_SM, 0, 1, &body)).await;
     let read = client.delivery().await;
-    assert_eq!(
-        (read.source.as_str(), read.destination.as_str()),
-        ("4912345", "6789")
-    );
+    assert_eq!((read.source.as_str(), read.destination.as_str()), ("4912345", "6789"));
     assert_eq!((read.esm_class, read.data_coding), (0x04, 8));
     assert_eq!(read.text, b"\0h\0i");
     assert_eq!(read.receipted_message_id.as_deref(), Some("id-7"));
@@ -92,21 +83,14 @@ async fn a_malformed_tlv_costs_no_other_field_of_the_delivery() {
         // Longer than what is left.
         vec![0x04, 0x24, 0xFF, 0xFF, b'x'],
     ];
-    peer.write(&pdu(
-        DELIVER_SM,
-        0,
-        1,
-        &deliver(4, 0, b"text", &wrong.concat()),
-    ))
-    .await;
+    peer.write(&pdu(DELIVER_SM, 0, 1, &deliver(4, 0, b"text", &wrong.concat()))).await;
     let read = client.delivery().await;
     assert_eq!(read.text, b"text");
     assert_eq!(read.receipted_message_id.as_deref(), Some("no-nul"));
     assert_eq!((read.message_state, read.network_error_code), (None, None));
     for cut in [1, 3] {
         let cut = vec![0x04; cut];
-        peer.write(&pdu(DELIVER_SM, 0, 2, &deliver(0, 0, b"cut", &cut)))
-            .await;
+        peer.write(&pdu(DELIVER_SM, 0, 2, &deliver(0, 0, b"cut", &cut))).await;
         assert_eq!(client.delivery().await.text, b"cut");
     }
 }
@@ -130,14 +114,12 @@ async fn a_data_sm_is_told_as_a_delivery_and_answered_by_a_data_sm_resp() {
 async fn an_acknowledgement_for_an_earlier_bind_is_ignored() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
-    peer.write(&pdu(DELIVER_SM, 0, 1, &receipt("a", "DELIVRD")))
-        .await;
+    peer.write(&pdu(DELIVER_SM, 0, 1, &receipt("a", "DELIVRD"))).await;
     let old = client.delivery().await;
     drop(peer);
     let mut peer = smsc.bound().await;
     client.until_free().await;
-    peer.write(&pdu(DELIVER_SM, 0, 1, &receipt("b", "DELIVRD")))
-        .await;
+    peer.write(&pdu(DELIVER_SM, 0, 1, &receipt("b", "DELIVRD"))).await;
     let new = client.delivery().await;
     client.connection.acknowledge(old.handle, 1);
     client.connection.acknowledge(new.handle, 2);
@@ -169,10 +151,7 @@ async fn a_flood_of_deliveries_is_held_back_until_some_are_acknowledged() {
     while delivered < COUNT {
         let status = client.connection.status();
         assert!(status.unacknowledged <= UNACKNOWLEDGED_LIMIT);
-        assert!(
-            status.delivered <= delivered as u64,
-            "more than was acknowledged"
-        );
+        assert!(status.delivered <= delivered as u64, "more than was acknowledged");
         client.connection.acknowledge(held.pop().unwrap(), 0);
         held.push(client.delivery().await.handle);
         delivered += 1;

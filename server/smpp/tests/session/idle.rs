@@ -131,9 +131,7 @@ async fn deliveries_that_are_held_back_use_no_processor_time() {
     let one = pdu(DELIVER_SM, 0, 3, &receipt("flood", "DELIVRD"));
     let flood = one.repeat(UNACKNOWLEDGED_LIMIT + 10);
     peer.write(&flood).await;
-    client
-        .until(|status| status.unacknowledged == UNACKNOWLEDGED_LIMIT)
-        .await;
+    client.until(|status| status.unacknowledged == UNACKNOWLEDGED_LIMIT).await;
     rests("held back").await;
     drop(peer);
     rests("held back and cut").await;

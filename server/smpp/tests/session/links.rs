@@ -9,10 +9,7 @@ use testing::smsc::{
 use crate::client::{Client, accepted, settings, submit};
 
 fn two(smsc: &Smsc) -> Settings {
-    Settings {
-        bind: BindMode::TransmitterAndReceiver,
-        ..settings(smsc)
-    }
+    Settings { bind: BindMode::TransmitterAndReceiver, ..settings(smsc) }
 }
 
 /// Accepts the next two connections and their binds. Returns the transmitter and the receiver.
@@ -43,9 +40,7 @@ async fn a_connection_of_two_links_is_bound_when_both_are() {
     assert_eq!(client.connection.status().binds, 2);
     client.connection.submit(vec![submit(1)]);
     let sent = transmitter.expect(SUBMIT_SM).await;
-    receiver
-        .write(&pdu(DELIVER_SM, 0, 4, &receipt("x", "DELIVRD")))
-        .await;
+    receiver.write(&pdu(DELIVER_SM, 0, 4, &receipt("x", "DELIVRD"))).await;
     let delivery = client.delivery().await;
     client.connection.acknowledge(delivery.handle, 0);
     assert_eq!(receiver.expect(DELIVER_SM_RESP).await.sequence, 4);

@@ -48,10 +48,7 @@ async fn the_longest_allowed_pdu_is_read() {
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     peer.write(&pdu(0x99, 0, 7, &vec![1; 64 * 1024 - 16])).await;
     let nack = peer.expect(GENERIC_NACK).await;
-    assert_eq!(
-        (nack.sequence, nack.status),
-        (7, status_code::INVALID_COMMAND_ID)
-    );
+    assert_eq!((nack.sequence, nack.status), (7, status_code::INVALID_COMMAND_ID));
     lives(&mut client, &mut peer).await;
 }
 
@@ -62,13 +59,9 @@ async fn a_delivery_cut_anywhere_before_its_text_is_nacked_with_its_sequence_num
     let whole = deliver(0, 0, b"hello", &[]);
     for cut in 0..whole.len() {
         let sequence = u32::try_from(cut).unwrap() + 1;
-        peer.write(&pdu(DELIVER_SM, 0, sequence, &whole[..cut]))
-            .await;
+        peer.write(&pdu(DELIVER_SM, 0, sequence, &whole[..cut])).await;
         let nack = peer.expect(GENERIC_NACK).await;
-        assert_eq!(
-            (nack.sequence, nack.status),
-            (sequence, status_code::SYSTEM_ERROR)
-        );
+        assert_eq!((nack.sequence, nack.status), (sequence, status_code::SYSTEM_ERROR));
     }
     lives(&mut client, &mut peer).await;
 }
@@ -90,13 +83,7 @@ async fn no_body_of_a_pdu_ends_the_session() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     let mut random = StdRng::seed_from_u64(34);
-    let commands = [
-        DELIVER_SM,
-        DATA_SM,
-        SUBMIT_SM_RESP,
-        GENERIC_NACK,
-        0x8000_0009,
-    ];
+    let commands = [DELIVER_SM, DATA_SM, SUBMIT_SM_RESP, GENERIC_NACK, 0x8000_0009];
     for _ in 0..2000 {
         let command = commands[random.random_range(0..commands.len())];
         let mut body = vec![0; random.random_range(0..80)];
@@ -105,8 +92,7 @@ async fn no_body_of_a_pdu_ends_the_session() {
         for byte in &mut body {
             *byte &= if random.random_bool(0.4) { 0 } else { 0xFF };
         }
-        peer.write(&pdu(command, random.random_range(0..9), 1_000_000, &body))
-            .await;
+        peer.write(&pdu(command, random.random_range(0..9), 1_000_000, &body)).await;
         peer.write(&pdu(ENQUIRE_LINK, 0, 8, &[])).await;
         loop {
             match peer.read().await.unwrap().command {

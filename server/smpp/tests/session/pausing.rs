@@ -54,11 +54,7 @@ impl Aside {
             })
         });
         let (address, pem) = hear_where.recv().unwrap();
-        let aside = Self {
-            stopped,
-            drained,
-            arrived,
-        };
+        let aside = Self { stopped, drained, arrived };
         (address, pem, aside)
     }
 }
@@ -128,11 +124,7 @@ async fn pause(tls: bool) -> (usize, usize) {
     let Arrived { before, after } = aside.arrived.join().unwrap();
     let (whole, begun) = submits_in(&before);
     let (arrived, _) = submits_in(&[before, after].concat());
-    assert_eq!(
-        not_sent,
-        COUNT - arrived,
-        "the outcomes don't match what arrived"
-    );
+    assert_eq!(not_sent, COUNT - arrived, "the outcomes don't match what arrived");
     (arrived, whole + usize::from(begun))
 }
 

@@ -143,10 +143,8 @@ async fn a_peer_that_answers_no_submits_is_bound_again() {
     }
     let unknown = |cause| Outcome::Unknown { cause };
     let answers = client.answers(2).await;
-    let expected = [
-        (2, unknown(UnknownCause::NoAnswer)),
-        (3, unknown(UnknownCause::ConnectionLost)),
-    ];
+    let expected =
+        [(2, unknown(UnknownCause::NoAnswer)), (3, unknown(UnknownCause::ConnectionLost))];
     assert_eq!(answers, expected);
     let status = client.until(|status| status.state == State::Waiting).await;
     assert!(status.last_error.unwrap().contains("aren't answered"));
@@ -184,10 +182,7 @@ async fn no_submit_is_begun_after_the_peers_unbind() {
     }
     peer.closed().await;
     let answers = client.answers(COUNT).await;
-    let not_sent = answers
-        .iter()
-        .filter(|(_, outcome)| *outcome == Outcome::NotSent)
-        .count();
+    let not_sent = answers.iter().filter(|(_, outcome)| *outcome == Outcome::NotSent).count();
     assert_eq!(received + not_sent, COUNT);
     // Submits that were waiting for the socket also got NotSent.
     assert!(not_sent > queued);

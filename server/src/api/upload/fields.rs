@@ -100,10 +100,7 @@ impl<'a> Fields<'a> {
         if name == "message" && self.file.as_ref().is_some_and(one_to_one) {
             return Err(Reason::AmbiguousBulk.into());
         }
-        Ok(Open::Small {
-            name,
-            value: Vec::new(),
-        })
+        Ok(Open::Small { name, value: Vec::new() })
     }
 
     /// Appends data to the current parameter's value.

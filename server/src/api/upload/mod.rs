@@ -93,9 +93,7 @@ async fn submission(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), F
     for event in events {
         match event {
             Event::Begin(name) => {
-                fields
-                    .begin(name.as_deref(), BulkWriting::UrlDecoded)
-                    .await?;
+                fields.begin(name.as_deref(), BulkWriting::UrlDecoded).await?;
             }
             Event::Data(data) => fields.data(&data).await?,
             Event::End => fields.end().await?,

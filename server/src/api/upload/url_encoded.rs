@@ -58,9 +58,7 @@ impl Decoder {
             text = &text[end + 1..];
         }
         self.pending.extend(text);
-        let begun = self
-            .pending
-            .split_off(self.pending.len() - begun_escape(&self.pending));
+        let begun = self.pending.split_off(self.pending.len() - begun_escape(&self.pending));
         let text = std::mem::replace(&mut self.pending, begun);
         if !text.is_empty() {
             events.push(Event::Data(unescape(&text)));

@@ -62,15 +62,11 @@ impl Answer {
             Meaning::Accepted => HttpOutcome::Accepted {
                 message_id: (rule.message_id.as_ref()).and_then(|pointer| self.value(pointer)),
             },
-            Meaning::Refused => HttpOutcome::Refused {
-                status: self.status,
-                error: self.words(rule),
-            },
+            Meaning::Refused => {
+                HttpOutcome::Refused { status: self.status, error: self.words(rule) }
+            }
             Meaning::Throttled => HttpOutcome::Throttled,
-            Meaning::Retry => HttpOutcome::Retry {
-                status: self.status,
-                error: self.words(rule),
-            },
+            Meaning::Retry => HttpOutcome::Retry { status: self.status, error: self.words(rule) },
         }
     }
 
@@ -96,8 +92,6 @@ impl Answer {
             .filter(|c| !c.is_control())
             .take(QUOTED_CHARS_MAX)
             .collect();
-        format!("HTTP status {} {quoted}", self.status)
-            .trim_end()
-            .to_owned()
+        format!("HTTP status {} {quoted}", self.status).trim_end().to_owned()
     }
 }

@@ -86,10 +86,7 @@ impl HttpConnection {
             reportable: Notify::new(),
             freed: Notify::new(),
         };
-        Ok(Self {
-            shared: Arc::new(shared),
-            clock,
-        })
+        Ok(Self { shared: Arc::new(shared), clock })
     }
 }
 
@@ -139,8 +136,7 @@ impl Inner {
     }
 
     fn is_paused(&self) -> bool {
-        self.paused_until
-            .is_some_and(|until| Instant::now() < until)
+        self.paused_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Records an outcome. Begins a pause if the upstream can't be reached, gives no clear answer
@@ -174,9 +170,7 @@ impl Inner {
         if self.pause.is_none() {
             self.since = Instant::now();
         }
-        let pause = self
-            .pause
-            .map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
+        let pause = self.pause.map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
         self.pause = Some(pause);
         self.paused_until = Some(Instant::now() + pause);
     }
@@ -184,13 +178,11 @@ impl Inner {
 
 fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
     match outcome {
-        HttpOutcome::Accepted { message_id } => SubmitOutcome::Accepted {
-            carrier_message_id: message_id,
-        },
+        HttpOutcome::Accepted { message_id } => {
+            SubmitOutcome::Accepted { carrier_message_id: message_id }
+        }
         HttpOutcome::Refused { error, .. } => SubmitOutcome::Refused { error },
-        HttpOutcome::Throttled => SubmitOutcome::Throttled {
-            error: "throttled".to_owned(),
-        },
+        HttpOutcome::Throttled => SubmitOutcome::Throttled { error: "throttled".to_owned() },
         HttpOutcome::Retry { error, .. } => SubmitOutcome::Temporary { error },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
         HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },

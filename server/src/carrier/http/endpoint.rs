@@ -43,13 +43,8 @@ pub fn router(service: Service, carriers: &[CarrierSettings]) -> Router {
         CarrierKind::Http(http) => Some((carrier.name.clone(), http.receipt.clone()?)),
         CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
     });
-    let endpoint = Endpoint {
-        service,
-        carriers: posting.collect(),
-    };
-    Router::new()
-        .route(PATH, any(answer))
-        .with_state(Arc::new(endpoint))
+    let endpoint = Endpoint { service, carriers: posting.collect() };
+    Router::new().route(PATH, any(answer)).with_state(Arc::new(endpoint))
 }
 
 async fn answer(
@@ -142,9 +137,7 @@ async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
 
 fn content_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE);
-    value
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Returns whether the message ID is plausible: no upstream uses control characters.

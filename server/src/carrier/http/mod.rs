@@ -112,17 +112,14 @@ impl HttpCarrier {
         let body = match &settings.body {
             Body::None => None,
             Body::Json(json) => Some((json.fill(value, Escape::Json), "application/json")),
-            Body::Form(form) => Some((
-                form.fill(value, Escape::Percent),
-                "application/x-www-form-urlencoded",
-            )),
+            Body::Form(form) => {
+                Some((form.fill(value, Escape::Percent), "application/x-www-form-urlencoded"))
+            }
         };
         if let Some((text, content_type)) = body {
             *request.body_mut() = Some(text.into());
             let content_type = HeaderValue::from_static(content_type);
-            request
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, content_type);
+            request.headers_mut().insert(header::CONTENT_TYPE, content_type);
         }
         for (name, template) in &settings.headers {
             let text = template.fill(value, Escape::Plain);

@@ -76,11 +76,7 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
     };
     let error = settings.error.as_deref();
     let error = error.filter(|_| state != ReceiptState::Delivered);
-    Ok(HttpReceipt {
-        message_id,
-        state,
-        error: error.and_then(|name| field(fields, name)),
-    })
+    Ok(HttpReceipt { message_id, state, error: error.and_then(|name| field(fields, name)) })
 }
 
 /// Returns a plain value as a text, or `None` if it is empty.
@@ -90,11 +86,7 @@ fn field(fields: &Value, name: &str) -> Option<String> {
 
 /// Returns the value with a name, or at a JSON pointer.
 fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
-    if name.starts_with('/') {
-        fields.pointer(name)
-    } else {
-        fields.get(name)
-    }
+    if name.starts_with('/') { fields.pointer(name) } else { fields.get(name) }
 }
 
 /// Returns whether the value, or anything on the path to it, is a list with more than one entry.

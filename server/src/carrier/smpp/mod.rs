@@ -78,8 +78,7 @@ impl SmppConnection {
     fn feed(&self, inner: &mut Inner) {
         let places = self.connection.free().min(inner.waiting.len());
         if places > 0 {
-            self.connection
-                .submit(inner.waiting.drain(..places).collect());
+            self.connection.submit(inner.waiting.drain(..places).collect());
         }
     }
 
@@ -133,9 +132,9 @@ impl SmppConnection {
             },
             Outcome::Refused { status } => refusals::outcome(status),
             Outcome::NotSent => SubmitOutcome::NotSent,
-            Outcome::Unknown { cause } => SubmitOutcome::Unknown {
-                error: refusals::lost(cause).to_owned(),
-            },
+            Outcome::Unknown { cause } => {
+                SubmitOutcome::Unknown { error: refusals::lost(cause).to_owned() }
+            }
         }
     }
 }
@@ -168,11 +167,7 @@ impl CarrierConnection for SmppConnection {
             let tags = inner.pending.add(&message, lease, &parts);
             for (part, tag) in parts.into_iter().zip(tags) {
                 if let Some(tag) = tag {
-                    inner.waiting.push_back(Submit {
-                        tag,
-                        not_after,
-                        ..part
-                    });
+                    inner.waiting.push_back(Submit { tag, not_after, ..part });
                 }
             }
         }
@@ -191,10 +186,7 @@ impl CarrierConnection for SmppConnection {
                 (results, !inner.waiting.is_empty())
             };
             if !submitted.is_empty() {
-                return Some(CarrierReport {
-                    submitted,
-                    ..CarrierReport::default()
-                });
+                return Some(CarrierReport { submitted, ..CarrierReport::default() });
             }
             tokio::select! {
                 // The events end after the connection closes. By then, no submit is waiting.
@@ -211,8 +203,7 @@ impl CarrierConnection for SmppConnection {
 
     fn stored(&self, report: CarrierReport, _taken: &[Transid]) {
         for delivery in report.deliveries {
-            self.connection
-                .acknowledge(delivery, ::smpp::status_code::OK);
+            self.connection.acknowledge(delivery, ::smpp::status_code::OK);
         }
     }
 
@@ -248,9 +239,7 @@ impl CarrierConnection for SmppConnection {
 /// last link ended.
 fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
     let bound = status.state == ::smpp::State::Bound;
-    let refusal = refused
-        .last()
-        .filter(|(_, at)| bound && *at >= status.since);
+    let refusal = refused.last().filter(|(_, at)| bound && *at >= status.since);
     let refusal = refusal.map(|(reason, _)| format!("a submit was refused: {reason}"));
     refusal.or(status.last_error)
 }
@@ -271,10 +260,7 @@ fn session_settings(settings: &SmppSettings, answer: Duration) -> ::smpp::Settin
         },
         window: settings.window,
         rate: settings.rate,
-        timers: ::smpp::Timers {
-            answer,
-            ..::smpp::Timers::default()
-        },
+        timers: ::smpp::Timers { answer, ..::smpp::Timers::default() },
     }
 }
 

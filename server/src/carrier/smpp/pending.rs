@@ -84,10 +84,7 @@ impl Pending {
             return;
         };
         if matches!(outcome, SubmitOutcome::Unknown { .. }) {
-            let bare = Submitted {
-                outcomes: Vec::new(),
-                ..open.result.clone()
-            };
+            let bare = Submitted { outcomes: Vec::new(), ..open.result.clone() };
             self.late.insert(tag, (bare, segment));
             if self.late.len() > LATE_ANSWERS_MAX {
                 self.late.pop_first();
@@ -176,15 +173,11 @@ mod tests {
     }
 
     fn lost() -> SubmitOutcome {
-        SubmitOutcome::Unknown {
-            error: "lost".to_owned(),
-        }
+        SubmitOutcome::Unknown { error: "lost".to_owned() }
     }
 
     fn taken() -> SubmitOutcome {
-        SubmitOutcome::Accepted {
-            carrier_message_id: Some("c".to_owned()),
-        }
+        SubmitOutcome::Accepted { carrier_message_id: Some("c".to_owned()) }
     }
 
     #[test]
@@ -207,10 +200,7 @@ mod tests {
         let tag = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
         pending.answer(tag, lost(), &mut results);
         pending.answer(tag, taken(), &mut results);
-        assert_eq!(
-            (results.len(), &results[0].outcomes[..]),
-            (1, &[(1, taken())][..])
-        );
+        assert_eq!((results.len(), &results[0].outcomes[..]), (1, &[(1, taken())][..]));
         // If the unknown outcome was reported, the late answer is a separate result.
         let tag = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
         pending.answer(tag, lost(), &mut results);

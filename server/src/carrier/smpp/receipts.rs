@@ -17,10 +17,9 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
         State::Failed(Failure::Undeliverable) => {
             (MessageStatus::Failed, Some(DeliveryError::Undeliverable))
         }
-        State::Failed(Failure::Rejected) => (
-            MessageStatus::Failed,
-            Some(DeliveryError::RejectedByNetwork),
-        ),
+        State::Failed(Failure::Rejected) => {
+            (MessageStatus::Failed, Some(DeliveryError::RejectedByNetwork))
+        }
         State::Failed(Failure::Deleted) => {
             (MessageStatus::Failed, Some(DeliveryError::DeletedByCarrier))
         }

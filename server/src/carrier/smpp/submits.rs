@@ -47,11 +47,7 @@ pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) 
 }
 
 fn address(kind: AddressType, digits: String) -> Address {
-    Address {
-        ton: kind.ton,
-        npi: kind.npi,
-        digits,
-    }
+    Address { ton: kind.ton, npi: kind.npi, digits }
 }
 
 fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
@@ -66,11 +62,7 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
             submit.esm_class = UDH_INDICATOR;
             submit.short_message = part.bytes;
         }
-        Concatenation::Sar {
-            reference,
-            total,
-            sequence,
-        } => {
+        Concatenation::Sar { reference, total, sequence } => {
             submit.sar_msg_ref_num = Some(reference);
             submit.sar_total_segments = Some(total);
             submit.sar_segment_seqnum = Some(sequence);

@@ -66,9 +66,7 @@ async fn outcomes(connection: &SmppConnection) -> Vec<(u16, SubmitOutcome)> {
 }
 
 fn taken() -> SubmitOutcome {
-    SubmitOutcome::Accepted {
-        carrier_message_id: Some("c".to_owned()),
-    }
+    SubmitOutcome::Accepted { carrier_message_id: Some("c".to_owned()) }
 }
 
 /// Submits a message, expects it as the SMSC's next PDU, and accepts it.
@@ -85,9 +83,7 @@ async fn expect(connection: &SmppConnection, peer: &mut Peer, text: &str) {
 #[tokio::test]
 async fn a_submit_that_could_not_be_answered_within_its_lease_is_not_sent() {
     let (connection, mut peer) = bound().await;
-    let late = Instant::now()
-        .checked_sub(Duration::from_millis(1))
-        .unwrap();
+    let late = Instant::now().checked_sub(Duration::from_millis(1)).unwrap();
     connection.submit(lease(1, late), vec![message("late")]);
     assert_eq!(outcomes(&connection).await, [(1, SubmitOutcome::NotSent)]);
     expect(&connection, &mut peer, "in time").await;

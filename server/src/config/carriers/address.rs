@@ -18,10 +18,7 @@ impl Address {
             None => Some(host).filter(|host| is_name(host))?,
         };
         port.parse::<u16>().ok().filter(|port| *port > 0)?;
-        Some(Self {
-            text: text.to_owned(),
-            host: host.to_owned(),
-        })
+        Some(Self { text: text.to_owned(), host: host.to_owned() })
     }
 
     /// Returns the host without brackets. The carrier's certificate must be for this name.

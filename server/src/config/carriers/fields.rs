@@ -39,14 +39,7 @@ impl<'a> Fields<'a> {
         (line, table): (usize, Table),
         findings: &'a mut Findings,
     ) -> Self {
-        Self {
-            place,
-            path,
-            line,
-            table,
-            asked: Vec::new(),
-            findings,
-        }
+        Self { place, path, line, table, asked: Vec::new(), findings }
     }
 
     /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key.

@@ -110,11 +110,7 @@ impl HttpSettings {
         let url = url(fields);
         let body = body(fields);
         let default = if body == Body::None { "GET" } else { "POST" };
-        let methods = [
-            ("GET", Method::GET),
-            ("POST", Method::POST),
-            ("PUT", Method::PUT),
-        ];
+        let methods = [("GET", Method::GET), ("POST", Method::POST), ("PUT", Method::PUT)];
         let method = fields.choice("method", Some(default), &methods);
         let headers = headers(fields, password.as_ref());
         let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
@@ -162,18 +158,15 @@ impl HttpSettings {
             Body::None => None,
             Body::Json(template) | Body::Form(template) => Some(template),
         };
-        let templates: Vec<&Template> = (self.headers.iter().map(|(_, value)| value))
-            .chain([&self.url])
-            .chain(body)
-            .collect();
+        let templates: Vec<&Template> =
+            (self.headers.iter().map(|(_, value)| value)).chain([&self.url]).chain(body).collect();
         let has = |placeholder| templates.iter().any(|template| template.has(placeholder));
         if has(Placeholder::Password) && self.password.is_none() {
             fields.problem("{password} needs password (or password_file), which is missing");
         }
-        for (placeholder, name) in [
-            (Placeholder::Number, "{number}"),
-            (Placeholder::Message, "{message}"),
-        ] {
+        for (placeholder, name) in
+            [(Placeholder::Number, "{number}"), (Placeholder::Message, "{message}")]
+        {
             if !has(placeholder) {
                 fields.problem(&format!("{name} must be in url or in the body"));
             }
@@ -265,13 +258,7 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         fields.problem("message_id is for the outcome accepted");
     }
     fields.finish();
-    Some(AnswerRule {
-        http: http?,
-        field,
-        equals,
-        outcome: outcome?,
-        message_id,
-    })
+    Some(AnswerRule { http: http?, field, equals, outcome: outcome?, message_id })
 }
 
 fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
@@ -279,10 +266,7 @@ fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
         let class: u16 = class.parse().ok().filter(|class| (2..=5).contains(class))?;
         return Some(class * 100..=class * 100 + 99);
     }
-    let status = text
-        .parse()
-        .ok()
-        .filter(|status| (200..=599).contains(status))?;
+    let status = text.parse().ok().filter(|status| (200..=599).contains(status))?;
     Some(status..=status)
 }
 
@@ -298,10 +282,7 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
     let [delivered, failed, expired] =
         ["delivered", "failed", "expired"].map(|name| fields.list(name));
     let secret = fields.required_secret("secret");
-    if secret
-        .as_ref()
-        .is_some_and(|secret| !fits_url(secret.expose()))
-    {
+    if secret.as_ref().is_some_and(|secret| !fits_url(secret.expose())) {
         fields.problem(&format!(
             "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it is part of \
              a URL"
@@ -310,10 +291,7 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
     if delivered.is_empty() {
         fields.problem("delivered is missing; it must list the statuses that mean delivered");
     }
-    let mut words: Vec<&String> = [&delivered, &failed, &expired]
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut words: Vec<&String> = [&delivered, &failed, &expired].into_iter().flatten().collect();
     words.sort_unstable();
     if words.windows(2).any(|pair| pair[0] == pair[1]) {
         fields.problem("a status is listed twice in delivered, failed and expired");

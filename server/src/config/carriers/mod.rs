@@ -128,10 +128,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         None => return None,
     };
     fields.finish();
-    Some(CarrierSettings {
-        name: name?,
-        kind: kind?,
-    })
+    Some(CarrierSettings { name: name?, kind: kind? })
 }
 
 fn name(text: &str) -> Option<String> {

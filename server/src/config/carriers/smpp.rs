@@ -170,9 +170,7 @@ fn c_string(
     chars_max: usize,
 ) -> Option<String> {
     let wanted = format!("at most {chars_max} ASCII characters");
-    fields.parsed(name, default, &wanted, |text| {
-        fits(text, chars_max).then(|| text.to_owned())
-    })
+    fields.parsed(name, default, &wanted, |text| fits(text, chars_max).then(|| text.to_owned()))
 }
 
 fn password(fields: &mut Fields<'_>) -> Option<Secret> {
@@ -180,9 +178,7 @@ fn password(fields: &mut Fields<'_>) -> Option<Secret> {
     if fits(password.expose(), PASSWORD_MAX) {
         return Some(password);
     }
-    fields.problem(&format!(
-        "password must be at most {PASSWORD_MAX} ASCII characters"
-    ));
+    fields.problem(&format!("password must be at most {PASSWORD_MAX} ASCII characters"));
     None
 }
 
@@ -190,11 +186,9 @@ fn password(fields: &mut Fields<'_>) -> Option<Secret> {
 /// neither.
 fn address_type(fields: &mut Fields<'_>, which: &str) -> Option<AddressType> {
     let mut part = |name: &str| {
-        fields.optional(
-            &format!("{which}_{name}"),
-            "a whole number from 0 to 255",
-            |text| text.parse().ok(),
-        )
+        fields.optional(&format!("{which}_{name}"), "a whole number from 0 to 255", |text| {
+            text.parse().ok()
+        })
     };
     match (part("ton"), part("npi")) {
         (Some(ton), Some(npi)) => Some(AddressType { ton, npi }),

@@ -86,10 +86,7 @@ fn every_key_of_a_carrier_is_read() {
 
 #[test]
 fn a_password_may_stand_in_a_file_and_is_never_shown() {
-    let text = SMPP.replace(
-        "password = \"hidden\"",
-        "password_file = \"$FOLDER/password\"",
-    );
+    let text = SMPP.replace("password = \"hidden\"", "password_file = \"$FOLDER/password\"");
     for (text, password) in [(SMPP, "hidden"), (&text, "filed")] {
         let settings = load(text).unwrap();
         let shown = settings.shown();
@@ -97,10 +94,7 @@ fn a_password_may_stand_in_a_file_and_is_never_shown() {
         let (_, value, source) = find("carrier.acme.password").unwrap();
         assert_eq!((value.as_deref(), source.as_str()), (Some("***"), "file"));
         let (_, value, source) = find("carrier.acme.window").unwrap();
-        assert_eq!(
-            (value.as_deref(), source.as_str()),
-            (Some("100"), "default")
-        );
+        assert_eq!((value.as_deref(), source.as_str()), (Some("100"), "default"));
         let debug = format!("{settings:?} {shown:?}");
         assert!(!debug.contains(password), "{debug}");
         let CarrierKind::Smpp(smpp) = &settings.carriers.list[0].kind else {
@@ -127,56 +121,29 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("tls = true\ntls_ca = \"$FOLDER/password\"", "tls_ca"),
         ("system_type = \"thirteen chars\"", "at most 12"),
         ("source_ton = 5", "source_ton and source_npi"),
-        (
-            "destination_npi = 300\ndestination_ton = 1",
-            "destination_npi",
-        ),
+        ("destination_npi = 300\ndestination_ton = 1", "destination_npi"),
         ("password_file = \"$FOLDER/password\"", "twice"),
         ("[[route]]\ncarrier = \"other\"", "[[route]] 1: carrier"),
         ("[[route]]\npriority = 1", "carrier is missing"),
         ("[[route]]\ncarrier = \"acme\"\nweight = 0", "weight"),
         ("[[route]]\ncarrier = \"acme\"\npriority = -1", "priority"),
-        (
-            "[[route]]\ncarrier = \"acme\"\nkind = \"national\"",
-            "local or international",
-        ),
+        ("[[route]]\ncarrier = \"acme\"\nkind = \"national\"", "local or international"),
         ("[[route]]\ncarrier = \"acme\"\nprefix = \"+266\"", "prefix"),
         ("[[route]]\ncarrier = \"acme\"\nprefix = \"\"", "prefix"),
-        (
-            "[[route]]\ncarrier = \"acme\"\napplication = 12345",
-            "application",
-        ),
-        (
-            "[[route]]\ncarrier = \"acme\"\nsender = \"two words\"",
-            "sender",
-        ),
-        (
-            "[[route]]\ncarrier = \"acme\"\ncosts = 1",
-            "unknown setting costs",
-        ),
+        ("[[route]]\ncarrier = \"acme\"\napplication = 12345", "application"),
+        ("[[route]]\ncarrier = \"acme\"\nsender = \"two words\"", "sender"),
+        ("[[route]]\ncarrier = \"acme\"\ncosts = 1", "unknown setting costs"),
         ("[[route]]\ncarrier = \"acme\"\ncost = -1", "cost"),
-        (
-            "[[route]]\ncarrier = \"acme\"\ncost = \"cheap\"",
-            "cost must be an amount",
-        ),
+        ("[[route]]\ncarrier = \"acme\"\ncost = \"cheap\"", "cost must be an amount"),
         (
             "[[carrier]]\nname = \"acme\"\nkind = \"sandbox\"",
             "[[carrier]] acme: a carrier of this name",
         ),
-        (
-            "[[carrier]]\nkind = \"sandbox\"",
-            "[[carrier]] 2: name is missing",
-        ),
-        (
-            "[[carrier]]\nname = \"a/b\"\nkind = \"sandbox\"",
-            "lower-case letters",
-        ),
+        ("[[carrier]]\nkind = \"sandbox\"", "[[carrier]] 2: name is missing"),
+        ("[[carrier]]\nname = \"a/b\"\nkind = \"sandbox\"", "lower-case letters"),
         ("[[carrier]]\nname = \"b\"", "kind is missing"),
         ("[[carrier]]\nname = \"b\"\nkind = \"pigeon\"", "kind"),
-        (
-            "[[carrier]]\nname = \"b\"\nkind = \"sandbox\"\nrate = 1",
-            "unknown setting rate",
-        ),
+        ("[[carrier]]\nname = \"b\"\nkind = \"sandbox\"\nrate = 1", "unknown setting rate"),
         (SANDBOX, "several carriers and no route"),
     ] {
         let error = load(&format!("{SMPP}{lines}\n")).unwrap_err();
@@ -192,11 +159,7 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("127.0.0.1:2775", ":2775", "host and port"),
         ("system_id = \"heliograph\"\n", "", "system_id is missing"),
         ("\"heliograph\"", "\"sixteen-letters-\"", "at most 15"),
-        (
-            "password = \"hidden\"",
-            "",
-            "password (or password_file) is missing",
-        ),
+        ("password = \"hidden\"", "", "password (or password_file) is missing"),
         ("\"hidden\"", "\"ninechars\"", "password must be at most 8"),
         ("password =", "password_file =", "can't read hidden"),
         ("\"acme\"", "\"sandbox\"", "may be called sandbox"),
@@ -259,18 +222,13 @@ fn the_example_of_the_docs_can_be_used() {
 fn the_examples_of_every_key_can_be_used() {
     let text = include_str!("../../../../deploy/heliograph.toml")
         .replace("upstream.key", "$FOLDER/password")
-        .replace(
-            "secret_file = \"upstream.secret\"",
-            "secret = \"0123456789abcdef\"",
-        );
+        .replace("secret_file = \"upstream.secret\"", "secret = \"0123456789abcdef\"");
     let carriers = load(&text).unwrap().carriers;
     let [acme, upstream] = &carriers.list[..] else {
         panic!("{carriers:?}");
     };
     // The defaults in the examples are the real ones.
-    let plain = SMPP
-        .replace("127.0.0.1:2775", "smpp.example.org:3550")
-        .replace("hidden", "secret")
+    let plain = SMPP.replace("127.0.0.1:2775", "smpp.example.org:3550").replace("hidden", "secret")
         + "tls = true\n";
     assert_eq!(acme.kind, load(&plain).unwrap().carriers.list[0].kind);
     let lines = text.lines().filter(|line| {
@@ -278,10 +236,7 @@ fn the_examples_of_every_key_can_be_used() {
         !["method", "connections", "rate", "timeout"].contains(&name)
     });
     let bare: Vec<&str> = lines.collect();
-    assert_eq!(
-        upstream.kind,
-        load(&bare.join("\n")).unwrap().carriers.list[1].kind
-    );
+    assert_eq!(upstream.kind, load(&bare.join("\n")).unwrap().carriers.list[1].kind);
 }
 
 #[test]
@@ -312,16 +267,9 @@ fn routes_choose_by_their_conditions() {
     let first = &routes.as_slice()[0];
     assert_eq!((first.priority, first.weight.get()), (10, 1));
     let cost = |carrier| routes.cost(carrier, &facts("26657000001"));
-    assert_eq!(
-        cost("acme").map(|cost| cost.to_string()),
-        Some("0.012".to_owned())
-    );
+    assert_eq!(cost("acme").map(|cost| cost.to_string()), Some("0.012".to_owned()));
     assert_eq!(cost("play"), None);
-    let shown: Vec<String> = settings
-        .shown()
-        .into_iter()
-        .map(|(name, ..)| name)
-        .collect();
+    let shown: Vec<String> = settings.shown().into_iter().map(|(name, ..)| name).collect();
     assert!(shown.contains(&"route.2.prefix".to_owned()), "{shown:?}");
 }
 
@@ -334,22 +282,14 @@ fn messages_leave_for_http_in_the_clear_only_where_it_is_asked_for() {
         )
     };
     let query = "?to={number}&text={message}";
-    for host in [
-        "http://sms.example.org",
-        "http://10.0.0.9:8080",
-        "http://[fd00::9]",
-    ] {
+    for host in ["http://sms.example.org", "http://10.0.0.9:8080", "http://[fd00::9]"] {
         let text = carrier(&format!("{host}/send{query}"));
         let error = load(&text).unwrap_err();
         assert!(error.contains("[[carrier]] up"), "{error}");
         assert!(error.contains("allow_cleartext=http_carriers"), "{error}");
         assert!(load(&format!("allow_cleartext = [\"http_carriers\"]\n{text}")).is_ok());
     }
-    for host in [
-        "https://sms.example.org",
-        "http://127.0.0.1:8080",
-        "http://[::1]:8080",
-    ] {
+    for host in ["https://sms.example.org", "http://127.0.0.1:8080", "http://[::1]:8080"] {
         load(&carrier(&format!("{host}/send{query}"))).unwrap();
     }
 }

@@ -26,10 +26,7 @@ impl Subject for Batch {
     }
 
     async fn read(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
-        let found = service
-            .messages()
-            .account_batch(self.account_id, self.batchid)
-            .await?;
+        let found = service.messages().account_batch(self.account_id, self.batchid).await?;
         Ok(found.map(|(_, batch)| batch))
     }
 
@@ -47,10 +44,7 @@ pub async fn events(
 ) -> Response {
     let batch = |account: &AccountRecord| {
         let (account_id, batchid) = (account.id, BatchId::parse(&id)?);
-        Some(Batch {
-            account_id,
-            batchid,
-        })
+        Some(Batch { account_id, batchid })
     };
     answer(portal, request, batch, "There is no such batch.").await
 }

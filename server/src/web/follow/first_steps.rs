@@ -26,11 +26,7 @@ impl Subject for FirstSteps {
     }
 
     async fn read(&self, service: &Service) -> service::Result<Option<Self::State>> {
-        service
-            .applications()
-            .first_steps(self.account_id)
-            .await
-            .map(Some)
+        service.applications().first_steps(self.account_id).await.map(Some)
     }
 
     fn event(&self, steps: &Self::State) -> serde_json::Result<(String, bool)> {
@@ -41,10 +37,6 @@ impl Subject for FirstSteps {
 /// `GET /applications/events`: the account's current first steps, and then each change until all of
 /// them are done.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
-    let of = |account: &AccountRecord| {
-        Some(FirstSteps {
-            account_id: account.id,
-        })
-    };
+    let of = |account: &AccountRecord| Some(FirstSteps { account_id: account.id });
     answer(portal, request, of, "There is no such account.").await
 }

@@ -20,10 +20,7 @@ pub struct Followers {
 impl Followers {
     /// Returns an empty set of responses. Cancelling `stop` ends all responses that are added.
     pub fn new(stop: CancellationToken) -> Self {
-        Self {
-            open: Arc::default(),
-            stop,
-        }
+        Self { open: Arc::default(), stop }
     }
 
     /// Adds a response for an account. If the account has too many, the oldest one ends. The page
@@ -38,11 +35,7 @@ impl Followers {
         {
             oldest.cancel();
         }
-        Entry {
-            followers: self.clone(),
-            account_id,
-            end,
-        }
+        Entry { followers: self.clone(), account_id, end }
     }
 }
 

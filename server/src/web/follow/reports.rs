@@ -51,11 +51,7 @@ pub async fn events(State(portal): State<Portal>, request: Request) -> Response 
         let Query(pairs) = pairs.ok()?;
         let filter = ReportFilter::read(|name| value_of(&pairs, name));
         let (reference, wanted) = filter.parse(0, &Zone::default()).ok()?;
-        Some(Messages {
-            account_id: account.id,
-            reference,
-            key: wanted.key,
-        })
+        Some(Messages { account_id: account.id, reference, key: wanted.key })
     };
     answer(portal, request, messages, "There is no such application.").await
 }

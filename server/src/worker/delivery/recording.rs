@@ -67,12 +67,7 @@ async fn store(
     let results = &report.submitted;
     let submitted = async {
         if taken.is_none() {
-            *taken = Some(
-                service
-                    .delivery()
-                    .record_submitted(carrier, results.clone())
-                    .await?,
-            );
+            *taken = Some(service.delivery().record_submitted(carrier, results.clone()).await?);
         }
         Ok(())
     };

@@ -170,12 +170,7 @@ impl Reported {
 impl Seen {
     fn new() -> Self {
         let now = Instant::now();
-        Self {
-            bound_at: now,
-            answered: 0,
-            measured_at: now,
-            rate: 0,
-        }
+        Self { bound_at: now, answered: 0, measured_at: now, rate: 0 }
     }
 
     /// Updates the connection's rate. Returns true if the connection may get messages.
@@ -184,18 +179,14 @@ impl Seen {
         let elapsed = now - self.measured_at;
         if elapsed >= RATE_INTERVAL {
             let answers = state.answered.saturating_sub(self.answered);
-            let ms = u64::try_from(elapsed.as_millis())
-                .unwrap_or(u64::MAX)
-                .max(1);
+            let ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
             self.rate = i64::try_from(answers.saturating_mul(1000) / ms).unwrap_or(i64::MAX);
             (self.answered, self.measured_at) = (state.answered, now);
         }
         if state.state == ConnectionState::Bound {
             self.bound_at = now;
         }
-        let pauses = state
-            .throttled_until
-            .is_some_and(|until| until - now > PAUSE_MAX);
+        let pauses = state.throttled_until.is_some_and(|until| until - now > PAUSE_MAX);
         now - self.bound_at < LOST_GRACE && !pauses
     }
 }

@@ -28,11 +28,7 @@ impl Work for Expansion {
                 break;
             }
             last = Some(batch);
-            if self
-                .failed
-                .get(&batch)
-                .is_none_or(|at| at.elapsed() >= RETRY)
-            {
+            if self.failed.get(&batch).is_none_or(|at| at.elapsed() >= RETRY) {
                 advanced |= self.expand(&context.service, batch).await;
             }
         }

@@ -51,10 +51,7 @@ impl Work for Mails {
         if free == 0 {
             return Ok(Next::AfterInterval);
         }
-        let mails = service
-            .operations()
-            .claim_mails(free.cast_signed() as i64)
-            .await?;
+        let mails = service.operations().claim_mails(free.cast_signed() as i64).await?;
         let all_taken = mails.len() < free;
         for mail in mails {
             let (context, mailer) = (context.clone(), Arc::clone(mailer));
@@ -65,11 +62,7 @@ impl Work for Mails {
                 }
             });
         }
-        Ok(if all_taken {
-            Next::AfterInterval
-        } else {
-            Next::AtOnce
-        })
+        Ok(if all_taken { Next::AfterInterval } else { Next::AtOnce })
     }
 }
 
@@ -89,17 +82,8 @@ async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result
     };
     // The error isn't logged, because it may quote the mail. It is listed with the mail.
     let (id, attempts) = (mail.id, mail.attempts);
-    if service
-        .operations()
-        .mail_not_sent(mail, &why, for_good)
-        .await?
-        == MailState::Failed
-    {
-        tracing::error!(
-            id,
-            attempts,
-            "gave up on a mail; `heliograph mail list` shows why"
-        );
+    if service.operations().mail_not_sent(mail, &why, for_good).await? == MailState::Failed {
+        tracing::error!(id, attempts, "gave up on a mail; `heliograph mail list` shows why");
     } else {
         tracing::warn!(id, attempts, "a mail wasn't sent; it will be retried");
     }

@@ -217,9 +217,7 @@ impl Job {
     /// Runs repeatedly until the token is cancelled, even after a panic.
     pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);
-        context
-            .supervise(|context| Arc::clone(&job).repeat(context))
-            .await;
+        context.supervise(|context| Arc::clone(&job).repeat(context)).await;
     }
 
     /// Runs repeatedly until the token is cancelled. Finishes a run that has begun.

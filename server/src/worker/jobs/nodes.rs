@@ -28,11 +28,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn new(sandboxes: Sandboxes) -> Self {
-        Self {
-            sandboxes,
-            recover_at: Some(Instant::now()),
-            recoveries: JoinSet::new(),
-        }
+        Self { sandboxes, recover_at: Some(Instant::now()), recoveries: JoinSet::new() }
     }
 
     /// Recovers in a separate task, because a process that is late to renew its node counts as
@@ -49,16 +45,8 @@ impl Nodes {
 impl Work for Nodes {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
         let service = &context.service;
-        attempt(
-            "this process can't renew its node",
-            service.operations().renew_node(),
-        )
-        .await;
-        if attempt(
-            "processes that ended can't be found",
-            service.operations().nodes_ended(),
-        )
-        .await
+        attempt("this process can't renew its node", service.operations().renew_node()).await;
+        if attempt("processes that ended can't be found", service.operations().nodes_ended()).await
             == Some(true)
         {
             // By then, the receipts that the ended processes owe are late.

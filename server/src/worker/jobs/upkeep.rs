@@ -12,19 +12,12 @@ const OLD_TRANSACTION_MS: i64 = 5 * 60 * 1000;
 /// Ends expired leases. Matches receipts that arrived before the response to their submit was
 /// stored.
 pub(super) async fn end_leases(service: Service) {
-    let ended = attempt(
-        "leases can't be ended",
-        service.delivery().end_leases(Leases::Over),
-    )
-    .await;
+    let ended = attempt("leases can't be ended", service.delivery().end_leases(Leases::Over)).await;
     if let Some(count @ 1..) = ended {
         tracing::warn!(count, "leases ended before the result of their submits");
     }
-    let matched = attempt(
-        "unmatched receipts can't be matched",
-        service.delivery().match_crossed(),
-    )
-    .await;
+    let matched =
+        attempt("unmatched receipts can't be matched", service.delivery().match_crossed()).await;
     if let Some(count @ 1..) = matched {
         tracing::info!(count, "unmatched receipts were matched");
     }
@@ -53,11 +46,7 @@ pub(super) async fn expire_and_delete(service: Service) {
     attempt("old mails can't be deleted", mails).await;
     let delivery = service.delivery();
     let segments = delivery.forget_segments();
-    attempt(
-        "carrier message IDs of old messages can't be deleted",
-        segments,
-    )
-    .await;
+    attempt("carrier message IDs of old messages can't be deleted", segments).await;
     let operations = service.operations();
     let keys = operations.forget_answers();
     attempt("old idempotency keys can't be deleted", keys).await;
@@ -81,11 +70,7 @@ pub(super) async fn measure_unpaid(service: Service) {
     let measuring = operations.measure_unpaid();
     let measured = attempt("test messages can't be measured", measuring).await;
     if let Some(measured) = measured.filter(UnpaidUse::is_too_much) {
-        let UnpaidUse {
-            messages,
-            bytes,
-            bytes_max,
-        } = measured;
+        let UnpaidUse { messages, bytes, bytes_max } = measured;
         tracing::warn!(
             messages,
             bytes,
@@ -149,20 +134,12 @@ pub(super) async fn store_throttled(service: Service) {
 
 /// Stores the times when keys were used.
 pub(super) async fn store_key_uses(service: Service) {
-    attempt(
-        "uses of keys can't be stored",
-        service.applications().store_key_uses(),
-    )
-    .await;
+    attempt("uses of keys can't be stored", service.applications().store_key_uses()).await;
 }
 
 /// Stores the last calls of applications.
 pub(super) async fn store_calls(service: Service) {
-    attempt(
-        "calls of applications can't be stored",
-        service.applications().store_calls(),
-    )
-    .await;
+    attempt("calls of applications can't be stored", service.applications().store_calls()).await;
 }
 
 /// Warns about a transaction that keeps PostgreSQL's vacuum from removing rows.

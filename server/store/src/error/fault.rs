@@ -14,17 +14,9 @@ pub enum Fault {
     #[error("database: {0}")]
     Sqlite(rusqlite::Error),
     #[error("{table}.{column} holds {value:?}, which can't be read")]
-    Corrupt {
-        table: &'static str,
-        column: Cow<'static, str>,
-        value: String,
-    },
+    Corrupt { table: &'static str, column: Cow<'static, str>, value: String },
     #[error("a write touched {actual} rows of {table} instead of {expected}")]
-    RowCount {
-        table: &'static str,
-        expected: usize,
-        actual: u64,
-    },
+    RowCount { table: &'static str, expected: usize, actual: u64 },
     #[error("a row of {0} that must exist is missing")]
     Missing(&'static str),
     #[error("a statement that must return a row returned none: {0}")]

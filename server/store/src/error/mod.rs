@@ -51,10 +51,9 @@ impl Error {
     /// Adds the index of the refused request to a refusal.
     pub fn of_request(self, index: usize) -> Self {
         match self {
-            Self::Refused(refusal) => Self::Refused(Refusal::Order {
-                index,
-                refusal: Box::new(refusal),
-            }),
+            Self::Refused(refusal) => {
+                Self::Refused(Refusal::Order { index, refusal: Box::new(refusal) })
+            }
             other => other,
         }
     }
@@ -109,14 +108,10 @@ impl Error {
                 | Fault::MoneyOverflow,
             ) => true,
             // PostgreSQL's classes of data exceptions and integrity constraint violations.
-            _ => self
-                .database_code()
-                .is_some_and(|code| match code.as_ref() {
-                    code if code.len() == 5 => code.starts_with("22") || code.starts_with("23"),
-                    code => code
-                        .parse::<i64>()
-                        .is_ok_and(|code| code & 0xff == CONSTRAINT),
-                }),
+            _ => self.database_code().is_some_and(|code| match code.as_ref() {
+                code if code.len() == 5 => code.starts_with("22") || code.starts_with("23"),
+                code => code.parse::<i64>().is_ok_and(|code| code & 0xff == CONSTRAINT),
+            }),
         }
     }
 
@@ -164,11 +159,7 @@ impl Error {
     /// Returns the reason for the SMS API's answer if nothing was changed: `Unavailable` if a later
     /// retry may succeed, and otherwise `Internal`.
     pub fn reason(&self) -> Reason {
-        if self.is_busy() {
-            Reason::Unavailable
-        } else {
-            Reason::Internal
-        }
+        if self.is_busy() { Reason::Unavailable } else { Reason::Internal }
     }
 }
 

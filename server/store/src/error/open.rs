@@ -18,11 +18,7 @@ pub enum OpenError {
     )]
     NoAnswer(String),
     #[error("the database server {url} can't be used: {why}: {error}")]
-    Server {
-        url: String,
-        why: &'static str,
-        error: sqlx::Error,
-    },
+    Server { url: String, why: &'static str, error: sqlx::Error },
     #[error("{} isn't a SQLite database; is the path right?", .0.display())]
     NotADatabase(PathBuf),
     #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
@@ -112,9 +108,7 @@ impl OpenError {
 
 impl From<sqlx::Error> for OpenError {
     fn from(error: sqlx::Error) -> Self {
-        let code = error
-            .as_database_error()
-            .and_then(sqlx::error::DatabaseError::code);
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         if code.as_deref() == Some("42501") {
             Self::NoRight(error)
         } else if is_busy(&error) {

@@ -115,9 +115,7 @@ fn id_of(day: i64, i: i64) -> i64 {
 
 /// Returns the IDs of a day's messages that a call is about.
 fn ids_of(day: i64, call: i64) -> Vec<i64> {
-    (call * ROWS + 1..=(call + 1) * ROWS)
-        .map(|i| id_of(day, i))
-        .collect()
+    (call * ROWS + 1..=(call + 1) * ROWS).map(|i| id_of(day, i)).collect()
 }
 
 fn each<T>(value: impl Fn(i64) -> T) -> Vec<T> {
@@ -275,12 +273,8 @@ impl Notices {
     /// Returns the plans that were reported since the last call of this function.
     fn plans(&self) -> Vec<Value> {
         let notices = std::mem::take(&mut *self.0.lock().unwrap());
-        let plans = notices
-            .iter()
-            .filter_map(|notice| notice.split_once("plan:\n"));
-        plans
-            .map(|(_, plan)| serde_json::from_str(plan).unwrap())
-            .collect()
+        let plans = notices.iter().filter_map(|notice| notice.split_once("plan:\n"));
+        plans.map(|(_, plan)| serde_json::from_str(plan).unwrap()).collect()
     }
 }
 
@@ -289,13 +283,7 @@ async fn fill(store: &Store) -> PgConnection {
     let mut conn = store.connect().await.unwrap();
     for day in DAYS {
         let mut tx = conn.begin().await.unwrap();
-        assert!(
-            store
-                .dialect()
-                .make_day(&mut tx, day, MessageTables::Day)
-                .await
-                .unwrap()
-        );
+        assert!(store.dialect().make_day(&mut tx, day, MessageTables::Day).await.unwrap());
         tx.commit().await.unwrap();
     }
     let mut conn = PgConnection::connect(store.url()).await.unwrap();
@@ -322,8 +310,7 @@ impl Reader {
         if scans && of_table && !SMALL.contains(&table.as_str()) {
             self.tables.insert(table);
             let fault = self.fault(node);
-            self.faults
-                .extend(fault.map(|fault| format!("{fault}\n{query}\n{node:#}")));
+            self.faults.extend(fault.map(|fault| format!("{fault}\n{query}\n{node:#}")));
         }
         for inner in node["Plans"].as_array().into_iter().flatten() {
             self.read(query, inner);
@@ -357,11 +344,7 @@ async fn no_statement_of_a_group_reads_more_than_its_rows() {
     let mut conn = fill(&store).await;
     let indexes = conn.fetch_all(INDEXES).await.unwrap();
     let first = indexes.iter().map(|row| (row.get(0), row.get(1)));
-    let mut reader = Reader {
-        first: first.collect(),
-        tables: BTreeSet::new(),
-        faults: Vec::new(),
-    };
+    let mut reader = Reader { first: first.collect(), tables: BTreeSet::new(), faults: Vec::new() };
     let notices = Notices::default();
     let _listening = tracing::subscriber::set_default(notices.clone());
     let mut count = 0;
@@ -378,19 +361,10 @@ async fn no_statement_of_a_group_reads_more_than_its_rows() {
     assert_eq!(reader.faults, Vec::<String>::new());
     assert!(count > CALLS * 20, "{count} plans were reported");
     // Makes sure that the plans of all statements were read.
-    for table in [
-        "queue",
-        "segments",
-        "applications",
-        "idempotency",
-        "batches",
-    ] {
+    for table in ["queue", "segments", "applications", "idempotency", "batches"] {
         assert!(reader.tables.contains(table), "{table} was never read");
     }
-    let of_days = reader
-        .tables
-        .iter()
-        .filter(|table| table.starts_with("messages_"));
+    let of_days = reader.tables.iter().filter(|table| table.starts_with("messages_"));
     assert_eq!(of_days.count(), 3, "{:?}", reader.tables);
     store.close().await;
 }

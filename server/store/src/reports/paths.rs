@@ -133,13 +133,8 @@ pub enum Path {
 
 impl Path {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 5] = [
-        Self::Application,
-        Self::Requestid,
-        Self::Number,
-        Self::Unusual,
-        Self::Queue,
-    ];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Application, Self::Requestid, Self::Number, Self::Unusual, Self::Queue];
 
     const fn index(self) -> Option<&'static str> {
         match self {
@@ -214,9 +209,8 @@ impl Path {
     /// their least ID. It reads only the index. Its parameters are those of a list, with one
     /// condition at most: the one that the path is for.
     pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
-        let condition = leading.map_or_else(String::new, |condition| {
-            format!(" AND d.{} = $6", condition.column())
-        });
+        let condition = leading
+            .map_or_else(String::new, |condition| format!(" AND d.{} = $6", condition.column()));
         format!(
             "SELECT COUNT(*) AS n, MIN(id) AS id FROM (SELECT d.id FROM {} \
              WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{condition}{} \

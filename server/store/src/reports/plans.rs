@@ -81,11 +81,8 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
     }
     for sql in statements {
         let steps = sqlite_plan(conn, &sql).await;
-        let range = if path == Path::Queue {
-            "rowid>? AND rowid<?"
-        } else {
-            " AND rowid>? AND rowid<?"
-        };
+        let range =
+            if path == Path::Queue { "rowid>? AND rowid<?" } else { " AND rowid>? AND rowid<?" };
         let expected = format!("{}{range})", sqlite_search(path));
         assert!(steps[0].ends_with(&expected), "{sql}: {steps:#?}");
         // The steps that follow read the messages one by one, and the batches of those messages
@@ -103,26 +100,16 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
     let folder = tempfile::tempdir().unwrap();
     let [store, _] = stores(folder.path()).await;
     let mut conn = store.connect().await.unwrap();
-    let statements = [
-        super::super::batches::STATEMENTS,
-        super::super::tally::STATEMENTS,
-    ]
-    .concat();
+    let statements = [super::super::batches::STATEMENTS, super::super::tally::STATEMENTS].concat();
     for statistics in ["", STATISTICS] {
         conn.execute(statistics).await.unwrap();
         for (wanted, index) in [
-            (
-                "LIST",
-                "batches_by_application (application_id=? AND test=?",
-            ),
+            ("LIST", "batches_by_application (application_id=? AND test=?"),
             (
                 "LIST_OF_REQUEST",
                 "batches_by_requestid (application_id=? AND test=? AND requestid=?",
             ),
-            (
-                "DAYS_OF_STATUS",
-                "PRIMARY KEY (application_id=? AND test=? AND day>? AND day<?",
-            ),
+            ("DAYS_OF_STATUS", "PRIMARY KEY (application_id=? AND test=? AND day>? AND day<?"),
         ] {
             let (_, sql) = statements.iter().find(|(name, _)| *name == wanted).unwrap();
             let steps = sqlite_plan(&mut conn, sql.sqlite).await;
@@ -167,13 +154,7 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
     store.dialect().prepare_reader(&mut conn).await.unwrap();
     for day in DAYS {
         let mut tx = conn.begin().await.unwrap();
-        assert!(
-            store
-                .dialect()
-                .make_day(&mut tx, day, MessageTables::Day)
-                .await
-                .unwrap()
-        );
+        assert!(store.dialect().make_day(&mut tx, day, MessageTables::Day).await.unwrap());
         tx.commit().await.unwrap();
     }
     sqlx::raw_sql(FILL).execute(&mut conn).await.unwrap();
@@ -181,32 +162,14 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
     let few = || Condition::Requestid("few".to_owned());
     let rejected = || Condition::Status(MessageStatus::Rejected);
     for (path, conditions, index) in [
-        (
-            Path::Number,
-            vec![number()],
-            "application_id_test_number_id_idx",
-        ),
-        (
-            Path::Requestid,
-            vec![few()],
-            "application_id_test_requestid_id_idx",
-        ),
+        (Path::Number, vec![number()], "application_id_test_number_id_idx"),
+        (Path::Requestid, vec![few()], "application_id_test_requestid_id_idx"),
         (Path::Unusual, vec![rejected()], "unusual_messages_pkey"),
-        (
-            Path::Number,
-            vec![number(), rejected()],
-            "application_id_test_number_id_idx",
-        ),
-        (
-            Path::Unusual,
-            vec![number(), rejected()],
-            "unusual_messages_pkey",
-        ),
+        (Path::Number, vec![number(), rejected()], "application_id_test_number_id_idx"),
+        (Path::Unusual, vec![number(), rejected()], "unusual_messages_pkey"),
     ] {
         let dialect = Dialect::Postgres;
-        let leading = conditions
-            .iter()
-            .find(|condition| condition.path() == Some(path));
+        let leading = conditions.iter().find(|condition| condition.path() == Some(path));
         let counted: Vec<Condition> = leading.cloned().into_iter().collect();
         let list = path.list(dialect, &conditions);
         for (sql, bound) in [(path.count(dialect, leading), counted), (list, conditions)] {
@@ -224,17 +187,8 @@ async fn postgres_plan(
     conditions: Vec<Condition>,
 ) -> Vec<String> {
     let (from, below) = (id_of_day(DAYS.start), id_of_day(DAYS.end));
-    let mut conn = At {
-        conn,
-        shard: Shard::FIRST,
-    };
-    let query = query_in_shard(
-        format!("EXPLAIN {sql}"),
-        (1_i64, 0_i64, from, below, 101_i64),
-    );
+    let mut conn = At { conn, shard: Shard::FIRST };
+    let query = query_in_shard(format!("EXPLAIN {sql}"), (1_i64, 0_i64, from, below, 101_i64));
     let query = query.bind(conditions.iter().map(Condition::value));
-    query
-        .fetch_all(&mut conn, |row| row.get("QUERY PLAN"))
-        .await
-        .unwrap()
+    query.fetch_all(&mut conn, |row| row.get("QUERY PLAN")).await.unwrap()
 }

@@ -38,18 +38,10 @@ async fn an_account_chooses_its_time_zone_by_a_name_of_the_list(backend: Backend
     };
     assert_eq!(chosen().await, None);
     let berlin = "Europe/Berlin";
-    service
-        .accounts()
-        .set_time_zone(id, Some(berlin))
-        .await
-        .unwrap();
+    service.accounts().set_time_zone(id, Some(berlin)).await.unwrap();
     assert_eq!(chosen().await.as_deref(), Some(berlin));
     for unknown in ["", "Europe/Nowhere", "europe/berlin", "CET\n"] {
-        let refused = service
-            .accounts()
-            .set_time_zone(id, Some(unknown))
-            .await
-            .unwrap_err();
+        let refused = service.accounts().set_time_zone(id, Some(unknown)).await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::TimeZoneUnknown));
     }
     assert_eq!(chosen().await.as_deref(), Some(berlin));
@@ -60,18 +52,11 @@ async fn an_account_chooses_its_time_zone_by_a_name_of_the_list(backend: Backend
 async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: Backend) {
     let world = World::new(backend).await;
     let attempts = (0..4).map(|n| {
-        let email = if n % 2 == 0 {
-            "one@example.org"
-        } else {
-            "ONE@Example.org"
-        };
+        let email = if n % 2 == 0 { "one@example.org" } else { "ONE@Example.org" };
         let (service, email) = (world.service.clone(), Email::parse(email).unwrap());
-        tokio::spawn(async move {
-            service
-                .accounts()
-                .register(&email, &password(PASSWORD), "x")
-                .await
-        })
+        tokio::spawn(
+            async move { service.accounts().register(&email, &password(PASSWORD), "x").await },
+        )
     });
     let mut made = 0;
     for attempt in attempts.collect::<Vec<_>>() {
@@ -86,24 +71,12 @@ async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: 
 async fn sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email(backend: Backend) {
     let world = World::new(backend).await;
     world.account("one@example.org").await;
-    for (email, secret) in [
-        ("one@example.org", "wrong password"),
-        ("two@example.org", PASSWORD),
-    ] {
-        let error = world
-            .service
-            .accounts()
-            .sign_in(email, secret, "x")
-            .await
-            .unwrap_err();
+    for (email, secret) in [("one@example.org", "wrong password"), ("two@example.org", PASSWORD)] {
+        let error = world.service.accounts().sign_in(email, secret, "x").await.unwrap_err();
         assert_eq!(error.refusal(), Some(&Refusal::WrongCredentials));
     }
-    let account = world
-        .service
-        .accounts()
-        .sign_in(" One@Example.org ", PASSWORD, "x")
-        .await
-        .unwrap();
+    let account =
+        world.service.accounts().sign_in(" One@Example.org ", PASSWORD, "x").await.unwrap();
     assert_eq!(account.email, "one@example.org");
 }
 
@@ -116,10 +89,7 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
     let access = world.access(&customer.live).await;
     let sent = world.send(&customer.live, "58000001").await.unwrap();
     let closing = async |account: &AccountRecord, secret: &str, references: &str| {
-        let closed = service
-            .accounts()
-            .close_account(account, secret, references)
-            .await;
+        let closed = service.accounts().close_account(account, secret, references).await;
         closed.map_err(|error| error.refusal().cloned().unwrap())
     };
     let email = Email::parse("staff@example.org").unwrap();
@@ -130,58 +100,26 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         .unwrap();
     let both = format!("{reference} {}", other.reference);
     for (account, secret, references, refusal) in [
-        (
-            account,
-            "not the password",
-            reference.as_str(),
-            Refusal::WrongPassword,
-        ),
+        (account, "not the password", reference.as_str(), Refusal::WrongPassword),
         (account, PASSWORD, "", Refusal::ReferencesDiffer),
-        (
-            account,
-            PASSWORD,
-            other.reference.as_str(),
-            Refusal::ReferencesDiffer,
-        ),
+        (account, PASSWORD, other.reference.as_str(), Refusal::ReferencesDiffer),
         (account, PASSWORD, &both, Refusal::ReferencesDiffer),
         (&staff, PASSWORD, "", Refusal::StaffCannotClose),
     ] {
         assert_eq!(closing(account, secret, references).await, Err(refusal));
     }
-    closing(account, PASSWORD, &format!(" {reference},"))
-        .await
-        .unwrap();
+    closing(account, PASSWORD, &format!(" {reference},")).await.unwrap();
 
     // Keys are unknown, nobody can sign in, and staff can't reopen the account.
     for key in [&customer.live, &customer.test] {
         let refused = world.send(key, "58000001").await.unwrap_err();
         assert_eq!(refused, SendError::Refused(Reason::ApiInvalid));
     }
-    let refused = service
-        .accounts()
-        .sign_in("one@example.org", PASSWORD, "x")
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::AccountClosed)
-    );
-    let refused = service
-        .accounts()
-        .enable_account(&Actor::CommandLine, "one@example.org")
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::AccountClosed)
-    );
-    assert!(
-        service
-            .accounts()
-            .account(account.id)
-            .await
-            .unwrap()
-            .unwrap()
-            .closed
-    );
+    let refused = service.accounts().sign_in("one@example.org", PASSWORD, "x").await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::AccountClosed));
+    let refused = service.accounts().enable_account(&Actor::CommandLine, "one@example.org").await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::AccountClosed));
+    assert!(service.accounts().account(account.id).await.unwrap().unwrap().closed);
     // Late deposits wait for staff, who can't assign them to the account either.
     let late = service
         .money()
@@ -189,21 +127,12 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         .await
         .unwrap();
     assert_eq!(late.status, DepositStatus::Unmatched);
-    let refused = service
-        .money()
-        .assign_deposit(&Actor::CommandLine, "late", reference)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::AccountClosed)
-    );
+    let refused = service.money().assign_deposit(&Actor::CommandLine, "late", reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::AccountClosed));
     // The charge for the queued message is released when the message expires.
     world.pass(49 * HOUR_MS);
     service.delivery().expire().await.unwrap();
-    let message = service
-        .messages()
-        .message(&access, sent.transid.unwrap())
-        .await;
+    let message = service.messages().message(&access, sent.transid.unwrap()).await;
     let message = message.unwrap().unwrap();
     assert_eq!(message.record.status, MessageStatus::Expired);
     assert_eq!(message.record.released, message.record.cost);
@@ -242,10 +171,7 @@ async fn people_sign_in_while_every_core_is_busy(backend: Backend) {
     let signing_in = async {
         world.account("one@example.org").await;
         let service = &world.service;
-        service
-            .accounts()
-            .sign_in("one@example.org", PASSWORD, "x")
-            .await
+        service.accounts().sign_in("one@example.org", PASSWORD, "x").await
     };
     let signed_in = tokio::time::timeout(SOON, signing_in).await;
     assert!(signed_in.unwrap().is_ok());
@@ -256,38 +182,16 @@ async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again
     world.account("one@example.org").await;
     for email in ["one@example.org", "nobody@example.org"] {
         for _ in 0..10 {
-            let error = world
-                .service
-                .accounts()
-                .sign_in(email, "wrong password", "x")
-                .await
-                .unwrap_err();
+            let error =
+                world.service.accounts().sign_in(email, "wrong password", "x").await.unwrap_err();
             assert_eq!(error.refusal(), Some(&Refusal::WrongCredentials));
         }
-        let error = world
-            .service
-            .accounts()
-            .sign_in(email, PASSWORD, "x")
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(error.refusal(), Some(Refusal::Throttled { .. })),
-            "{error:?}"
-        );
+        let error = world.service.accounts().sign_in(email, PASSWORD, "x").await.unwrap_err();
+        assert!(matches!(error.refusal(), Some(Refusal::Throttled { .. })), "{error:?}");
     }
-    world
-        .service
-        .accounts()
-        .sign_in("one@example.org", PASSWORD, "another address")
-        .await
-        .unwrap();
+    world.service.accounts().sign_in("one@example.org", PASSWORD, "another address").await.unwrap();
     world.pass(HOUR_MS);
-    world
-        .service
-        .accounts()
-        .sign_in("one@example.org", PASSWORD, "x")
-        .await
-        .unwrap();
+    world.service.accounts().sign_in("one@example.org", PASSWORD, "x").await.unwrap();
 }
 
 async fn registration_is_throttled_by_address(backend: Backend) {
@@ -302,65 +206,25 @@ async fn registration_is_throttled_by_address(backend: Backend) {
         .register(&email, &password(PASSWORD), "127.0.0.1")
         .await
         .unwrap_err();
-    assert!(
-        matches!(error.refusal(), Some(Refusal::Throttled { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error.refusal(), Some(Refusal::Throttled { .. })), "{error:?}");
 }
 
 async fn a_reset_link_works_once_and_for_an_hour(backend: Backend) {
     let world = World::new(backend).await;
     world.account("one@example.org").await;
-    let late = world
-        .service
-        .accounts()
-        .issue_reset(&Actor::CommandLine, "one@example.org")
-        .await
-        .unwrap();
+    let late =
+        world.service.accounts().issue_reset(&Actor::CommandLine, "one@example.org").await.unwrap();
     world.pass(HOUR_MS + 1);
     let new = password("another password");
-    let refused = world
-        .service
-        .accounts()
-        .reset_password(&late, &new)
-        .await
-        .unwrap_err();
+    let refused = world.service.accounts().reset_password(&late, &new).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
 
-    let token = world
-        .service
-        .accounts()
-        .issue_reset(&Actor::CommandLine, "one@example.org")
-        .await
-        .unwrap();
-    world
-        .service
-        .accounts()
-        .reset_password(&token, &new)
-        .await
-        .unwrap();
-    assert!(
-        world
-            .service
-            .accounts()
-            .reset_password(&token, &new)
-            .await
-            .is_err()
-    );
-    world
-        .service
-        .accounts()
-        .sign_in("one@example.org", "another password", "x")
-        .await
-        .unwrap();
-    assert!(
-        world
-            .service
-            .accounts()
-            .sign_in("one@example.org", PASSWORD, "x")
-            .await
-            .is_err()
-    );
+    let token =
+        world.service.accounts().issue_reset(&Actor::CommandLine, "one@example.org").await.unwrap();
+    world.service.accounts().reset_password(&token, &new).await.unwrap();
+    assert!(world.service.accounts().reset_password(&token, &new).await.is_err());
+    world.service.accounts().sign_in("one@example.org", "another password", "x").await.unwrap();
+    assert!(world.service.accounts().sign_in("one@example.org", PASSWORD, "x").await.is_err());
     let unknown = world
         .service
         .accounts()
@@ -403,22 +267,12 @@ async fn new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in
         assert_eq!(added.await.unwrap_err().refusal(), Some(&refusal), "{text}");
         let accounts = service.accounts();
         let changed = accounts.change_password(&account, PASSWORD, &bad, "");
-        assert_eq!(
-            changed.await.unwrap_err().refusal(),
-            Some(&refusal),
-            "{text}"
-        );
+        assert_eq!(changed.await.unwrap_err().refusal(), Some(&refusal), "{text}");
         let accounts = service.accounts();
         let token = accounts.issue_reset(&Actor::CommandLine, email.as_str());
-        let reset = service
-            .accounts()
-            .reset_password(&token.await.unwrap(), &bad)
-            .await;
+        let reset = service.accounts().reset_password(&token.await.unwrap(), &bad).await;
         assert_eq!(reset.unwrap_err().refusal(), Some(&refusal), "{text}");
     }
-    let signed_in = service
-        .accounts()
-        .sign_in(email.as_str(), PASSWORD, "x")
-        .await;
+    let signed_in = service.accounts().sign_in(email.as_str(), PASSWORD, "x").await;
     assert_eq!(signed_in.unwrap(), account);
 }

@@ -53,10 +53,7 @@ async fn an_account_has_one_application_without_sender_name_until_it_asks_for_on
     let account = customer.account.id;
     let applications = world.service.applications();
     let create = || applications.create_application(account, Category::Electricity, None);
-    assert_eq!(
-        create().await.unwrap_err().refusal(),
-        Some(&Refusal::SenderlessTaken)
-    );
+    assert_eq!(create().await.unwrap_err().refusal(), Some(&Refusal::SenderlessTaken));
     world
         .service
         .applications()
@@ -64,87 +61,27 @@ async fn an_account_has_one_application_without_sender_name_until_it_asks_for_on
         .await
         .unwrap();
     create().await.unwrap();
-    assert_eq!(
-        world
-            .service
-            .applications()
-            .of_account(account)
-            .await
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(world.service.applications().of_account(account).await.unwrap().len(), 2);
 }
 
 async fn status_moves_as_the_contract_says_and_everything_else_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let (service, staff, reference) = (&world.service, Actor::CommandLine, customer.reference);
-    assert!(
-        service
-            .applications()
-            .reinstate(&staff, reference)
-            .await
-            .is_err()
-    );
-    service
-        .applications()
-        .suspend(&staff, reference, "spam")
-        .await
-        .unwrap();
-    assert!(
-        service
-            .applications()
-            .approve(&staff, reference)
-            .await
-            .is_err()
-    );
-    assert!(
-        service
-            .applications()
-            .suspend(&staff, reference, "spam")
-            .await
-            .is_err()
-    );
-    let back = service
-        .applications()
-        .reinstate(&staff, reference)
-        .await
-        .unwrap();
+    assert!(service.applications().reinstate(&staff, reference).await.is_err());
+    service.applications().suspend(&staff, reference, "spam").await.unwrap();
+    assert!(service.applications().approve(&staff, reference).await.is_err());
+    assert!(service.applications().suspend(&staff, reference, "spam").await.is_err());
+    let back = service.applications().reinstate(&staff, reference).await.unwrap();
     assert_eq!(back.status, ApplicationStatus::Pending);
-    let active = service
-        .applications()
-        .approve(&staff, reference)
-        .await
-        .unwrap();
+    let active = service.applications().approve(&staff, reference).await.unwrap();
     assert_eq!(active.status, ApplicationStatus::Active);
-    assert!(
-        service
-            .applications()
-            .approve(&staff, reference)
-            .await
-            .is_err()
-    );
-    let suspended = service
-        .applications()
-        .suspend(&staff, reference, " fraud ")
-        .await
-        .unwrap();
+    assert!(service.applications().approve(&staff, reference).await.is_err());
+    let suspended = service.applications().suspend(&staff, reference, " fraud ").await.unwrap();
     assert_eq!(suspended.suspend_reason.as_deref(), Some("fraud"));
-    let back = service
-        .applications()
-        .reinstate(&staff, reference)
-        .await
-        .unwrap();
-    assert_eq!(
-        (back.status, back.suspend_reason),
-        (ApplicationStatus::Active, None)
-    );
-    let refused = service
-        .applications()
-        .suspend(&staff, reference, "  ")
-        .await
-        .unwrap_err();
+    let back = service.applications().reinstate(&staff, reference).await.unwrap();
+    assert_eq!((back.status, back.suspend_reason), (ApplicationStatus::Active, None));
+    let refused = service.applications().suspend(&staff, reference, "  ").await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ReasonMissing));
 }
 
@@ -154,10 +91,7 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
     let other = world.account("two@example.org").await;
     let applications = world.service.applications();
     let ask = |account| applications.request_activation(account, customer.reference);
-    assert_eq!(
-        ask(other.id).await.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    assert_eq!(ask(other.id).await.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
     ask(customer.account.id).await.unwrap();
     let shown = world
         .service
@@ -175,17 +109,9 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
             .unwrap()
             .is_none()
     );
-    world
-        .service
-        .applications()
-        .approve(&Actor::CommandLine, customer.reference)
-        .await
-        .unwrap();
+    world.service.applications().approve(&Actor::CommandLine, customer.reference).await.unwrap();
     let late = ask(customer.account.id).await.unwrap_err();
-    assert!(
-        matches!(late.refusal(), Some(Refusal::ActivationNotPossible { .. })),
-        "{late:?}"
-    );
+    assert!(matches!(late.refusal(), Some(Refusal::ActivationNotPossible { .. })), "{late:?}");
 }
 
 async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(backend: Backend) {
@@ -195,14 +121,7 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     let account = customer.account.id;
     let applications = world.service.applications();
     let replace = |password| {
-        applications.replace_key(
-            account,
-            customer.reference,
-            KeyKind::Live,
-            password,
-            "t",
-            None,
-        )
+        applications.replace_key(account, customer.reference, KeyKind::Live, password, "t", None)
     };
     assert_eq!(
         replace("wrong password").await.unwrap_err().refusal(),
@@ -213,11 +132,7 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     assert_eq!(key.reference(), customer.reference);
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiInvalid)));
-    let read = world
-        .service
-        .messages()
-        .authorize(Some(customer.live.expose()))
-        .await;
+    let read = world.service.messages().authorize(Some(customer.live.expose())).await;
     assert_eq!(read, Err(Reason::ApiInvalid));
     world.send(&key, "12345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
@@ -230,14 +145,7 @@ async fn of_two_replacements_of_one_key_one_is_refused(backend: Backend) {
     let (owner, reference) = (customer.account.id, customer.reference);
     let applications = world.service.applications();
     let replace = |last_four| {
-        applications.replace_key(
-            owner,
-            reference,
-            KeyKind::Live,
-            PASSWORD,
-            "t",
-            Some(last_four),
-        )
+        applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "t", Some(last_four))
     };
     // Two tabs show the same key.
     let shown = customer.live.last_four();
@@ -263,16 +171,8 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     let (owner, reference) = (customer.account.id, customer.reference);
     let other = world.account("other@example.org").await;
     let staff = Actor::Account(world.account("staff@example.org").await.id);
-    service
-        .applications()
-        .request_activation(owner, reference)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .approve(&staff, reference)
-        .await
-        .unwrap();
+    service.applications().request_activation(owner, reference).await.unwrap();
+    service.applications().approve(&staff, reference).await.unwrap();
     world.deposit("bank-1", reference, "12.5").await;
     // Only staff see that staff viewed the application.
     let support = service.support();
@@ -282,14 +182,8 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     let suspending = applications.suspend(&staff, reference, "A payment was disputed.");
     suspending.await.unwrap();
 
-    let history = service
-        .applications()
-        .application_history(owner, reference)
-        .await
-        .unwrap();
-    let done: Vec<_> = (history.iter().rev())
-        .map(|entry| (entry.action, entry.author))
-        .collect();
+    let history = service.applications().application_history(owner, reference).await.unwrap();
+    let done: Vec<_> = (history.iter().rev()).map(|entry| (entry.action, entry.author)).collect();
     assert_eq!(
         done,
         [
@@ -308,14 +202,8 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     assert_eq!(balances, (Some("0"), Some("12.5")));
     // Only staff see the payer's text.
     assert_eq!(deposit.detail, None);
-    let refused = service
-        .applications()
-        .application_history(other.id, reference)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    let refused = service.applications().application_history(other.id, reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
 }
 
 async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
@@ -329,13 +217,9 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
         let asking = applications.request_sender_name(owner, reference, &name);
         asking.await.unwrap();
     }
-    let requests = service
-        .applications()
-        .sender_names_asked_for(owner, reference)
-        .await;
-    let requests: Vec<_> = (requests.unwrap().into_iter())
-        .map(|request| (request.name, request.status))
-        .collect();
+    let requests = service.applications().sender_names_asked_for(owner, reference).await;
+    let requests: Vec<_> =
+        (requests.unwrap().into_iter()).map(|request| (request.name, request.status)).collect();
     assert_eq!(
         requests,
         [
@@ -345,14 +229,8 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
         ]
     );
     let other = world.account("other@example.org").await;
-    let refused = service
-        .applications()
-        .sender_names_asked_for(other.id, reference)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    let refused = service.applications().sender_names_asked_for(other.id, reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
 }
 
 async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
@@ -361,13 +239,7 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     let customer = world.pending("keys@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
     let made_at = world.now();
-    let records = async || {
-        service
-            .applications()
-            .key_records(owner, reference)
-            .await
-            .unwrap()
-    };
+    let records = async || service.applications().key_records(owner, reference).await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert_eq!((live.kind, test.kind), (KeyKind::Live, KeyKind::Test));
     assert!(customer.live.expose().ends_with(&live.last_four));
@@ -378,9 +250,7 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     world.pass(60_000);
     service.applications().note_key_use(&customer.live, None);
     world.pass(3_600_000);
-    service
-        .applications()
-        .note_key_use(&customer.live, Some(from));
+    service.applications().note_key_use(&customer.live, Some(from));
     let used_at = world.now();
     service.applications().store_key_uses().await.unwrap();
     // Storing again counts nothing twice.
@@ -392,16 +262,12 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
 
     // Calls are counted for one day.
     world.pass(24 * 3_600_000);
-    service
-        .applications()
-        .note_key_use(&customer.test, Some(from));
+    service.applications().note_key_use(&customer.test, Some(from));
     service.applications().store_key_uses().await.unwrap();
     assert_eq!(records().await[0].calls, 1);
 
     // Uses of the old key don't count for the new one, whenever they are stored.
-    service
-        .applications()
-        .note_key_use(&customer.live, Some(from));
+    service.applications().note_key_use(&customer.live, Some(from));
     world.pass(1);
     let applications = service.applications();
     let replacing = applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
@@ -409,19 +275,10 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     service.applications().store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert!(key.expose().ends_with(&live.last_four));
-    assert_eq!(
-        (live.made_at, live.used_at, live.calls),
-        (world.now(), None, 0)
-    );
+    assert_eq!((live.made_at, live.used_at, live.calls), (world.now(), None, 0));
     assert_eq!(test.calls, 1);
 
     let other = world.account("other@example.org").await;
-    let refused = service
-        .applications()
-        .key_records(other.id, reference)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    let refused = service.applications().key_records(other.id, reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
 }

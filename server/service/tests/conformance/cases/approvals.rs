@@ -29,12 +29,7 @@ async fn refusal<T: std::fmt::Debug>(done: impl Future<Output = service::Result<
 
 async fn staff(world: &World, email: &str) -> AccountRecord {
     let account = world.account(email).await;
-    world
-        .service
-        .accounts()
-        .promote_account(&OPERATOR, email)
-        .await
-        .unwrap();
+    world.service.accounts().promote_account(&OPERATOR, email).await.unwrap();
     account
 }
 
@@ -49,10 +44,7 @@ async fn strict(backend: Backend) -> (World, AccountRecord, AccountRecord) {
 
 fn a_price(prefix: &str) -> StaffAct {
     let prefix = Prefix::parse(prefix).unwrap();
-    StaffAct::SetPrice {
-        change: PriceChange::Prefix(prefix, Some(money("0.3"))),
-        from: None,
-    }
+    StaffAct::SetPrice { change: PriceChange::Prefix(prefix, Some(money("0.3"))), from: None }
 }
 
 /// Returns the ID of the only waiting request.
@@ -70,44 +62,26 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
     let accounts = service.accounts();
     let given = accounts.give_factor(&OPERATOR, customer.account.id, &secret);
     given.await.unwrap();
-    world
-        .deposit("bank-1", Reference::from_number(1), "7")
-        .await;
+    world.deposit("bank-1", Reference::from_number(1), "7").await;
     let email = customer.account.email.clone();
     let acts = [
-        StaffAct::AssignDeposit {
-            bank_id: "bank-1".to_owned(),
-            reference: customer.reference,
-        },
+        StaffAct::AssignDeposit { bank_id: "bank-1".to_owned(), reference: customer.reference },
         a_price("27"),
-        StaffAct::Promote {
-            email: email.clone(),
-        },
+        StaffAct::Promote { email: email.clone() },
         StaffAct::ResetFactor { email },
     ];
     let state = async || {
-        let account = service
-            .accounts()
-            .account(customer.account.id)
-            .await
-            .unwrap()
-            .unwrap();
+        let account = service.accounts().account(customer.account.id).await.unwrap().unwrap();
         let balance = world.balance(&customer.live).await;
         let prices = service.money().price_changes().await.unwrap().len();
         (balance, prices, account.staff, account.second_factor)
     };
     for act in acts {
         let before = state().await;
-        assert!(
-            !service.support().act(one.id, act.clone()).await.unwrap(),
-            "{act}"
-        );
+        assert!(!service.support().act(one.id, act.clone()).await.unwrap(), "{act}");
         assert_eq!(state().await, before, "{act}");
         let id = waiting(&world).await;
-        assert_eq!(
-            refusal(service.support().approve_act(one.id, id)).await,
-            Refusal::OwnRequest
-        );
+        assert_eq!(refusal(service.support().approve_act(one.id, id)).await, Refusal::OwnRequest);
         service.support().approve_act(two.id, id).await.unwrap();
         assert_ne!(state().await, before, "{act}");
         let support = service.support();
@@ -173,11 +147,7 @@ async fn a_statement_credits_no_application_of_the_two(backend: Backend) {
     service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("0"));
     let request = waiting(&world).await;
-    service
-        .support()
-        .approve_act(two.id, request)
-        .await
-        .unwrap();
+    service.support().approve_act(two.id, request).await.unwrap();
     service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("7"));
     for key in &own {
@@ -195,13 +165,8 @@ async fn nobody_approves_for_an_application_of_their_own(backend: Backend) {
         .create_application(one.id, domain::Category::Sms, None)
         .await
         .unwrap();
-    world
-        .deposit("bank-1", Reference::from_number(1), "7")
-        .await;
-    let act = StaffAct::AssignDeposit {
-        bank_id: "bank-1".to_owned(),
-        reference: own.reference,
-    };
+    world.deposit("bank-1", Reference::from_number(1), "7").await;
+    let act = StaffAct::AssignDeposit { bank_id: "bank-1".to_owned(), reference: own.reference };
     let support = service.support();
     let asked = support.act(one.id, act.clone());
     assert_eq!(refusal(asked).await, Refusal::OwnApplication);
@@ -227,11 +192,7 @@ async fn a_request_ends_after_a_week_and_with_its_author(backend: Backend) {
     assert_eq!(refusal(late).await, Refusal::NoSuchApproval);
     service.support().act(one.id, act).await.unwrap();
     let id = waiting(&world).await;
-    service
-        .accounts()
-        .demote_account(&OPERATOR, &one.email)
-        .await
-        .unwrap();
+    service.accounts().demote_account(&OPERATOR, &one.email).await.unwrap();
     let support = service.support();
     let gone = support.approve_act(two.id, id);
     assert_eq!(refusal(gone).await, Refusal::NoSuchApproval);
@@ -241,13 +202,9 @@ async fn without_the_setting_one_is_enough(backend: Backend) {
     let world = World::new(backend).await;
     let one = staff(&world, "one@example.org").await;
     let customer = world.pending("customer@example.org").await;
-    world
-        .deposit("bank-1", Reference::from_number(1), "7")
-        .await;
-    let act = StaffAct::AssignDeposit {
-        bank_id: "bank-1".to_owned(),
-        reference: customer.reference,
-    };
+    world.deposit("bank-1", Reference::from_number(1), "7").await;
+    let act =
+        StaffAct::AssignDeposit { bank_id: "bank-1".to_owned(), reference: customer.reference };
     assert!(world.service.support().act(one.id, act).await.unwrap());
     assert_eq!(world.balance(&customer.live).await, money("7"));
 }

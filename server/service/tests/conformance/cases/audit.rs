@@ -18,35 +18,22 @@ on_each_backend![
 const STAFF: Actor = Actor::CommandLine;
 
 async fn list(world: &World, filter: AuditFilter) -> Vec<AuditRecord> {
-    let filter = AuditFilter {
-        limit: 100,
-        ..filter
-    };
+    let filter = AuditFilter { limit: 100, ..filter };
     world.service.support().audit(&filter).await.unwrap().items
 }
 
 fn about(subject: &str) -> AuditFilter {
-    AuditFilter {
-        subject: Some(subject.to_owned()),
-        ..AuditFilter::default()
-    }
+    AuditFilter { subject: Some(subject.to_owned()), ..AuditFilter::default() }
 }
 
 async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
     let world = World::new(backend).await;
     let staff = world.account("staff@example.org").await;
     let customer = world.pending("customer@example.org").await;
-    let client = ClientInfo {
-        user_agent: "Browser".to_owned(),
-        address: "192.0.2.7".to_owned(),
-    };
+    let client = ClientInfo { user_agent: "Browser".to_owned(), address: "192.0.2.7".to_owned() };
     let asked = world.service.asked_by(client, None);
     let actor = Actor::Account(staff.id);
-    asked
-        .applications()
-        .approve(&actor, customer.reference)
-        .await
-        .unwrap();
+    asked.applications().approve(&actor, customer.reference).await.unwrap();
     let reference = customer.reference.to_string();
     let entries = list(&world, about(&reference)).await;
     let entry = &entries[0];
@@ -85,16 +72,8 @@ async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
     let requested = applications.request_activation(account, customer.reference);
     requested.await.unwrap();
     world.pass(HOUR_MS);
-    service
-        .applications()
-        .approve(&STAFF, customer.reference)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .approve(&STAFF, other.reference)
-        .await
-        .unwrap();
+    service.applications().approve(&STAFF, customer.reference).await.unwrap();
+    service.applications().approve(&STAFF, other.reference).await.unwrap();
 
     let actions = async |filter: AuditFilter| -> Vec<String> {
         let entries = list(&world, filter).await;
@@ -112,18 +91,12 @@ async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
         ..AuditFilter::default()
     };
     assert_eq!(actions(approvals.clone()).await.len(), 2);
-    let before = AuditFilter {
-        to: Some(begin),
-        ..approvals
-    };
+    let before = AuditFilter { to: Some(begin), ..approvals };
     assert_eq!(actions(before).await, [""; 0]);
 
     let all = list(&world, AuditFilter::default()).await;
     let mut read = Vec::new();
-    let mut filter = AuditFilter {
-        limit: 2,
-        ..AuditFilter::default()
-    };
+    let mut filter = AuditFilter { limit: 2, ..AuditFilter::default() };
     loop {
         let page = service.support().audit(&filter).await.unwrap();
         assert!(page.items.len() <= 2);
@@ -159,10 +132,7 @@ async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
         };
         list(&world, filter).await.len()
     };
-    assert_eq!(
-        visit(staff.id, account).await.unwrap(),
-        "customer@example.org"
-    );
+    assert_eq!(visit(staff.id, account).await.unwrap(), "customer@example.org");
     visit(staff.id, account).await.unwrap();
     assert_eq!(visits().await, 1);
     visit(another.id, account).await.unwrap();
@@ -178,18 +148,9 @@ async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
 
 /// Statements that tamper with the log directly in the database, and words from the finding.
 const TAMPERED: [(&str, &str); 6] = [
-    (
-        "UPDATE audit SET action = 'nothing.happened' WHERE action = 'deposit.add'",
-        "was changed",
-    ),
-    (
-        "UPDATE audit SET at = at + 1 WHERE id = (SELECT MAX(id) FROM audit)",
-        "was changed",
-    ),
-    (
-        "DELETE FROM audit WHERE id = (SELECT MIN(id) FROM audit WHERE chain = 0)",
-        "are missing",
-    ),
+    ("UPDATE audit SET action = 'nothing.happened' WHERE action = 'deposit.add'", "was changed"),
+    ("UPDATE audit SET at = at + 1 WHERE id = (SELECT MAX(id) FROM audit)", "was changed"),
+    ("DELETE FROM audit WHERE id = (SELECT MIN(id) FROM audit WHERE chain = 0)", "are missing"),
     (
         "DELETE FROM audit WHERE number = (SELECT MAX(number) FROM audit WHERE chain = 0) \
          AND chain = 0",
@@ -218,10 +179,7 @@ async fn a_changed_log_is_found(backend: Backend) {
         }
         conn.execute(AssertSqlSafe(statement)).await.unwrap();
         let found = world.service.operations().check().await.unwrap();
-        assert!(
-            found.iter().any(|what| what.contains(words)),
-            "{statement}: {found:?}"
-        );
+        assert!(found.iter().any(|what| what.contains(words)), "{statement}: {found:?}");
     }
 }
 

@@ -37,22 +37,14 @@ on_each_backend![
 const STAFF: Actor = Actor::CommandLine;
 
 fn to_all(text: &str) -> BatchRequest {
-    BatchRequest {
-        message: Some(MessageText::parse(text.to_owned(), 10).unwrap()),
-        ..plain()
-    }
+    BatchRequest { message: Some(MessageText::parse(text.to_owned(), 10).unwrap()), ..plain() }
 }
 
 /// Claims all due messages, and answers each with the same outcome.
 async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
     let mut receipts = Vec::new();
     loop {
-        let (lease, claimed) = world
-            .service
-            .delivery()
-            .claim(SANDBOX_CARRIER, 500)
-            .await
-            .unwrap();
+        let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 500).await.unwrap();
         if claimed.is_empty() {
             return receipts;
         }
@@ -62,37 +54,28 @@ async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
             status: MessageStatus::Delivered,
             error: None,
         }));
-        let results = claimed
-            .into_iter()
-            .map(|message| answered(&message, outcome.clone()))
-            .collect();
+        let results =
+            claimed.into_iter().map(|message| answered(&message, outcome.clone())).collect();
         world.record(SANDBOX_CARRIER, &lease, results).await;
     }
 }
 
 fn taken() -> SubmitOutcome {
-    SubmitOutcome::Accepted {
-        carrier_message_id: Some("c".to_owned()),
-    }
+    SubmitOutcome::Accepted { carrier_message_id: Some("c".to_owned()) }
 }
 
 async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "400").await;
     let file = format!("{}+4915112345678,a b\n", rows(5000));
-    let accepted = upload(&world.service, &customer.live, None, &file, plain())
-        .await
-        .unwrap();
+    let accepted = upload(&world.service, &customer.live, None, &file, plain()).await.unwrap();
     assert_eq!((accepted.rows, accepted.pages), (5001, 5001));
     assert_eq!(accepted.cost, money("250.25"));
     let id = accepted.batchid.unwrap();
     // The price is deducted from the balance, but the rows aren't messages yet.
     assert_eq!(world.balance(&customer.live).await, money("149.75"));
     let record = batch(&world, &customer, id).await;
-    assert_eq!(
-        (record.status, record.counts.queued),
-        (BatchStatus::Expanding, 5001)
-    );
+    assert_eq!((record.status, record.counts.queued), (BatchStatus::Expanding, 5001));
     world.assert_sound().await;
 
     // Each step expands some thousand rows, and is atomic.
@@ -101,27 +84,16 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     world.database.assert_spools(1).await;
     world.expand_all().await;
     world.database.assert_spools(0).await;
-    assert_eq!(
-        batch(&world, &customer, id).await.status,
-        BatchStatus::Sending
-    );
+    assert_eq!(batch(&world, &customer, id).await.status, BatchStatus::Sending);
     world.assert_sound().await;
 
     let receipts = dispatch(&world, &taken()).await;
     let record = batch(&world, &customer, id).await;
     assert_eq!((record.counts.submitted, record.done_at), (5001, None));
     world.assert_sound().await;
-    world
-        .service
-        .delivery()
-        .record_receipts(receipts)
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(receipts).await.unwrap();
     let record = batch(&world, &customer, id).await;
-    assert_eq!(
-        (record.counts.delivered, record.status),
-        (5001, BatchStatus::Done)
-    );
+    assert_eq!((record.counts.delivered, record.status), (5001, BatchStatus::Done));
     assert_eq!(record.paid(), record.cost);
     assert_eq!(record.done_at, Some(world.now()));
     world.assert_sound().await;
@@ -130,10 +102,7 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
 async fn rows_keep_their_order_their_text_and_their_price(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "200").await;
-    let file = format!(
-        "12345678,\"a, \"\"b\"\"\n\tc\"\n+4915112345678,{}\n",
-        "é".repeat(161)
-    );
+    let file = format!("12345678,\"a, \"\"b\"\"\n\tc\"\n+4915112345678,{}\n", "é".repeat(161));
     let id = accepted(&world, &customer, &file).await;
     world.expand_all().await;
     let access = world.access(&customer.live).await;
@@ -142,26 +111,13 @@ async fn rows_keep_their_order_their_text_and_their_price(backend: Backend) {
         limit: 10,
         ..service::MessageFilter::default()
     };
-    let found = world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap()
-        .items;
-    let [second, first] = found.as_slice() else {
-        panic!("{found:?}")
-    };
+    let found = world.service.messages().list(&access, &filter).await.unwrap().items;
+    let [second, first] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(first.message, "a, \"b\"\n\tc");
     assert_eq!((second.pages, second.segments), (2, 2));
     assert_eq!(second.cost, money("0.5"));
     assert_eq!(first.created_at, world.now());
-    let detail = world
-        .service
-        .messages()
-        .message(&access, first.transid)
-        .await
-        .unwrap();
+    let detail = world.service.messages().message(&access, first.transid).await.unwrap();
     assert_eq!(detail.unwrap().charge.charged, first.cost);
 }
 
@@ -191,10 +147,7 @@ async fn one_text_to_many_costs_its_pages_times_the_rows(backend: Backend) {
     assert_eq!(accepted.cost, money("0.8"));
     let warnings = accepted.warnings.present();
     let warnings: Vec<_> = warnings.map(|(one, count)| (one.as_str(), count)).collect();
-    assert_eq!(
-        warnings,
-        [("looks_local", 2), ("leading_zero", 1), ("near_local", 1)]
-    );
+    assert_eq!(warnings, [("looks_local", 2), ("leading_zero", 1), ("near_local", 1)]);
     world.expand_all().await;
     world.assert_sound().await;
 }
@@ -218,10 +171,7 @@ async fn messages_have_the_pages_that_were_counted_at_the_acceptance(backend: Ba
 async fn a_dry_run_answers_and_leaves_nothing(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
-    let dry = BatchRequest {
-        dry_run: true,
-        ..plain()
-    };
+    let dry = BatchRequest { dry_run: true, ..plain() };
     for key in [None, Some("k")] {
         let answer = upload(&world.service, &customer.live, key, &rows(20), dry.clone()).await;
         assert_eq!(answer.unwrap().batchid, None);
@@ -229,19 +179,8 @@ async fn a_dry_run_answers_and_leaves_nothing(backend: Backend) {
     let answer = upload(&world.service, &customer.live, None, &rows(21), dry).await;
     assert_eq!(answer, Err(SendError::Refused(Reason::InsufficientFunds)));
     world.database.assert_spools(0).await;
-    assert_eq!(
-        world.balance(&customer.live).await,
-        Money::from_units(1).unwrap()
-    );
-    assert_eq!(
-        world
-            .service
-            .messages()
-            .next_unexpanded(None)
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(world.balance(&customer.live).await, Money::from_units(1).unwrap());
+    assert_eq!(world.service.messages().next_unexpanded(None).await.unwrap(), None);
     world.assert_sound().await;
 }
 
@@ -251,12 +190,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
     let send =
         async |file: &str| upload(&world.service, &customer.live, Some("k"), file, plain()).await;
     let first = send(&rows(20)).await.unwrap();
-    world
-        .service
-        .applications()
-        .suspend(&STAFF, customer.reference, "why")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&STAFF, customer.reference, "why").await.unwrap();
     let again = send(&rows(20)).await.unwrap();
     assert!(again.replayed);
     assert_eq!((again.batchid, again.cost), (first.batchid, first.cost));
@@ -270,12 +204,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
     world.pass(1);
     let refused = send(&rows(20)).await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
-    world
-        .service
-        .applications()
-        .reinstate(&STAFF, customer.reference)
-        .await
-        .unwrap();
+    world.service.applications().reinstate(&STAFF, customer.reference).await.unwrap();
     assert!(!send(&rows(20)).await.unwrap().replayed);
     world.assert_sound().await;
 }
@@ -287,17 +216,10 @@ async fn uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempo
     let customer = world.active("one@example.org", "2").await;
     let begin = async |idempotency: Option<&str>| {
         let key = idempotency.map(|key| service::IdempotencyKey::parse(key).unwrap());
-        world
-            .service
-            .messages()
-            .begin_bulk(Some(customer.live.expose()), key)
-            .await
+        world.service.messages().begin_bulk(Some(customer.live.expose()), key).await
     };
     let keyed = begin(Some("k")).await.unwrap();
-    assert_eq!(
-        begin(Some("k")).await.err(),
-        Some(Reason::IdempotencyInProgress)
-    );
+    assert_eq!(begin(Some("k")).await.err(), Some(Reason::IdempotencyInProgress));
     let mut tickets = Vec::new();
     for _ in 1..8 {
         tickets.push(begin(None).await.unwrap());
@@ -325,25 +247,12 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
     let mut tickets = Vec::new();
     let live = [&customer.live].repeat(6);
     for key in [&customer.test, &customer.test].into_iter().chain(live) {
-        tickets.push(
-            world
-                .service
-                .messages()
-                .begin_bulk(Some(key.expose()), None)
-                .await
-                .unwrap(),
-        );
+        tickets.push(world.service.messages().begin_bulk(Some(key.expose()), None).await.unwrap());
     }
-    assert_eq!(
-        send("new").await,
-        Err(SendError::Refused(Reason::RateLimited))
-    );
+    assert_eq!(send("new").await, Err(SendError::Refused(Reason::RateLimited)));
     assert!(send("k").await.unwrap().replayed);
     // The repeated upload has released its own slot and no other.
-    assert_eq!(
-        send("new").await,
-        Err(SendError::Refused(Reason::RateLimited))
-    );
+    assert_eq!(send("new").await, Err(SendError::Refused(Reason::RateLimited)));
     let last = tickets.pop().unwrap();
     last.end().await;
     drop(last);
@@ -353,13 +262,8 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
 async fn a_test_key_has_two_uploads_at_a_time(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "2").await;
-    let begin = async |key: &ApiKey| {
-        world
-            .service
-            .messages()
-            .begin_bulk(Some(key.expose()), None)
-            .await
-    };
+    let begin =
+        async |key: &ApiKey| world.service.messages().begin_bulk(Some(key.expose()), None).await;
     let first = begin(&customer.test).await.unwrap();
     let _second = begin(&customer.test).await.unwrap();
     let refused = begin(&customer.test).await.err();
@@ -384,12 +288,7 @@ async fn repetitions_take_no_places_and_store_nothing(backend: Backend) {
     for _ in 0..40 {
         let key = IdempotencyKey::parse("k");
         let test = Some(customer.test.expose());
-        let permit = world
-            .service
-            .messages()
-            .begin_bulk(test, key)
-            .await
-            .unwrap();
+        let permit = world.service.messages().begin_bulk(test, key).await.unwrap();
         let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
         let mut upload = begun.unwrap();
         upload.write(b"1").await.unwrap();
@@ -408,29 +307,18 @@ async fn a_repetition_that_comes_too_late_is_to_be_tried_again(backend: Backend)
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "2").await;
     let (service, key) = (&world.service, &customer.live);
-    upload(service, key, Some("k"), &rows(1), plain())
-        .await
-        .unwrap();
+    upload(service, key, Some("k"), &rows(1), plain()).await.unwrap();
     let known = IdempotencyKey::parse("k");
-    let permit = service
-        .messages()
-        .begin_bulk(Some(key.expose()), known)
-        .await
-        .unwrap();
+    let permit = service.messages().begin_bulk(Some(key.expose()), known).await.unwrap();
     let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
     let mut repeated = begun.unwrap();
     repeated.write(rows(1).as_bytes()).await.unwrap();
     let spooled = repeated.finish().await.unwrap();
     // The stored answer has expired when the file is complete.
     world.pass(24 * HOUR_MS + 1);
-    let accepted = service
-        .messages()
-        .accept_batch(&permit, spooled, plain())
-        .await;
+    let accepted = service.messages().accept_batch(&permit, spooled, plain()).await;
     assert_eq!(accepted, Err(SendError::Refused(Reason::Unavailable)));
-    let again = upload(service, key, Some("k"), &rows(1), plain())
-        .await
-        .unwrap();
+    let again = upload(service, key, Some("k"), &rows(1), plain()).await.unwrap();
     assert!(!again.replayed);
     world.assert_sound().await;
 }
@@ -459,12 +347,7 @@ async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Back
         assert!(send(&customer.live, &format!("{number},a")).await.is_ok());
     }
     world.assert_sound().await;
-    world
-        .service
-        .applications()
-        .suspend(&STAFF, customer.reference, "why")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&STAFF, customer.reference, "why").await.unwrap();
     let refused = send(&customer.test, "00000501,a").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
 }
@@ -479,16 +362,10 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) 
     world.database.damage_spool().await;
     world.expand_all().await;
     let record = batch(&world, &customer, gone).await;
-    assert_eq!(
-        (record.counts.rejected, record.status),
-        (100, BatchStatus::Done)
-    );
+    assert_eq!((record.counts.rejected, record.status), (100, BatchStatus::Done));
     let record = batch(&world, &customer, damaged).await;
     assert_eq!((record.counts.queued, record.counts.rejected), (4250, 250));
-    assert_eq!(
-        (record.released, record.paid()),
-        (money("12.5"), money("212.5"))
-    );
+    assert_eq!((record.released, record.paid()), (money("12.5"), money("212.5")));
     world.database.assert_spools(0).await;
     assert_eq!(world.balance(&customer.live).await, money("187.5"));
     let lines = world
@@ -513,14 +390,8 @@ async fn an_upload_that_waited_too_long_expires_and_is_given_back(backend: Backe
     world.service.delivery().expire().await.unwrap();
     world.expand_all().await;
     let record = batch(&world, &customer, id).await;
-    assert_eq!(
-        (record.counts.expired, record.status),
-        (4500, BatchStatus::Done)
-    );
-    assert_eq!(
-        world.balance(&customer.live).await,
-        Money::from_units(400).unwrap()
-    );
+    assert_eq!((record.counts.expired, record.status), (4500, BatchStatus::Done));
+    assert_eq!(world.balance(&customer.live).await, Money::from_units(400).unwrap());
     world.assert_sound().await;
 }
 
@@ -529,20 +400,12 @@ async fn the_price_of_each_refused_row_is_given_back(backend: Backend) {
     let customer = world.active("one@example.org", "2").await;
     let id = accepted(&world, &customer, &rows(3)).await;
     world.expand_all().await;
-    let refused = SubmitOutcome::Refused {
-        error: "refused".to_owned(),
-    };
+    let refused = SubmitOutcome::Refused { error: "refused".to_owned() };
     dispatch(&world, &refused).await;
     let record = batch(&world, &customer, id).await;
-    assert_eq!(
-        (record.counts.rejected, record.status),
-        (3, BatchStatus::Done)
-    );
+    assert_eq!((record.counts.rejected, record.status), (3, BatchStatus::Done));
     assert_eq!((record.cost, record.paid()), (money("0.15"), Money::ZERO));
-    assert_eq!(
-        world.balance(&customer.live).await,
-        Money::from_units(2).unwrap()
-    );
+    assert_eq!(world.balance(&customer.live).await, Money::from_units(2).unwrap());
     world.assert_sound().await;
 }
 
@@ -555,37 +418,13 @@ async fn a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone(back
         .batchid
         .unwrap();
     world.expand_all().await;
-    assert_eq!(
-        world.balance(&customer.test).await,
-        Money::from_units(995).unwrap()
-    );
-    let filter = BatchFilter {
-        limit: 10,
-        ..BatchFilter::default()
-    };
+    assert_eq!(world.balance(&customer.test).await, Money::from_units(995).unwrap());
+    let filter = BatchFilter { limit: 10, ..BatchFilter::default() };
     let live = world.access(&customer.live).await;
-    assert!(
-        world
-            .service
-            .messages()
-            .batches(&live, &filter)
-            .await
-            .unwrap()
-            .items
-            .is_empty()
-    );
+    assert!(world.service.messages().batches(&live, &filter).await.unwrap().items.is_empty());
     let test = world.access(&customer.test).await;
-    let seen = world
-        .service
-        .messages()
-        .batches(&test, &filter)
-        .await
-        .unwrap()
-        .items;
-    assert_eq!(
-        seen.iter().map(|batch| batch.batchid).collect::<Vec<_>>(),
-        [id]
-    );
+    let seen = world.service.messages().batches(&test, &filter).await.unwrap().items;
+    assert_eq!(seen.iter().map(|batch| batch.batchid).collect::<Vec<_>>(), [id]);
     world.assert_sound().await;
 }
 
@@ -593,21 +432,11 @@ async fn an_upload_of_a_suspended_application_waits_until_it_is_reinstated(backe
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "200").await;
     let id = accepted(&world, &customer, &rows(1100)).await;
-    world
-        .service
-        .applications()
-        .suspend(&STAFF, customer.reference, "why")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&STAFF, customer.reference, "why").await.unwrap();
     world.expand_all().await;
     assert!(dispatch(&world, &taken()).await.is_empty());
     assert_eq!(batch(&world, &customer, id).await.counts.queued, 1100);
-    world
-        .service
-        .applications()
-        .reinstate(&STAFF, customer.reference)
-        .await
-        .unwrap();
+    world.service.applications().reinstate(&STAFF, customer.reference).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
     assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
     world.assert_sound().await;
@@ -620,16 +449,7 @@ async fn a_single_message_is_claimed_before_those_of_an_upload(backend: Backend)
     world.expand_all().await;
     world.pass(1);
     let sent = world.send(&customer.live, "12345678").await.unwrap();
-    let (_, claimed) = world
-        .service
-        .delivery()
-        .claim(SANDBOX_CARRIER, 8)
-        .await
-        .unwrap();
-    assert!(
-        claimed
-            .iter()
-            .any(|message| Some(message.id) == sent.transid)
-    );
+    let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 8).await.unwrap();
+    assert!(claimed.iter().any(|message| Some(message.id) == sent.transid));
     assert_eq!(claimed.len(), 8);
 }

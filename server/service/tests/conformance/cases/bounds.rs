@@ -32,37 +32,18 @@ async fn count(world: &World, rows: &str) -> i64 {
 
 async fn messages(world: &World, key: &ApiKey) -> Vec<MessageRecord> {
     let access = world.access(key).await;
-    let filter = MessageFilter {
-        limit: 100,
-        ..MessageFilter::default()
-    };
-    world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap()
-        .items
+    let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+    world.service.messages().list(&access, &filter).await.unwrap().items
 }
 
 fn to_all(text: &str) -> BatchRequest {
-    BatchRequest {
-        message: Some(MessageText::parse(text.to_owned(), 10).unwrap()),
-        ..plain()
-    }
+    BatchRequest { message: Some(MessageText::parse(text.to_owned(), 10).unwrap()), ..plain() }
 }
 
 /// Claims all waiting messages, which the carrier accepts. Returns their texts.
 async fn submit_all(world: &World) -> Vec<String> {
-    let (lease, claimed) = world
-        .service
-        .delivery()
-        .claim(SANDBOX_CARRIER, 100)
-        .await
-        .unwrap();
-    let taken = || SubmitOutcome::Accepted {
-        carrier_message_id: None,
-    };
+    let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let taken = || SubmitOutcome::Accepted { carrier_message_id: None };
     let results = claimed.iter().map(|message| answered(message, taken()));
     let results = results.collect();
     world.record(SANDBOX_CARRIER, &lease, results).await;
@@ -77,9 +58,7 @@ async fn a_text_that_all_rows_share_is_stored_once(backend: Backend) {
     for key in [&customer.live, &customer.test] {
         let (service, text) = (&world.service, to_all("to all"));
         upload(service, key, None, numbers, text).await.unwrap();
-        upload(service, key, None, "57000004,own\n", plain())
-            .await
-            .unwrap();
+        upload(service, key, None, "57000004,own\n", plain()).await.unwrap();
         world.expand_all().await;
         let mut handed = submit_all(&world).await;
         handed.sort();
@@ -113,19 +92,13 @@ async fn messages_of_a_test_key_are_kept_for_a_week(backend: Backend) {
     let customer = world.active("one@example.org", "10").await;
     for key in [&customer.live, &customer.test] {
         world.send(key, "57000001").await.unwrap();
-        upload(&world.service, key, None, &rows(3), plain())
-            .await
-            .unwrap();
-        upload(&world.service, key, None, "57000001\n", to_all("to all"))
-            .await
-            .unwrap();
+        upload(&world.service, key, None, &rows(3), plain()).await.unwrap();
+        upload(&world.service, key, None, "57000001\n", to_all("to all")).await.unwrap();
     }
     world.expand_all().await;
     submit_all(&world).await;
     // This upload never becomes messages.
-    upload(&world.service, &customer.test, None, &rows(1), plain())
-        .await
-        .unwrap();
+    upload(&world.service, &customer.test, None, &rows(1), plain()).await.unwrap();
     world.pass(DAY_MS);
     world.send(&customer.test, "57000001").await.unwrap();
 
@@ -158,14 +131,7 @@ async fn an_account_without_a_deposit_sends_so_many_test_messages_a_day(backend:
     let world = world.reopen().await;
     let customer = world.active("one@example.org", "0").await;
     let used_up = Err(SendError::Refused(Reason::RateLimited));
-    let left = async || {
-        world
-            .service
-            .messages()
-            .test_messages_left(&customer.test)
-            .await
-            .unwrap()
-    };
+    let left = async || world.service.messages().test_messages_left(&customer.test).await.unwrap();
     let put = async |count| {
         let file = rows(count);
         upload(&world.service, &customer.test, None, &file, plain()).await
@@ -205,9 +171,7 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
     let world = World::mailing(backend).await;
     let account = world.account("one@example.org").await;
     let mut conn = world.database.connect().await;
-    conn.execute("UPDATE accounts SET confirmed_at = 1")
-        .await
-        .unwrap();
+    conn.execute("UPDATE accounts SET confirmed_at = 1").await.unwrap();
     let customer = account.id;
     let new = (world.service)
         .applications()
@@ -216,57 +180,22 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
         .unwrap();
     let (service, reference) = (&world.service, new.reference);
     let change_all = async || {
-        service
-            .accounts()
-            .cancel_email_change(customer)
-            .await
-            .unwrap();
+        service.accounts().cancel_email_change(customer).await.unwrap();
         let mails = [MailKind::Deposit];
-        service
-            .accounts()
-            .set_unwanted_mails(customer, &mails)
-            .await
-            .unwrap();
+        service.accounts().set_unwanted_mails(customer, &mails).await.unwrap();
         let low = Some(crate::world::money("5"));
-        service
-            .operations()
-            .set_notices(customer, reference, low, true)
-            .await
-            .unwrap();
+        service.operations().set_notices(customer, reference, low, true).await.unwrap();
         let resend = domain::LostAnswer::Resend;
-        service
-            .applications()
-            .set_lost_answer(customer, reference, resend)
-            .await
-            .unwrap();
-        service
-            .applications()
-            .request_activation(customer, reference)
-            .await
-            .unwrap();
+        service.applications().set_lost_answer(customer, reference, resend).await.unwrap();
+        service.applications().request_activation(customer, reference).await.unwrap();
         let acme = name("Acme");
-        service
-            .applications()
-            .request_sender_name(customer, reference, &acme)
-            .await
-            .unwrap();
-        service
-            .accounts()
-            .sign_out_others(customer, PASSWORD, "")
-            .await
-            .unwrap();
+        service.applications().request_sender_name(customer, reference, &acme).await.unwrap();
+        service.accounts().sign_out_others(customer, PASSWORD, "").await.unwrap();
         let list = domain::decision::StaffList::ReservedWords;
-        service
-            .applications()
-            .set_staff_list(&Actor::CommandLine, list, "bank")
-            .await
-            .unwrap();
+        service.applications().set_staff_list(&Actor::CommandLine, list, "bank").await.unwrap();
     };
     let recorded = async || {
-        let filter = AuditFilter {
-            limit: 100,
-            ..AuditFilter::default()
-        };
+        let filter = AuditFilter { limit: 100, ..AuditFilter::default() };
         let entries = service.support().audit(&filter).await.unwrap().items;
         let actions: Vec<_> = entries.iter().map(|entry| entry.action.clone()).collect();
         let mut rows = Vec::new();
@@ -285,10 +214,7 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
         "sender.request",
         "staff_list.set",
     ] {
-        assert!(
-            once.0.iter().any(|entry| entry == action),
-            "{action}: {once:?}"
-        );
+        assert!(once.0.iter().any(|entry| entry == action), "{action}: {once:?}");
     }
     world.pass(1000);
     change_all().await;
@@ -314,10 +240,7 @@ async fn an_application_requests_so_many_sender_names_a_day(backend: Backend) {
     assert_eq!(ask(100).await, refused);
     // Repeating a name isn't a new request.
     assert_eq!(ask(SENDER_REQUESTS_PER_DAY - 1).await, Ok(()));
-    assert_eq!(
-        count(&world, "sender_requests").await,
-        SENDER_REQUESTS_PER_DAY
-    );
+    assert_eq!(count(&world, "sender_requests").await, SENDER_REQUESTS_PER_DAY);
     world.pass(DAY_MS);
     assert_eq!(ask(100).await, Ok(()));
 }

@@ -29,23 +29,13 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
     let service = &world.service;
     let customer = world.pending("calls@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let calls = async || {
-        service
-            .applications()
-            .api_calls(owner, reference)
-            .await
-            .unwrap()
-    };
+    let calls = async || service.applications().api_calls(owner, reference).await.unwrap();
     assert_eq!(calls().await, []);
 
     let first = world.now();
-    service
-        .applications()
-        .note_call(&customer.live, call(None, true));
+    service.applications().note_call(&customer.live, call(None, true));
     world.pass(1000);
-    service
-        .applications()
-        .note_call(&customer.test, call(Some(Reason::InvalidNumber), true));
+    service.applications().note_call(&customer.test, call(Some(Reason::InvalidNumber), true));
     assert_eq!(calls().await, []);
     service.applications().store_calls().await.unwrap();
     // Storing again changes nothing.
@@ -62,43 +52,28 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
 
     // Only the last calls stay, and they don't displace those of another application.
     let other = world.pending("other@example.org").await;
-    service
-        .applications()
-        .note_call(&other.live, call(None, true));
+    service.applications().note_call(&other.live, call(None, true));
     for _ in 0..49 {
         world.pass(1);
-        service
-            .applications()
-            .note_call(&customer.live, call(None, true));
+        service.applications().note_call(&customer.live, call(None, true));
     }
     service.applications().store_calls().await.unwrap();
     let kept = calls().await;
     assert_eq!(kept.len(), 50);
     assert_eq!(kept[49].reason, Some(Reason::InvalidNumber));
     for _ in 0..10_000 {
-        service
-            .applications()
-            .note_call(&customer.live, call(Some(Reason::ApiPending), true));
+        service.applications().note_call(&customer.live, call(Some(Reason::ApiPending), true));
     }
     service.applications().store_calls().await.unwrap();
     let kept = calls().await;
     assert_eq!(kept.len(), 50);
     let pending = |reason| reason == Some(Reason::ApiPending);
     assert!(kept.iter().all(|call| pending(call.reason)));
-    let others = service
-        .applications()
-        .api_calls(other.account.id, other.reference)
-        .await;
+    let others = service.applications().api_calls(other.account.id, other.reference).await;
     assert_eq!(others.unwrap().len(), 1);
 
-    let refused = service
-        .applications()
-        .api_calls(other.account.id, reference)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    let refused = service.applications().api_calls(other.account.id, reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
 }
 
 async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
@@ -107,18 +82,9 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     let customer = world.pending("calls@example.org").await;
     let other = world.pending("other@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let count = async || {
-        service
-            .applications()
-            .api_calls(owner, reference)
-            .await
-            .unwrap()
-            .len()
-    };
+    let count = async || service.applications().api_calls(owner, reference).await.unwrap().len();
     let note = async |key, reason| {
-        service
-            .applications()
-            .note_call(key, call(Some(reason), false));
+        service.applications().note_call(key, call(Some(reason), false));
         service.applications().store_calls().await.unwrap();
     };
     // The key is valid, although the call was answered without checking it.
@@ -151,19 +117,12 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     // Only some of many calls with invalid keys are looked up. Calls with valid keys have their own
     // limit.
     for _ in 0..10_000 {
-        service
-            .applications()
-            .note_call(&forged, call(Some(Reason::ApiInvalid), false));
+        service.applications().note_call(&forged, call(Some(Reason::ApiInvalid), false));
     }
-    service
-        .applications()
-        .note_call(&other.live, call(None, true));
+    service.applications().note_call(&other.live, call(None, true));
     note(&second, Reason::ApiInvalid).await;
     assert_eq!(count().await, 4);
-    let others = service
-        .applications()
-        .api_calls(other.account.id, other.reference)
-        .await;
+    let others = service.applications().api_calls(other.account.id, other.reference).await;
     assert_eq!(others.unwrap().len(), 1);
 }
 
@@ -175,27 +134,14 @@ async fn the_calls_go_with_the_account(backend: Backend) {
     let applications = service.applications();
     let replacing = applications.replace_key(owner, reference, KeyKind::Test, PASSWORD, "", None);
     replacing.await.unwrap();
-    service
-        .applications()
-        .note_call(&customer.live, call(None, true));
+    service.applications().note_call(&customer.live, call(None, true));
     service.applications().store_calls().await.unwrap();
     // These calls are stored after the account is closed.
-    service
-        .applications()
-        .note_call(&customer.live, call(None, true));
-    service
-        .applications()
-        .note_call(&customer.test, call(Some(Reason::ApiInvalid), false));
+    service.applications().note_call(&customer.live, call(None, true));
+    service.applications().note_call(&customer.test, call(Some(Reason::ApiInvalid), false));
     let accounts = service.accounts();
     let closing = accounts.close_account(&customer.account, PASSWORD, reference.as_str());
     closing.await.unwrap();
     service.applications().store_calls().await.unwrap();
-    assert_eq!(
-        service
-            .applications()
-            .api_calls(owner, reference)
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(service.applications().api_calls(owner, reference).await.unwrap(), []);
 }

@@ -25,21 +25,11 @@ async fn tampered(
     // One upload is expanded, the other isn't.
     for _ in 0..2 {
         let file = "12345678,a\n12345678,b\n";
-        upload(&world.service, &customer.live, None, file, plain())
-            .await
-            .unwrap();
+        upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
     }
-    let first = world
-        .service
-        .messages()
-        .next_unexpanded(None)
-        .await
-        .unwrap()
-        .unwrap();
+    let first = world.service.messages().next_unexpanded(None).await.unwrap().unwrap();
     world.service.messages().expand(first).await.unwrap();
-    world
-        .deposit("bank-2", domain::Reference::from_number(1), "2")
-        .await;
+    world.deposit("bank-2", domain::Reference::from_number(1), "2").await;
     world.assert_sound().await;
     let mut conn = world.database.connect().await;
     let [column, value] = world.database.first_shard();
@@ -68,10 +58,7 @@ async fn the_ledger_and_the_audit_log_refuse_to_be_changed(backend: Backend) {
 
 /// Statements that break an invariant, with words from the finding.
 const CASES: &[(&str, &str)] = &[
-    (
-        "UPDATE applications SET balance = balance + 1",
-        "balance 650001, transfers 650000",
-    ),
+    ("UPDATE applications SET balance = balance + 1", "balance 650001, transfers 650000"),
     (
         "INSERT INTO transfers (id{column}, debit_account, credit_account, amount, kind, \
           application_id, message_id, balance_after, created_at) \
@@ -86,79 +73,37 @@ const CASES: &[(&str, &str)] = &[
           SELECT 1000{value}, id, -1, 1, 2, id, balance - 1, 0 FROM applications",
         "between wrong accounts",
     ),
-    (
-        "UPDATE messages SET cost = cost * 2",
-        "priced 100000 for 1 pages at 50000",
-    ),
-    (
-        "UPDATE messages SET unit_price = 1, cost = 1",
-        "unit price 1 was never in force",
-    ),
+    ("UPDATE messages SET cost = cost * 2", "priced 100000 for 1 pages at 50000"),
+    ("UPDATE messages SET unit_price = 1, cost = 1", "unit price 1 was never in force"),
     (
         "UPDATE messages SET unit_price = 250000, cost = 250000, kind = 'international'",
         ", charged 50000 in 1",
     ),
-    (
-        "DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)",
-        "without a message",
-    ),
-    (
-        "UPDATE batches SET cost = cost + 1",
-        "costs 100001, reserved 100000",
-    ),
-    (
-        "UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0",
-        "settled 0, released 0",
-    ),
+    ("DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)", "without a message"),
+    ("UPDATE batches SET cost = cost + 1", "costs 100001, reserved 100000"),
+    ("UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0", "settled 0, released 0"),
     (
         "UPDATE batches SET queued = queued - 1, sending = sending + 1",
         "its counts aren't its messages",
     ),
-    (
-        "UPDATE batches SET done_at = 1",
-        "its counts aren't its messages",
-    ),
-    (
-        "DELETE FROM batches WHERE expanded_rows > 0",
-        "of a batch that isn't there",
-    ),
-    (
-        "DELETE FROM batches WHERE expanded_rows = 0",
-        "without a batch",
-    ),
-    (
-        "UPDATE message_days SET n = n + 1 WHERE writer = 0",
-        "1 queued too many",
-    ),
-    (
-        "UPDATE message_quarters SET n = n + 1 WHERE writer = 0",
-        "figure 0: 1 and cost 0 too many",
-    ),
+    ("UPDATE batches SET done_at = 1", "its counts aren't its messages"),
+    ("DELETE FROM batches WHERE expanded_rows > 0", "of a batch that isn't there"),
+    ("DELETE FROM batches WHERE expanded_rows = 0", "without a batch"),
+    ("UPDATE message_days SET n = n + 1 WHERE writer = 0", "1 queued too many"),
+    ("UPDATE message_quarters SET n = n + 1 WHERE writer = 0", "figure 0: 1 and cost 0 too many"),
     (
         "UPDATE message_quarters SET cost = cost + 1 WHERE writer = 0",
         "figure 0: 0 and cost 1 too many",
     ),
-    (
-        "UPDATE messages SET released = cost",
-        "released 50000, transferred 0",
-    ),
-    (
-        "UPDATE messages SET released = cost, status = 4",
-        "given back though delivered",
-    ),
+    ("UPDATE messages SET released = cost", "released 50000, transferred 0"),
+    ("UPDATE messages SET released = cost, status = 4", "given back though delivered"),
     (
         "UPDATE messages SET status = 6, final_at = 1; DELETE FROM queue",
         "without a carrier and not released",
     ),
-    (
-        "UPDATE messages SET status = 4",
-        "delivered with final_at null",
-    ),
+    ("UPDATE messages SET status = 4", "delivered with final_at null"),
     ("DELETE FROM queue", "queued and not in the queue"),
-    (
-        "UPDATE messages SET status = 6, final_at = 1, error = 'x'",
-        "message is expired",
-    ),
+    ("UPDATE messages SET status = 6, final_at = 1, error = 'x'", "message is expired"),
     (
         "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
         "credited 1 times",
@@ -171,10 +116,7 @@ const CASES: &[(&str, &str)] = &[
         "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
         "sender name of another account",
     ),
-    (
-        "UPDATE installation SET swept_at = swept_at + 180000000",
-        "queued after its time",
-    ),
+    ("UPDATE installation SET swept_at = swept_at + 180000000", "queued after its time"),
     (
         "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",
         "queued after its time",
@@ -186,9 +128,6 @@ async fn every_broken_invariant_is_found(backend: Backend) {
         let (world, _conn, done) = tampered(backend, statement).await;
         done.unwrap();
         let found = world.service.operations().check().await.unwrap();
-        assert!(
-            found.iter().any(|what| what.contains(word)),
-            "{statement}: {found:?}"
-        );
+        assert!(found.iter().any(|what| what.contains(word)), "{statement}: {found:?}");
     }
 }

@@ -14,26 +14,11 @@ on_each_backend![
 async fn ids_grow_even_when_the_clock_is_set_back_over_a_restart(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
-    let first = world
-        .send(&customer.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let first = world.send(&customer.live, "12345678").await.unwrap().transid.unwrap();
     world.clock.fetch_sub(5000, Ordering::Relaxed);
-    let second = world
-        .send(&customer.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let second = world.send(&customer.live, "12345678").await.unwrap().transid.unwrap();
     let world = world.reopen().await;
-    let third = world
-        .send(&customer.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let third = world.send(&customer.live, "12345678").await.unwrap().transid.unwrap();
     assert!(first < second && second < third);
     world.assert_sound().await;
 }
@@ -49,9 +34,7 @@ async fn an_upload_after_the_clock_was_set_back_expires_all_the_same(backend: Ba
     // The recount uses the time of the last sweep.
     world.service.delivery().expire().await.unwrap();
     let file = "12345678,a\n12345678,b\n";
-    upload(&world.service, &customer.live, None, file, plain())
-        .await
-        .unwrap();
+    upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
     let world = world.reopen().await;
     world.expand_all().await;
     world.assert_sound().await;

@@ -68,10 +68,7 @@ async fn connected(world: &World, customer: &Customer, credit: usize) -> Consume
 }
 
 async fn record(world: &World, lease: Lease, messages: &[Claimed]) {
-    let results = messages
-        .iter()
-        .map(|m| answered(m, taken_as("c")))
-        .collect();
+    let results = messages.iter().map(|m| answered(m, taken_as("c"))).collect();
     let taken = world.record(CARRIER, &lease, results).await;
     assert_eq!(taken.len(), messages.len());
 }
@@ -90,20 +87,8 @@ async fn a_send_is_handed_to_a_connection_that_has_a_place_for_it(backend: Backe
     let steps: Vec<_> = stored.timeline.iter().map(|entry| entry.status).collect();
     assert_eq!(steps, [MessageStatus::Queued, MessageStatus::Sending]);
     record(&world, lease, &messages).await;
-    assert_eq!(
-        world.status(&customer, messages[0].id).await,
-        MessageStatus::Submitted
-    );
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .queue_state()
-            .await
-            .unwrap()
-            .waiting,
-        0
-    );
+    assert_eq!(world.status(&customer, messages[0].id).await, MessageStatus::Submitted);
+    assert_eq!(world.service.delivery().queue_state().await.unwrap().waiting, 0);
     world.assert_sound().await;
 }
 
@@ -112,34 +97,19 @@ async fn no_connection_is_handed_more_than_it_has_places_for(backend: Backend) {
     let customer = world.active("one@example.org", "10").await;
     let mut consumer = connected(&world, &customer, 3).await;
     for n in 0..7 {
-        world
-            .send(&customer.live, &format!("5700000{n}"))
-            .await
-            .unwrap();
+        world.send(&customer.live, &format!("5700000{n}")).await.unwrap();
     }
     let first = take(&mut consumer, 3).await;
     // No slot is free, so the other messages wait and nothing arrives.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .queue_state()
-            .await
-            .unwrap()
-            .waiting,
-        7
-    );
+    assert_eq!(world.service.delivery().queue_state().await.unwrap().waiting, 7);
     free(&consumer, 3, 3);
     let second = take(&mut consumer, 3).await;
     free(&consumer, 3, 3);
     let third = take(&mut consumer, 1).await;
     let numbers = |taken: &[(Lease, Claimed)]| -> Vec<String> {
-        taken
-            .iter()
-            .map(|(_, m)| m.number.digits().to_owned())
-            .collect()
+        taken.iter().map(|(_, m)| m.number.digits().to_owned()).collect()
     };
     let all = [numbers(&first), numbers(&second), numbers(&third)].concat();
     let expected: Vec<_> = (0..7).map(|n| format!("5700000{n}")).collect();
@@ -165,21 +135,11 @@ async fn a_drained_carrier_is_handed_nothing(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     let mut consumer = connected(&world, &customer, 10).await;
     let actor = Actor::CommandLine;
-    world
-        .service
-        .delivery()
-        .drain_carrier(&actor, CARRIER, true)
-        .await
-        .unwrap();
+    world.service.delivery().drain_carrier(&actor, CARRIER, true).await.unwrap();
     world.send(&customer.live, "57000001").await.unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    world
-        .service
-        .delivery()
-        .resume_carrier(&actor, CARRIER)
-        .await
-        .unwrap();
+    world.service.delivery().resume_carrier(&actor, CARRIER).await.unwrap();
     // The process that serves the carrier also refreshes the credit after a resume.
     free(&consumer, 0, 0);
     free(&consumer, 0, 10);
@@ -193,21 +153,11 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
     world.send(&customer.live, "57000001").await.unwrap();
     let actor = Actor::CommandLine;
     let reference = customer.reference;
-    world
-        .service
-        .applications()
-        .suspend(&actor, reference, "a reason")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&actor, reference, "a reason").await.unwrap();
     let mut consumer = consumer(&world, 10);
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    world
-        .service
-        .applications()
-        .reinstate(&actor, reference)
-        .await
-        .unwrap();
+    world.service.applications().reinstate(&actor, reference).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
     take(&mut consumer, 1).await;
     world.assert_sound().await;
@@ -217,12 +167,8 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
 async fn deferred(world: &World, customer: &Customer, consumer: &mut Consumer) -> Transid {
     world.send(&customer.live, "57000001").await.unwrap();
     let (lease, messages) = next(consumer).await;
-    let not_now = service::SubmitOutcome::Temporary {
-        error: "not now".to_owned(),
-    };
-    world
-        .record(CARRIER, &lease, vec![answered(&messages[0], not_now)])
-        .await;
+    let not_now = service::SubmitOutcome::Temporary { error: "not now".to_owned() };
+    world.record(CARRIER, &lease, vec![answered(&messages[0], not_now)]).await;
     messages[0].id
 }
 
@@ -262,26 +208,13 @@ async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "10").await;
     let refusing = world.database.refuse_number("57000666");
-    world
-        .database
-        .connect()
-        .await
-        .execute(refusing)
-        .await
-        .unwrap();
+    world.database.connect().await.execute(refusing).await.unwrap();
     let numbers: Vec<String> = (0..20)
-        .map(|n| {
-            if n == 13 {
-                "57000666".to_owned()
-            } else {
-                format!("570000{n:02}")
-            }
-        })
+        .map(|n| if n == 13 { "57000666".to_owned() } else { format!("570000{n:02}") })
         .collect();
     let messages = world.service.messages();
-    let sends = numbers
-        .iter()
-        .map(|number| messages.send(request(&customer.live, number, "hello")));
+    let sends =
+        numbers.iter().map(|number| messages.send(request(&customer.live, number, "hello")));
     let answers = join_all(sends).await;
     for (number, answer) in numbers.iter().zip(answers) {
         if number == "57000666" {
@@ -301,11 +234,7 @@ async fn results_that_come_after_their_lease_change_no_status(backend: Backend) 
     world.send(&customer.live, "57000001").await.unwrap();
     let (lease, messages) = next(&mut consumer).await;
     world.pass(2 * 60_000);
-    let ended = world
-        .service
-        .delivery()
-        .end_leases(service::Leases::Over)
-        .await;
+    let ended = world.service.delivery().end_leases(service::Leases::Over).await;
     assert_eq!(ended.unwrap(), 1);
     let results = vec![answered(&messages[0], taken_as("late"))];
     let taken = world.record(CARRIER, &lease, results).await;
@@ -321,12 +250,6 @@ async fn of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay(b
     let (one, other) = tokio::join!(messages.send(with_key()), messages.send(with_key()));
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!((one.transid, one.balance), (other.transid, other.balance));
-    assert_eq!(
-        [one.replayed, other.replayed]
-            .iter()
-            .filter(|replayed| **replayed)
-            .count(),
-        1
-    );
+    assert_eq!([one.replayed, other.replayed].iter().filter(|replayed| **replayed).count(), 1);
     world.assert_sound().await;
 }

@@ -25,30 +25,18 @@ async fn deposits_are_listed_page_by_page(backend: Backend) {
     world.deposit("bank-0", customer.reference, "1").await;
     for bank_id in ["bank-2", "bank-1", "=bank-3"] {
         let unmatched = order(bank_id, "nobody's", "2");
-        world
-            .service
-            .money()
-            .add_deposit(&STAFF, &unmatched)
-            .await
-            .unwrap();
+        world.service.money().add_deposit(&STAFF, &unmatched).await.unwrap();
         if bank_id == "bank-1" {
             world.pass(1);
         }
     }
     for (list, expected) in [
         (DepositList::Unmatched, vec!["bank-1", "bank-2", "=bank-3"]),
-        (
-            DepositList::All,
-            vec!["=bank-3", "bank-2", "bank-1", "bank-0"],
-        ),
+        (DepositList::All, vec!["=bank-3", "bank-2", "bank-1", "bank-0"]),
     ] {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let page = world
-                .service
-                .money()
-                .deposit_list(list, cursor.as_deref(), 1)
-                .await;
+            let page = world.service.money().deposit_list(list, cursor.as_deref(), 1).await;
             let page = page.unwrap();
             found.extend(page.items.into_iter().map(|case| case.deposit.bank_id));
             cursor = page.next;
@@ -73,12 +61,7 @@ async fn references_with_one_mistake_are_suggested(backend: Backend) {
     let digits = meant.as_str();
     let turned = |digit: &str| if digit == "9" { "0" } else { "9" };
     let wrong = format!("{}{}", turned(&digits[..1]), &digits[1..]);
-    let two_wrong = format!(
-        "{}{}{}",
-        turned(&digits[..1]),
-        turned(&digits[1..2]),
-        &digits[2..]
-    );
+    let two_wrong = format!("{}{}{}", turned(&digits[..1]), turned(&digits[1..2]), &digits[2..]);
     let swap_at = (1..6).find(|place| digits[*place..=*place] != digits[place - 1..*place]);
     let mut swapped = digits.as_bytes().to_vec();
     // If all digits are equal, nothing can be swapped.
@@ -102,12 +85,7 @@ async fn references_with_one_mistake_are_suggested(backend: Backend) {
     {
         let bank_id = format!("bank-{place}");
         let deposit = order(&bank_id, &text, "1");
-        world
-            .service
-            .money()
-            .add_deposit(&STAFF, &deposit)
-            .await
-            .unwrap();
+        world.service.money().add_deposit(&STAFF, &deposit).await.unwrap();
         let money = world.service.money();
         let page = money.deposit_list(DepositList::Unmatched, None, 100);
         let cases = page.await.unwrap().items;
@@ -123,12 +101,7 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     let one = world.pending("one@example.org").await;
     let other = world.pending("other@example.org").await;
     let unmatched = order("bank-1", "nobody's", "2");
-    world
-        .service
-        .money()
-        .add_deposit(&STAFF, &unmatched)
-        .await
-        .unwrap();
+    world.service.money().add_deposit(&STAFF, &unmatched).await.unwrap();
     let ledger = world.service.money();
     let assign = |reference| ledger.assign_deposit(&STAFF, "bank-1", reference);
     let (first, second) = tokio::join!(assign(one.reference), assign(other.reference));
@@ -140,13 +113,7 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     assert_eq!(told.refusal(), Some(&Refusal::DepositAssigned));
     assert_eq!(world.balance(&winner.live).await, money("2"));
     assert_eq!(world.balance(&loser.live).await, money("0"));
-    let deposit = world
-        .service
-        .money()
-        .deposit("bank-1")
-        .await
-        .unwrap()
-        .unwrap();
+    let deposit = world.service.money().deposit("bank-1").await.unwrap().unwrap();
     assert_eq!(deposit.assigned_to, Some(winner.reference));
     world.assert_sound().await;
 }
@@ -158,17 +125,11 @@ async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
-    let orders: Vec<_> = (0..MANY)
-        .map(|place| order(&format!("bank-{place}"), reference, "1"))
-        .collect();
+    let orders: Vec<_> =
+        (0..MANY).map(|place| order(&format!("bank-{place}"), reference, "1")).collect();
     // Simulates a stop in the middle: some are credited, and the service is opened again.
     let part = &orders[..MANY / 2];
-    world
-        .service
-        .money()
-        .import_deposits(&STAFF, part)
-        .await
-        .unwrap();
+    world.service.money().import_deposits(&STAFF, part).await.unwrap();
     let world = world.reopen().await;
     for (credited, skipped) in [(MANY - MANY / 2, MANY / 2), (0, MANY)] {
         world.service.money().check_deposits(&orders).await.unwrap();
@@ -184,16 +145,10 @@ async fn a_conflict_in_an_import_is_found_before_anything_is_credited(backend: B
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
-    let mut orders: Vec<_> = (0..MANY)
-        .map(|place| order(&format!("bank-{place}"), reference, "1"))
-        .collect();
+    let mut orders: Vec<_> =
+        (0..MANY).map(|place| order(&format!("bank-{place}"), reference, "1")).collect();
     orders.push(order("bank-0", reference, "2"));
-    let refused = world
-        .service
-        .money()
-        .check_deposits(&orders)
-        .await
-        .unwrap_err();
+    let refused = world.service.money().check_deposits(&orders).await.unwrap_err();
     assert!(
         matches!(
             refused.refusal(),
@@ -210,31 +165,16 @@ async fn a_bank_id_with_a_control_character_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "0").await;
     let reference = customer.reference.as_str();
-    for bank_id in [
-        "",
-        "bank-1\0",
-        "\0",
-        "bank\n1",
-        "bank\u{202e}1",
-        &"b".repeat(256),
-    ] {
+    for bank_id in ["", "bank-1\0", "\0", "bank\n1", "bank\u{202e}1", &"b".repeat(256)] {
         let request = order(bank_id, reference, "5");
         let added = world.service.money().add_deposit(&STAFF, &request).await;
         let refusal = added.unwrap_err();
-        assert_eq!(
-            refusal.refusal(),
-            Some(&Refusal::InvalidBankId),
-            "{bank_id:?}"
-        );
+        assert_eq!(refusal.refusal(), Some(&Refusal::InvalidBankId), "{bank_id:?}");
         assert_eq!(world.service.money().deposit(bank_id).await.unwrap(), None);
         let money = world.service.money();
         let assigned = money.assign_deposit(&STAFF, bank_id, customer.reference);
         let refusal = assigned.await.unwrap_err();
-        assert_eq!(
-            refusal.refusal(),
-            Some(&Refusal::NoSuchDeposit),
-            "{bank_id:?}"
-        );
+        assert_eq!(refusal.refusal(), Some(&Refusal::NoSuchDeposit), "{bank_id:?}");
     }
     assert_eq!(world.balance(&customer.live).await, Money::ZERO);
     world.assert_sound().await;

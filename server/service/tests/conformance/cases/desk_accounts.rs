@@ -16,12 +16,7 @@ const STAFF: Actor = Actor::CommandLine;
 
 async fn accounts_are_found_by_a_part_of_the_email_page_by_page(backend: Backend) {
     let world = World::new(backend).await;
-    for email in [
-        "c@one.example",
-        "a@one.example",
-        "b@one.example",
-        "d@two.example",
-    ] {
+    for email in ["c@one.example", "a@one.example", "b@one.example", "d@two.example"] {
         world.account(email).await;
     }
     let mut cursor = None;
@@ -37,21 +32,11 @@ async fn accounts_are_found_by_a_part_of_the_email_page_by_page(backend: Backend
         }
     }
     assert_eq!(found, ["a@one.example", "b@one.example", "c@one.example"]);
-    let all = world
-        .service
-        .support()
-        .account_list("", None, 100)
-        .await
-        .unwrap();
+    let all = world.service.support().account_list("", None, 100).await.unwrap();
     assert_eq!(all.items.len(), 4);
     // Characters that are special in PostgreSQL's patterns match only themselves.
     for odd in ["%", "_", "nobody", "\0zz"] {
-        let none = world
-            .service
-            .support()
-            .account_list(odd, None, 100)
-            .await
-            .unwrap();
+        let none = world.service.support().account_list(odd, None, 100).await.unwrap();
         assert!(none.items.is_empty(), "{odd}");
     }
 }
@@ -63,11 +48,7 @@ async fn an_account_is_shown_with_all_that_belongs_to_it(backend: Backend) {
     let accounts = service.accounts();
     let disabling = accounts.disable_account(&STAFF, "customer@example.org", "unpaid");
     disabling.await.unwrap();
-    let file = service
-        .support()
-        .account_file(customer.account.id)
-        .await
-        .unwrap();
+    let file = service.support().account_file(customer.account.id).await.unwrap();
     assert_eq!(file.account.email, "customer@example.org");
     assert_eq!(file.disabled_reason.as_deref(), Some("unpaid"));
     assert_eq!(file.applications[0].reference, customer.reference);
@@ -75,14 +56,8 @@ async fn an_account_is_shown_with_all_that_belongs_to_it(backend: Backend) {
     assert_eq!((file.devices, file.factor_since), (0, None));
     let unknown = service.support().account_file(999_999).await.unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::NoSuchAccount));
-    let unknown = service
-        .accounts()
-        .issue_reset(&STAFF, "nobody@example.org")
-        .await;
-    assert_eq!(
-        unknown.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchAccount)
-    );
+    let unknown = service.accounts().issue_reset(&STAFF, "nobody@example.org").await;
+    assert_eq!(unknown.unwrap_err().refusal(), Some(&Refusal::NoSuchAccount));
 }
 
 async fn a_note_is_kept_audited_and_never_changed(backend: Backend) {
@@ -106,22 +81,13 @@ async fn a_note_is_kept_audited_and_never_changed(backend: Backend) {
         limit: 10,
         ..AuditFilter::default()
     };
-    assert_eq!(
-        service.support().audit(&filter).await.unwrap().items.len(),
-        2
-    );
+    assert_eq!(service.support().audit(&filter).await.unwrap().items.len(), 2);
 
     let too_long = "é".repeat(NOTE_CHARS_MAX + 1);
     for text in ["", " \n ", "a\0b", "\u{1b}[1m", &too_long] {
-        let refused = service
-            .support()
-            .add_note(&actor, "customer@example.org", text)
-            .await;
+        let refused = service.support().add_note(&actor, "customer@example.org", text).await;
         assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoteInvalid));
     }
-    let nobody = service
-        .support()
-        .add_note(&actor, "nobody@example.org", "x")
-        .await;
+    let nobody = service.support().add_note(&actor, "nobody@example.org", "x").await;
     assert_eq!(nobody.unwrap_err().refusal(), Some(&Refusal::NoSuchAccount));
 }

@@ -43,71 +43,30 @@ fn refused(message: &Claimed) -> Submitted {
 }
 
 fn receipt(message: &Claimed, status: MessageStatus) -> Receipt {
-    Receipt {
-        id: message.id,
-        application_id: message.application_id,
-        status,
-        error: None,
-    }
+    Receipt { id: message.id, application_id: message.application_id, status, error: None }
 }
 
 async fn a_message_goes_from_queued_to_delivered_and_never_back(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
     let sent = world.send(&customer.live, "12345678").await.unwrap();
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Queued
-    );
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Queued);
     let (lease, messages) = claim(&world).await;
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Sending
-    );
-    assert!(
-        claim(&world).await.1.is_empty(),
-        "a claimed message is nobody else's"
-    );
-    world
-        .record(CARRIER, &lease, vec![accepted(&messages[0])])
-        .await;
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Submitted
-    );
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Sending);
+    assert!(claim(&world).await.1.is_empty(), "a claimed message is nobody else's");
+    world.record(CARRIER, &lease, vec![accepted(&messages[0])]).await;
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Submitted);
     world.assert_sound().await;
     let delivered = receipt(&messages[0], MessageStatus::Delivered);
-    world
-        .service
-        .delivery()
-        .record_receipts(vec![delivered])
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(vec![delivered]).await.unwrap();
     world.pass(1000);
     let late = receipt(&messages[0], MessageStatus::Failed);
-    world
-        .service
-        .delivery()
-        .record_receipts(vec![late])
-        .await
-        .unwrap();
-    world
-        .record(CARRIER, &lease, vec![refused(&messages[0])])
-        .await;
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Delivered
-    );
+    world.service.delivery().record_receipts(vec![late]).await.unwrap();
+    world.record(CARRIER, &lease, vec![refused(&messages[0])]).await;
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Delivered);
     let detail = world.message(&customer, sent.transid.unwrap()).await;
-    let steps: Vec<_> = detail
-        .timeline
-        .iter()
-        .map(|step| step.status.as_str())
-        .collect();
-    assert_eq!(
-        steps,
-        ["queued", "sending", "submitted", "delivered", "failed"]
-    );
+    let steps: Vec<_> = detail.timeline.iter().map(|step| step.status.as_str()).collect();
+    assert_eq!(steps, ["queued", "sending", "submitted", "delivered", "failed"]);
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
     world.assert_sound().await;
 }
@@ -129,10 +88,7 @@ async fn a_refused_message_is_rejected_and_its_price_given_back_once(backend: Ba
     assert_eq!(world.balance(&customer.test).await, money("1000"));
     let detail = world.message(&customer, messages[0].id).await;
     assert_eq!(detail.record.status, MessageStatus::Rejected);
-    assert_eq!(
-        (detail.charge.charged, detail.charge.released),
-        (money("0.05"), money("0.05"))
-    );
+    assert_eq!((detail.charge.charged, detail.charge.released), (money("0.05"), money("0.05")));
     world.assert_sound().await;
 }
 
@@ -145,22 +101,9 @@ async fn the_charge_stays_once_a_carrier_took_the_message(backend: Backend) {
     let (lease, messages) = claim(&world).await;
     let results = messages.iter().map(accepted).collect();
     world.record(CARRIER, &lease, results).await;
-    let ends = [
-        MessageStatus::Failed,
-        MessageStatus::Expired,
-        MessageStatus::Rejected,
-    ];
-    let receipts = messages
-        .iter()
-        .zip(ends)
-        .map(|(message, end)| receipt(message, end))
-        .collect();
-    world
-        .service
-        .delivery()
-        .record_receipts(receipts)
-        .await
-        .unwrap();
+    let ends = [MessageStatus::Failed, MessageStatus::Expired, MessageStatus::Rejected];
+    let receipts = messages.iter().zip(ends).map(|(message, end)| receipt(message, end)).collect();
+    world.service.delivery().record_receipts(receipts).await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("0.85"));
     world.assert_sound().await;
 }
@@ -181,25 +124,9 @@ async fn a_claim_lasts_as_long_as_the_settings_say_and_no_submit_starts_in_its_l
     assert!(lease.not_after >= before + submitting);
     assert!(lease.not_after <= after + submitting);
     world.pass(lease_ms - 1);
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .end_leases(Leases::Over)
-            .await
-            .unwrap(),
-        0
-    );
+    assert_eq!(world.service.delivery().end_leases(Leases::Over).await.unwrap(), 0);
     world.pass(1);
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .end_leases(Leases::Over)
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(world.service.delivery().end_leases(Leases::Over).await.unwrap(), 1);
 }
 
 async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again(backend: Backend) {
@@ -208,30 +135,14 @@ async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again(backend: 
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let (old, messages) = claim(&world).await;
     world.pass(60_000);
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .end_leases(Leases::Over)
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(world.service.delivery().end_leases(Leases::Over).await.unwrap(), 1);
     let (new, again) = claim(&world).await;
     assert_eq!(again[0].id, sent.transid.unwrap());
-    world
-        .record(CARRIER, &old, vec![refused(&messages[0])])
-        .await;
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Sending
-    );
+    world.record(CARRIER, &old, vec![refused(&messages[0])]).await;
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Sending);
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
     world.record(CARRIER, &new, vec![accepted(&again[0])]).await;
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Submitted
-    );
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Submitted);
     world.assert_sound().await;
 }
 
@@ -240,23 +151,14 @@ async fn a_retry_waits_and_stands_in_the_timeline(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     world.send(&customer.live, "12345678").await.unwrap();
     let (lease, messages) = claim(&world).await;
-    let retry = SubmitOutcome::Temporary {
-        error: "busy".to_owned(),
-    };
-    world
-        .record(CARRIER, &lease, vec![answered(&messages[0], retry)])
-        .await;
+    let retry = SubmitOutcome::Temporary { error: "busy".to_owned() };
+    world.record(CARRIER, &lease, vec![answered(&messages[0], retry)]).await;
     world.pass(4999);
     assert!(claim(&world).await.1.is_empty());
     world.pass(1);
     let (_, again) = claim(&world).await;
     let detail = world.message(&customer, again[0].id).await;
-    assert!(
-        detail
-            .timeline
-            .iter()
-            .any(|step| step.detail.as_deref() == Some("busy"))
-    );
+    assert!(detail.timeline.iter().any(|step| step.detail.as_deref() == Some("busy")));
     world.assert_sound().await;
 }
 
@@ -271,15 +173,7 @@ async fn a_clean_stop_and_a_restart_give_claims_back(backend: Backend) {
     world.record(CARRIER, &lease, vec![back]).await;
     assert_eq!(claim(&world).await.1.len(), 1);
     let world = world.reopen().await;
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .end_leases(Leases::All)
-            .await
-            .unwrap(),
-        2
-    );
+    assert_eq!(world.service.delivery().end_leases(Leases::All).await.unwrap(), 2);
     assert_eq!(claim(&world).await.1.len(), 2);
     world.assert_sound().await;
 }
@@ -289,35 +183,15 @@ async fn messages_of_a_suspended_application_wait_and_expire(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     let staff = Actor::CommandLine;
     world.send(&customer.live, "12345678").await.unwrap();
-    world
-        .service
-        .applications()
-        .suspend(&staff, customer.reference, "why")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&staff, customer.reference, "why").await.unwrap();
     assert!(claim(&world).await.1.is_empty());
-    world
-        .service
-        .applications()
-        .reinstate(&staff, customer.reference)
-        .await
-        .unwrap();
+    world.service.applications().reinstate(&staff, customer.reference).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
     assert_eq!(claim(&world).await.1.len(), 1);
-    world
-        .service
-        .applications()
-        .suspend(&staff, customer.reference, "why")
-        .await
-        .unwrap();
+    world.service.applications().suspend(&staff, customer.reference, "why").await.unwrap();
     world.assert_sound().await;
     world.pass(48 * HOUR_MS + 1);
-    world
-        .service
-        .delivery()
-        .end_leases(Leases::Over)
-        .await
-        .unwrap();
+    world.service.delivery().end_leases(Leases::Over).await.unwrap();
     assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
     assert_eq!(world.balance(&customer.live).await, money("1"));
     world.assert_sound().await;
@@ -339,33 +213,16 @@ async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_giv
     world.pass(2);
     world.send(&customer.live, "12345678").await.unwrap();
     // A message doesn't expire while its claim lasts, because its carrier may still respond.
-    world
-        .service
-        .delivery()
-        .end_leases(Leases::Over)
-        .await
-        .unwrap();
+    world.service.delivery().end_leases(Leases::Over).await.unwrap();
     assert_eq!(world.service.delivery().expire().await.unwrap(), 600);
     assert_eq!(world.service.delivery().expire().await.unwrap(), 0);
     // 100 minus 601 × 0.05, plus the released 590 × 0.05.
     assert_eq!(world.balance(&customer.live).await, money("99.45"));
     let access = world.access(&customer.live).await;
-    for (message, error) in [
-        (&messages[0], "no_receipt"),
-        (&messages[50], "expired_in_queue"),
-    ] {
-        let record = world
-            .service
-            .messages()
-            .message(&access, message.id)
-            .await
-            .unwrap()
-            .unwrap()
-            .record;
-        assert_eq!(
-            (record.status, record.error.as_deref()),
-            (MessageStatus::Expired, Some(error))
-        );
+    for (message, error) in [(&messages[0], "no_receipt"), (&messages[50], "expired_in_queue")] {
+        let record =
+            world.service.messages().message(&access, message.id).await.unwrap().unwrap().record;
+        assert_eq!((record.status, record.error.as_deref()), (MessageStatus::Expired, Some(error)));
     }
     world.pass(11 * 60_000);
     world.assert_sound().await;
@@ -381,23 +238,13 @@ async fn a_restart_finds_what_awaits_a_receipt(backend: Backend) {
     let results = messages.iter().map(accepted).collect();
     world.record(CARRIER, &lease, results).await;
     let done = receipt(&messages[2], MessageStatus::Delivered);
-    world
-        .service
-        .delivery()
-        .record_receipts(vec![done])
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(vec![done]).await.unwrap();
     let world = world.reopen().await;
     let mut found = Vec::new();
     let mut after = None;
     let later = world.now().plus_ms(1);
     loop {
-        let page = world
-            .service
-            .delivery()
-            .outstanding(CARRIER, later, after, 2)
-            .await
-            .unwrap();
+        let page = world.service.delivery().outstanding(CARRIER, later, after, 2).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         found.extend(page.into_iter().map(|message| message.id));
@@ -414,38 +261,15 @@ async fn a_search_by_status_finds_the_messages_that_have_it(backend: Backend) {
     }
     let (_, claimed) = world.service.delivery().claim(CARRIER, 1).await.unwrap();
     let access = world.access(&customer.live).await;
-    let filter = |status| MessageFilter {
-        status: Some(status),
-        limit: 10,
-        ..MessageFilter::default()
-    };
-    let sending = world
-        .service
-        .messages()
-        .list(&access, &filter(MessageStatus::Sending))
-        .await
-        .unwrap();
-    assert_eq!(
-        sending.items.iter().map(|m| m.transid).collect::<Vec<_>>(),
-        [claimed[0].id]
-    );
-    let queued = world
-        .service
-        .messages()
-        .list(&access, &filter(MessageStatus::Queued))
-        .await
-        .unwrap();
+    let filter =
+        |status| MessageFilter { status: Some(status), limit: 10, ..MessageFilter::default() };
+    let sending =
+        world.service.messages().list(&access, &filter(MessageStatus::Sending)).await.unwrap();
+    assert_eq!(sending.items.iter().map(|m| m.transid).collect::<Vec<_>>(), [claimed[0].id]);
+    let queued =
+        world.service.messages().list(&access, &filter(MessageStatus::Queued)).await.unwrap();
     assert_eq!(queued.items.len(), 3);
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .queue_state()
-            .await
-            .unwrap()
-            .waiting,
-        4
-    );
+    assert_eq!(world.service.delivery().queue_state().await.unwrap().waiting, 4);
     assert_ne!(world.balance(&customer.live).await, Money::ZERO);
 }
 
@@ -461,10 +285,7 @@ async fn an_expired_message_is_not_claimed(backend: Backend) {
         [new.transid.unwrap()]
     );
     assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
-    assert_eq!(
-        world.status(&customer, old.transid.unwrap()).await,
-        MessageStatus::Expired
-    );
+    assert_eq!(world.status(&customer, old.transid.unwrap()).await, MessageStatus::Expired);
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
     world.assert_sound().await;
 }
@@ -499,10 +320,7 @@ async fn an_expiry_under_a_clock_that_is_ahead_does_not_hide_later_messages_from
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     world.pass(48 * HOUR_MS + 1);
     assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Expired
-    );
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Expired);
     world.assert_sound().await;
 }
 
@@ -512,28 +330,11 @@ async fn a_receipt_that_comes_before_the_submit_is_recorded_is_final(backend: Ba
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let (_, messages) = claim(&world).await;
     let failed = receipt(&messages[0], MessageStatus::Expired);
-    world
-        .service
-        .delivery()
-        .record_receipts(vec![failed])
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(vec![failed]).await.unwrap();
     world.pass(60_000);
     assert!(claim(&world).await.1.is_empty());
-    assert_eq!(
-        world
-            .service
-            .delivery()
-            .queue_state()
-            .await
-            .unwrap()
-            .waiting,
-        0
-    );
-    assert_eq!(
-        world.status(&customer, sent.transid.unwrap()).await,
-        MessageStatus::Expired
-    );
+    assert_eq!(world.service.delivery().queue_state().await.unwrap().waiting, 0);
+    assert_eq!(world.status(&customer, sent.transid.unwrap()).await, MessageStatus::Expired);
 }
 
 async fn play_money_given_back_the_next_day_does_not_exceed_the_daily_amount(backend: Backend) {
@@ -544,13 +345,9 @@ async fn play_money_given_back_the_next_day_does_not_exceed_the_daily_amount(bac
     let (lease, messages) = claim(&world).await;
     let sent = world.send(&customer.test, "0000").await.unwrap();
     assert_eq!(sent.balance, money("999.75"));
-    world
-        .record(CARRIER, &lease, vec![refused(&messages[0])])
-        .await;
+    world.record(CARRIER, &lease, vec![refused(&messages[0])]).await;
     assert_eq!(world.balance(&customer.test).await, money("999.8"));
     let (lease, messages) = claim(&world).await;
-    world
-        .record(CARRIER, &lease, vec![refused(&messages[0])])
-        .await;
+    world.record(CARRIER, &lease, vec![refused(&messages[0])]).await;
     assert_eq!(world.balance(&customer.test).await, money("1000"));
 }

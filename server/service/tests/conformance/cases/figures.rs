@@ -24,20 +24,12 @@ on_each_backend![
 const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// All quarter hours, each separately.
-const EACH: QuarterRange = QuarterRange {
-    first: 0,
-    below: i64::MAX,
-    ahead: 0,
-    length: 1,
-};
+const EACH: QuarterRange = QuarterRange { first: 0, below: i64::MAX, ahead: 0, length: 1 };
 
 async fn figures(sending: &Sending, range: QuarterRange) -> BTreeMap<i64, Figures> {
     let (account, key) = (sending.customer.account.id, Some(KeyKind::Live));
     let service = &sending.world.service;
-    let found = service
-        .messages()
-        .account_figures(account, None, key, &[range])
-        .await;
+    let found = service.messages().account_figures(account, None, key, &[range]).await;
     let [(reference, periods)] = found.unwrap().try_into().unwrap();
     assert_eq!(reference, sending.customer.reference);
     periods
@@ -57,21 +49,12 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     let handed = sending.submitted().await;
     sending.answer(&handed, refused()).await;
     world.pass(1500);
-    sending
-        .receive(receipt("soon", MessageStatus::Delivered))
-        .await;
+    sending.receive(receipt("soon", MessageStatus::Delivered)).await;
     world.pass(QUARTER_MS);
-    sending
-        .receive(receipt("late", MessageStatus::Delivered))
-        .await;
-    sending
-        .receive(receipt("lost", MessageStatus::Failed))
-        .await;
+    sending.receive(receipt("late", MessageStatus::Delivered)).await;
+    sending.receive(receipt("lost", MessageStatus::Failed)).await;
     // No carrier has this one yet.
-    world
-        .send(&sending.customer.live, "12345678")
-        .await
-        .unwrap();
+    world.send(&sending.customer.live, "12345678").await.unwrap();
     let test = &sending.customer.test;
     world.send(test, "12345678").await.unwrap();
 
@@ -136,10 +119,7 @@ async fn rows_of_an_upload_are_counted_with_what_they_cost(backend: Backend) {
     accepted(world, &sending.customer, &file).await;
     world.expand_all().await;
     let found = figures(&sending, EACH).await;
-    assert_eq!(
-        found.keys().copied().collect::<Vec<_>>(),
-        [before, before + 1]
-    );
+    assert_eq!(found.keys().copied().collect::<Vec<_>>(), [before, before + 1]);
     let mut sum = Figures::default();
     for figures in found.values() {
         sum.add(figures);
@@ -156,10 +136,7 @@ async fn days_are_those_of_a_time_zone(backend: Backend) {
     let begin = midnight.plus_ms(18 * HOUR_MS + QUARTER_MS);
     world.pass(begin.plus_ms(-60_000).ms_since(world.now()));
     for _ in 0..2 {
-        world
-            .send(&sending.customer.live, "12345678")
-            .await
-            .unwrap();
+        world.send(&sending.customer.live, "12345678").await.unwrap();
         world.pass(60_000);
     }
     let day = begin.day();
@@ -171,22 +148,14 @@ async fn days_are_those_of_a_time_zone(backend: Backend) {
     };
     let counts = async |range| {
         let found = figures(&sending, range).await.into_iter();
-        found
-            .map(|(period, figures)| (period, figures.accepted))
-            .collect::<Vec<_>>()
+        found.map(|(period, figures)| (period, figures.accepted)).collect::<Vec<_>>()
     };
     assert_eq!(counts(of(0, 96)).await, [(day, 2)]);
     assert_eq!(counts(of(0, 4)).await, [(day * 24 + 18, 2)]);
     assert_eq!(counts(of(23, 96)).await, [(day, 1), (day + 1, 1)]);
-    assert_eq!(
-        counts(of(23, 4)).await,
-        [(day * 24 + 23, 1), (day * 24 + 24, 1)]
-    );
+    assert_eq!(counts(of(23, 4)).await, [(day * 24 + 23, 1), (day * 24 + 24, 1)]);
     // Only the messages in the range.
-    let evening = QuarterRange {
-        first: begin.quarter(),
-        ..of(0, 96)
-    };
+    let evening = QuarterRange { first: begin.quarter(), ..of(0, 96) };
     assert_eq!(counts(evening).await, [(day, 1)]);
 }
 
@@ -219,14 +188,7 @@ async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
         told
     };
     let whole = (-96, 10 * 96);
-    let ranges = [
-        whole,
-        (0, 96),
-        (30, 10 * 96),
-        (0, 150),
-        (2 * 96, 5 * 96),
-        whole,
-    ];
+    let ranges = [whole, (0, 96), (30, 10 * 96), (0, 150), (2 * 96, 5 * 96), whole];
     for ahead in [0, 23, -20] {
         days_told(whole, ahead).await;
     }

@@ -19,41 +19,20 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 
 async fn count(world: &World, customer: &Customer) -> usize {
     let access = world.access(&customer.live).await;
-    let filter = MessageFilter {
-        limit: 100,
-        ..MessageFilter::default()
-    };
-    let found = world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap();
+    let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+    let found = world.service.messages().list(&access, &filter).await.unwrap();
     found.items.len()
 }
 
 /// Claims all waiting messages. The first is refused, and the others are delivered.
 async fn end_all(world: &World) {
-    let (lease, claimed) = world
-        .service
-        .delivery()
-        .claim(SANDBOX_CARRIER, 100)
-        .await
-        .unwrap();
+    let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
     let outcome = |place| {
-        if place == 0 {
-            refused()
-        } else {
-            SubmitOutcome::Accepted {
-                carrier_message_id: None,
-            }
-        }
+        if place == 0 { refused() } else { SubmitOutcome::Accepted { carrier_message_id: None } }
     };
     let results = claimed.iter().enumerate();
     let results = results.map(|(place, message)| answered(message, outcome(place)));
-    world
-        .record(SANDBOX_CARRIER, &lease, results.collect())
-        .await;
+    world.record(SANDBOX_CARRIER, &lease, results.collect()).await;
     let receipts = claimed.iter().skip(1).map(|message| Receipt {
         id: message.id,
         application_id: message.application_id,
@@ -61,12 +40,7 @@ async fn end_all(world: &World) {
         error: None,
     });
     let receipts = receipts.collect();
-    world
-        .service
-        .delivery()
-        .record_receipts(receipts)
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(receipts).await.unwrap();
 }
 
 async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend) {
@@ -77,9 +51,7 @@ async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend
         world.send(&customer.test, "12345678").await.unwrap();
     }
     let file = "12345678,a\n12345678,b\n";
-    upload(&world.service, &customer.live, None, file, plain())
-        .await
-        .unwrap();
+    upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
     world.expand_all().await;
     end_all(&world).await;
     world.pass(DAY_MS);
@@ -132,11 +104,7 @@ async fn rows_of_first_day(world: &World) -> [i64; 3] {
     const FIRST: &str = "FROM message_days WHERE day = (SELECT MIN(day) FROM message_days)";
     let mut conn = world.database.connect().await;
     let mut found = [0; 3];
-    let conditions = [
-        "(node <> 0 OR writer <> 1)",
-        "node = 0 AND writer = 1",
-        "n = 0",
-    ];
+    let conditions = ["(node <> 0 OR writer <> 1)", "node = 0 AND writer = 1", "n = 0"];
     for (found, condition) in found.iter_mut().zip(conditions) {
         let count = AssertSqlSafe(format!("SELECT COUNT(*) {FIRST} AND {condition}"));
         *found = conn.fetch_one(count).await.unwrap().get(0);
@@ -150,15 +118,7 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    upload(
-        &world.service,
-        &customer.live,
-        None,
-        "12345678,a\n",
-        plain(),
-    )
-    .await
-    .unwrap();
+    upload(&world.service, &customer.live, None, "12345678,a\n", plain()).await.unwrap();
     world.expand_all().await;
     end_all(&world).await;
     world.send(&customer.live, "12345678").await.unwrap();
@@ -181,10 +141,7 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
     };
     let before = days().await;
     let counts = &before[0].counts;
-    assert_eq!(
-        (counts.delivered, counts.rejected, counts.expired),
-        (3, 1, 1)
-    );
+    assert_eq!((counts.delivered, counts.rejected, counts.expired), (3, 1, 1));
     for _ in 0..2 {
         world.service.operations().fold_days().await.unwrap();
         assert_eq!(rows_of_first_day(&world).await, [0, 3, 0]);

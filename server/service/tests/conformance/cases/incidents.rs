@@ -41,11 +41,7 @@ async fn connect(service: &Service, carriers: &[&str], state: ConnectionState) {
         updated_at: now,
     };
     let connections = carriers.iter().map(connection).collect();
-    service
-        .delivery()
-        .report_connections(connections)
-        .await
-        .unwrap();
+    service.delivery().report_connections(connections).await.unwrap();
 }
 
 async fn the_last_carrier_is_drained_only_after_a_confirmation(backend: Backend) {
@@ -57,21 +53,9 @@ async fn the_last_carrier_is_drained_only_after_a_confirmation(backend: Backend)
     sending.send().await;
     let refused = refusal(service.delivery().drain_carrier(&STAFF, "acme", false)).await;
     assert_eq!(refused, Refusal::LastCarrier { waiting: 2 });
-    assert_eq!(
-        service.delivery().drained_carriers().await.unwrap(),
-        Vec::<String>::new()
-    );
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "acme", true)
-            .await
-            .unwrap()
-    );
-    assert_eq!(
-        service.delivery().drained_carriers().await.unwrap(),
-        ["acme"]
-    );
+    assert_eq!(service.delivery().drained_carriers().await.unwrap(), Vec::<String>::new());
+    assert!(service.delivery().drain_carrier(&STAFF, "acme", true).await.unwrap());
+    assert_eq!(service.delivery().drained_carriers().await.unwrap(), ["acme"]);
     let delivery = service.delivery();
     let again = delivery.drain_carrier(&STAFF, "acme", false);
     assert!(!again.await.unwrap(), "it was drained before");
@@ -90,36 +74,12 @@ async fn a_carrier_is_not_the_last_while_another_one_is_connected(backend: Backe
     connect(service, &["acme", "beta"], ConnectionState::Connecting).await;
     is_refused().await;
     connect(service, &["acme", "beta"], ConnectionState::Bound).await;
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "acme", false)
-            .await
-            .unwrap()
-    );
+    assert!(service.delivery().drain_carrier(&STAFF, "acme", false).await.unwrap());
     let refused = refusal(service.delivery().drain_carrier(&STAFF, "beta", false)).await;
     assert_eq!(refused, Refusal::LastCarrier { waiting: 0 });
-    assert!(
-        service
-            .delivery()
-            .resume_carrier(&STAFF, "acme")
-            .await
-            .unwrap()
-    );
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "beta", false)
-            .await
-            .unwrap()
-    );
-    assert!(
-        service
-            .delivery()
-            .resume_carrier(&STAFF, "beta")
-            .await
-            .unwrap()
-    );
+    assert!(service.delivery().resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.delivery().drain_carrier(&STAFF, "beta", false).await.unwrap());
+    assert!(service.delivery().resume_carrier(&STAFF, "beta").await.unwrap());
     // A state that no process has updated recently doesn't count.
     sending.world.pass(60_000);
     is_refused().await;
@@ -132,33 +92,19 @@ async fn notes_are_open_until_they_are_ended(backend: Backend) {
     let first = delivery.open_incident(&STAFF, " Delivery is slow ", Some("sandbox"));
     let first = first.await.unwrap();
     assert_eq!(first.text, "Delivery is slow");
-    assert_eq!(
-        (first.carrier.as_deref(), first.began_at),
-        (Some("sandbox"), world.now())
-    );
+    assert_eq!((first.carrier.as_deref(), first.began_at), (Some("sandbox"), world.now()));
     world.pass(1000);
     let delivery = service.delivery();
     let second = delivery.open_incident(&STAFF, "Receipts are late", None);
     let second = second.await.unwrap();
     let open = async || service.delivery().incidents().await.unwrap();
     assert_eq!(open().await, [first.clone(), second.clone()]);
-    assert_eq!(
-        service
-            .delivery()
-            .end_incident(&STAFF, second.id)
-            .await
-            .unwrap(),
-        second
-    );
+    assert_eq!(service.delivery().end_incident(&STAFF, second.id).await.unwrap(), second);
     assert_eq!(open().await, [first]);
     let again = refusal(service.delivery().end_incident(&STAFF, second.id)).await;
     assert_eq!(again, Refusal::NoSuchIncident);
     // IDs aren't reused, so an outdated page can't end a different note.
-    let third = service
-        .delivery()
-        .open_incident(&STAFF, "Down", None)
-        .await
-        .unwrap();
+    let third = service.delivery().open_incident(&STAFF, "Down", None).await.unwrap();
     assert!(third.id > second.id);
 }
 
@@ -169,19 +115,10 @@ async fn a_note_must_be_readable(backend: Backend) {
         let refused = refusal(service.delivery().open_incident(&STAFF, text, None)).await;
         assert_eq!(refused, Refusal::IncidentInvalid, "{text:?}");
     }
-    let refused = refusal(
-        service
-            .delivery()
-            .open_incident(&STAFF, "Slow", Some("nobody")),
-    )
-    .await;
+    let refused = refusal(service.delivery().open_incident(&STAFF, "Slow", Some("nobody"))).await;
     assert_eq!(refused, Refusal::NoSuchCarrier);
     let longest = "é".repeat(300);
-    let opened = service
-        .delivery()
-        .open_incident(&STAFF, &longest, None)
-        .await
-        .unwrap();
+    let opened = service.delivery().open_incident(&STAFF, &longest, None).await.unwrap();
     assert_eq!(opened.text, longest);
 }
 
@@ -194,10 +131,6 @@ async fn a_few_notes_are_open_at_a_time(backend: Backend) {
     }
     assert_eq!(refusal(open("6")).await, Refusal::TooManyIncidents);
     let first = service.delivery().incidents().await.unwrap().remove(0);
-    service
-        .delivery()
-        .end_incident(&STAFF, first.id)
-        .await
-        .unwrap();
+    service.delivery().end_incident(&STAFF, first.id).await.unwrap();
     open("6").await.unwrap();
 }

@@ -24,37 +24,13 @@ async fn a_bank_id_is_credited_once_and_other_data_under_it_is_refused(backend: 
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
     let first = order("bank-1", reference, "12.5");
-    let done = world
-        .service
-        .money()
-        .add_deposit(&STAFF, &first)
-        .await
-        .unwrap();
-    assert_eq!(
-        (done.status, done.already),
-        (DepositStatus::Credited, false)
-    );
-    let again = world
-        .service
-        .money()
-        .add_deposit(&STAFF, &first)
-        .await
-        .unwrap();
+    let done = world.service.money().add_deposit(&STAFF, &first).await.unwrap();
+    assert_eq!((done.status, done.already), (DepositStatus::Credited, false));
+    let again = world.service.money().add_deposit(&STAFF, &first).await.unwrap();
     assert_eq!((again.already, again.balance), (true, Some(money("12.5"))));
-    for other in [
-        order("bank-1", reference, "12.6"),
-        order("bank-1", "000000", "12.5"),
-    ] {
-        let refused = world
-            .service
-            .money()
-            .add_deposit(&STAFF, &other)
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(refused.refusal(), Some(Refusal::BankIdConflict { .. })),
-            "{refused:?}"
-        );
+    for other in [order("bank-1", reference, "12.6"), order("bank-1", "000000", "12.5")] {
+        let refused = world.service.money().add_deposit(&STAFF, &other).await.unwrap_err();
+        assert!(matches!(refused.refusal(), Some(Refusal::BankIdConflict { .. })), "{refused:?}");
     }
     assert_eq!(world.balance(&customer.live).await, money("12.5"));
     world.assert_sound().await;
@@ -66,18 +42,9 @@ async fn deposits_at_once_are_all_credited_and_each_once(backend: Backend) {
     let tasks: Vec<_> = (0..20)
         .map(|n| {
             let service = world.service.clone();
-            let order = order(
-                &format!("bank-{}", n % 10),
-                customer.reference.as_str(),
-                "0.000001",
-            );
+            let order = order(&format!("bank-{}", n % 10), customer.reference.as_str(), "0.000001");
             tokio::spawn(async move {
-                service
-                    .money()
-                    .add_deposit(&STAFF, &order)
-                    .await
-                    .unwrap()
-                    .already
+                service.money().add_deposit(&STAFF, &order).await.unwrap().already
             })
         })
         .collect();
@@ -118,26 +85,10 @@ async fn an_unknown_reference_waits_until_staff_assign_it(backend: Backend) {
     let twice = assign("bank-1", customer.reference).await.unwrap_err();
     assert_eq!(twice.refusal(), Some(&Refusal::DepositAssigned));
     assert_eq!(world.balance(&customer.live).await, money("3"));
-    assert_eq!(
-        world
-            .service
-            .money()
-            .unmatched_deposits()
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
-    let again = world
-        .service
-        .money()
-        .add_deposit(&STAFF, &order("bank-1", "typo", "3"))
-        .await
-        .unwrap();
-    assert_eq!(
-        (again.status, again.already),
-        (DepositStatus::Credited, true)
-    );
+    assert_eq!(world.service.money().unmatched_deposits().await.unwrap().len(), 1);
+    let again =
+        world.service.money().add_deposit(&STAFF, &order("bank-1", "typo", "3")).await.unwrap();
+    assert_eq!((again.status, again.already), (DepositStatus::Credited, true));
     world.assert_sound().await;
 }
 
@@ -145,12 +96,7 @@ async fn a_payer_may_write_anything_for_a_reference(backend: Backend) {
     let world = World::new(backend).await;
     let odd = order("bank-1", "invoice\0 7 'é'", "3");
     for already in [false, true] {
-        let done = world
-            .service
-            .money()
-            .add_deposit(&STAFF, &odd)
-            .await
-            .unwrap();
+        let done = world.service.money().add_deposit(&STAFF, &odd).await.unwrap();
         let expected = (DepositStatus::Unmatched, already);
         assert_eq!((done.status, done.already), expected);
     }
@@ -162,10 +108,7 @@ async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
     world.deposit("bank-1", customer.reference, "1").await;
-    let bad = [
-        order("bank-2", reference, "2"),
-        order("bank-1", reference, "9"),
-    ];
+    let bad = [order("bank-2", reference, "2"), order("bank-1", reference, "9")];
     let refused = world.service.money().check_deposits(&bad).await;
     assert!(
         matches!(
@@ -181,16 +124,8 @@ async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
         order("bank-2", reference, "2"),
         order("bank-3", "nobody", "4"),
     ];
-    let counts = world
-        .service
-        .money()
-        .import_deposits(&STAFF, &good)
-        .await
-        .unwrap();
-    assert_eq!(
-        (counts.credited, counts.unmatched, counts.skipped),
-        (1, 1, 1)
-    );
+    let counts = world.service.money().import_deposits(&STAFF, &good).await.unwrap();
+    assert_eq!((counts.credited, counts.unmatched, counts.skipped), (1, 1, 1));
     assert_eq!(world.balance(&customer.live).await, money("3"));
     world.assert_sound().await;
 }
@@ -198,16 +133,9 @@ async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
 async fn a_deposit_that_would_overflow_the_balance_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
-    world
-        .deposit("bank-1", customer.reference, "9223372036854")
-        .await;
+    world.deposit("bank-1", customer.reference, "9223372036854").await;
     let more = order("bank-2", customer.reference.as_str(), "1");
-    let refused = world
-        .service
-        .money()
-        .add_deposit(&STAFF, &more)
-        .await
-        .unwrap_err();
+    let refused = world.service.money().add_deposit(&STAFF, &more).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::BalanceTooLarge));
     world.assert_sound().await;
 }
@@ -217,11 +145,8 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
     let customer = world.active("one@example.org", "1").await;
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let page = |cursor: Option<String>| {
-        let (service, account, reference) = (
-            world.service.clone(),
-            customer.account.id,
-            customer.reference,
-        );
+        let (service, account, reference) =
+            (world.service.clone(), customer.account.id, customer.reference);
         async move {
             service
                 .applications()
@@ -232,10 +157,7 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
     };
     let newest = page(None).await;
     let charge = &newest.items[0];
-    assert_eq!(
-        (charge.kind, charge.amount),
-        (TransferKind::Charge, money("0.05"))
-    );
+    assert_eq!((charge.kind, charge.amount), (TransferKind::Charge, money("0.05")));
     assert_eq!(
         (&charge.subject, charge.balance_after),
         (&sent.transid.unwrap().to_string(), money("0.95"))
@@ -245,15 +167,10 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
     assert_eq!(oldest.items[0].subject, "first of one@example.org");
     assert_eq!(oldest.next, None);
 
-    for (kind, listed) in [
-        (TransferKind::Charge, 1),
-        (TransferKind::Deposit, 1),
-        (TransferKind::Release, 0),
-    ] {
-        let filter = StatementFilter {
-            kind: Some(kind),
-            ..whole(None, 10)
-        };
+    for (kind, listed) in
+        [(TransferKind::Charge, 1), (TransferKind::Deposit, 1), (TransferKind::Release, 0)]
+    {
+        let filter = StatementFilter { kind: Some(kind), ..whole(None, 10) };
         let statement = (world.service)
             .applications()
             .statement(customer.account.id, customer.reference, filter)

@@ -40,9 +40,7 @@ async fn a_message_whose_answer_is_lost_waits_for_a_receipt_and_is_never_sent_ag
     sending.assert_nothing_due("acme").await;
     sending.world.pass(48 * HOUR_MS);
     sending.world.service.delivery().expire().await.unwrap();
-    sending
-        .assert_ended(handed.id(), Expired, "no_answer")
-        .await;
+    sending.assert_ended(handed.id(), Expired, "no_answer").await;
     let charge = sending.detail(handed.id()).await.charge;
     assert_eq!(charge.released, money("0"));
     sending.assert_sound().await;
@@ -127,10 +125,7 @@ async fn messages_that_a_process_had_claimed_when_it_ended_are_unknown(backend: 
     assert_eq!(sending.claim("acme").await.len(), 2);
     // After a second crash it isn't submitted a third time.
     sending.world.pass(60_000);
-    assert_eq!(
-        service.delivery().end_leases(Leases::Over).await.unwrap(),
-        2
-    );
+    assert_eq!(service.delivery().end_leases(Leases::Over).await.unwrap(), 2);
     sending.world.pass(RESEND_MS);
     sending.assert_nothing_due("acme").await;
     sending.assert_sound().await;

@@ -75,24 +75,12 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
     send_all(service).await;
     let ask = async |secret: &str, new: &str| {
         let new = Email::parse(new).unwrap();
-        let account = service
-            .accounts()
-            .account(account.id)
-            .await
-            .unwrap()
-            .unwrap();
-        let asked = service
-            .accounts()
-            .ask_email_change(&account, secret, &new)
-            .await;
+        let account = service.accounts().account(account.id).await.unwrap().unwrap();
+        let asked = service.accounts().ask_email_change(&account, secret, &new).await;
         asked.map_err(|error| error.refusal().cloned().unwrap())
     };
     for (secret, new, refusal) in [
-        (
-            "not the password",
-            "new@example.org",
-            Refusal::WrongPassword,
-        ),
+        ("not the password", "new@example.org", Refusal::WrongPassword),
         (PASSWORD, "ONE@example.org", Refusal::EmailUnchanged),
         (PASSWORD, "two@example.org", Refusal::EmailTaken),
     ] {
@@ -100,76 +88,41 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
     }
     ask(PASSWORD, "first@example.org").await.unwrap();
     let throttled = ask(PASSWORD, "new@example.org").await;
-    assert!(
-        matches!(throttled, Err(Refusal::Throttled { retry_after_s: 300 })),
-        "{throttled:?}"
-    );
+    assert!(matches!(throttled, Err(Refusal::Throttled { retry_after_s: 300 })), "{throttled:?}");
     let first = send_all(service).await;
     let recipients: Vec<_> = first.iter().map(|mail| mail.recipient.as_str()).collect();
     assert_eq!(recipients, ["first@example.org", "one@example.org"]);
-    assert!(
-        first[1].text.contains("first@example.org"),
-        "{}",
-        first[1].text
-    );
+    assert!(first[1].text.contains("first@example.org"), "{}", first[1].text);
     let first = token(&first[0], "/account/email/");
 
     // Nothing has changed, and the link can't confirm the account. A request for another address
     // replaces this one.
-    assert!(
-        service
-            .accounts()
-            .sign_in("first@example.org", PASSWORD, "x")
-            .await
-            .is_err()
-    );
+    assert!(service.accounts().sign_in("first@example.org", PASSWORD, "x").await.is_err());
     let invalid = service.accounts().confirm_email(&first).await.unwrap_err();
     assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
     world.pass(6 * MINUTE_MS);
     ask(PASSWORD, "new@example.org").await.unwrap();
-    let waiting = service
-        .accounts()
-        .account_settings(account.id)
-        .await
-        .unwrap()
-        .new_email;
+    let waiting = service.accounts().account_settings(account.id).await.unwrap().new_email;
     assert_eq!(waiting.as_deref(), Some("new@example.org"));
     let second = token(&send_all(service).await[0], "/account/email/");
     let invalid = service.accounts().change_email(&first).await.unwrap_err();
     assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
 
-    let reset = service
-        .accounts()
-        .issue_reset(&Actor::CommandLine, "one@example.org")
-        .await
-        .unwrap();
+    let reset =
+        service.accounts().issue_reset(&Actor::CommandLine, "one@example.org").await.unwrap();
     assert_eq!(
         service.accounts().change_email(&second).await.unwrap(),
         Some(world.now().plus_ms(24 * HOUR_MS))
     );
     world.pass(24 * HOUR_MS);
     service.accounts().apply_email_changes().await.unwrap();
-    assert_eq!(
-        service.accounts().change_email(&second).await.unwrap(),
-        None
-    );
-    assert!(
-        service
-            .accounts()
-            .sign_in("one@example.org", PASSWORD, "x")
-            .await
-            .is_err()
-    );
-    let changed = service
-        .accounts()
-        .sign_in("new@example.org", PASSWORD, "x")
-        .await;
+    assert_eq!(service.accounts().change_email(&second).await.unwrap(), None);
+    assert!(service.accounts().sign_in("one@example.org", PASSWORD, "x").await.is_err());
+    let changed = service.accounts().sign_in("new@example.org", PASSWORD, "x").await;
     assert_eq!(changed.unwrap().id, account.id);
     let told = send_all(service).await;
-    let told: Vec<_> = told
-        .iter()
-        .map(|mail| (mail.recipient.as_str(), mail.subject.as_str()))
-        .collect();
+    let told: Vec<_> =
+        told.iter().map(|mail| (mail.recipient.as_str(), mail.subject.as_str())).collect();
     let (old, new) = ("one@example.org", "new@example.org");
     assert_eq!(
         told,
@@ -180,14 +133,8 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
         ]
     );
     // The link that the old address got earlier no longer works.
-    let spent = service
-        .accounts()
-        .reset_password(&reset, &password("another long one"))
-        .await;
-    assert_eq!(
-        spent.unwrap_err().refusal(),
-        Some(&Refusal::ResetLinkInvalid)
-    );
+    let spent = service.accounts().reset_password(&reset, &password("another long one")).await;
+    assert_eq!(spent.unwrap_err().refusal(), Some(&Refusal::ResetLinkInvalid));
 }
 
 async fn a_canceled_change_and_a_link_that_is_too_old_change_no_e_mail(backend: Backend) {
@@ -213,19 +160,12 @@ async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     send_all(service).await;
     let account = service.accounts().account(id).await.unwrap().unwrap();
     let new = Email::parse(new).unwrap();
-    service
-        .accounts()
-        .ask_email_change(&account, PASSWORD, &new)
-        .await
-        .unwrap();
+    service.accounts().ask_email_change(&account, PASSWORD, &new).await.unwrap();
     let mails = send_all(service).await;
     let [to_new, told] = mails.as_slice() else {
         panic!("{mails:?}");
     };
-    (
-        token(to_new, "/account/email/"),
-        token(told, "/account/email/stop/"),
-    )
+    (token(to_new, "/account/email/"), token(told, "/account/email/stop/"))
 }
 
 /// Opens a world with a mail server, and adds an account whose email is confirmed.
@@ -253,16 +193,9 @@ async fn a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it(backend
     assert!(effective_at.is_some());
     // Opening the link again doesn't restart the day, and its token can't stop the change.
     world.pass(HOUR_MS);
-    assert_eq!(
-        service.accounts().change_email(&change).await.unwrap(),
-        effective_at
-    );
+    assert_eq!(service.accounts().change_email(&change).await.unwrap(), effective_at);
     for wrong in [&change, &"x".to_owned()] {
-        let invalid = service
-            .accounts()
-            .stop_email_change(wrong)
-            .await
-            .unwrap_err();
+        let invalid = service.accounts().stop_email_change(wrong).await.unwrap_err();
         assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
     }
     world.pass(22 * HOUR_MS);
@@ -282,10 +215,7 @@ async fn a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it(backend
     world.pass(24 * HOUR_MS);
     service.accounts().apply_email_changes().await.unwrap();
     let settings = service.accounts().account_settings(id).await.unwrap();
-    assert_eq!(
-        (settings.account.email.as_str(), settings.new_email),
-        ("one@example.org", None)
-    );
+    assert_eq!((settings.account.email.as_str(), settings.new_email), ("one@example.org", None));
 }
 
 async fn what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail(backend: Backend) {
@@ -302,11 +232,7 @@ async fn what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail(backend:
             match what {
                 0 => {
                     let token = service.accounts().issue_reset(&actor, email).await.unwrap();
-                    service
-                        .accounts()
-                        .reset_password(&token, &new)
-                        .await
-                        .unwrap();
+                    service.accounts().reset_password(&token, &new).await.unwrap();
                 }
                 1 => {
                     let account = service.accounts().account(id).await.unwrap().unwrap();
@@ -314,22 +240,10 @@ async fn what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail(backend:
                     let changed = accounts.change_password(&account, PASSWORD, &new, "");
                     changed.await.unwrap();
                 }
-                2 => service
-                    .accounts()
-                    .sign_out_others(id, PASSWORD, "")
-                    .await
-                    .unwrap(),
-                3 => service
-                    .accounts()
-                    .sign_out_account(&actor, email)
-                    .await
-                    .unwrap(),
+                2 => service.accounts().sign_out_others(id, PASSWORD, "").await.unwrap(),
+                3 => service.accounts().sign_out_account(&actor, email).await.unwrap(),
                 _ => {
-                    service
-                        .accounts()
-                        .disable_account(&actor, email, "Stolen.")
-                        .await
-                        .unwrap();
+                    service.accounts().disable_account(&actor, email, "Stolen.").await.unwrap();
                 }
             }
             let invalid = service.accounts().change_email(&change).await.unwrap_err();
@@ -348,26 +262,12 @@ async fn an_old_second_factor_changes_the_e_mail_at_once_and_a_fresh_one_does_no
     let service = &world.service;
     world.pass(25 * HOUR_MS);
     let secret = service.accounts().new_totp_secret();
-    service
-        .accounts()
-        .give_factor(&Actor::CommandLine, id, &secret)
-        .await
-        .unwrap();
+    service.accounts().give_factor(&Actor::CommandLine, id, &secret).await.unwrap();
     let (change, _) = asked(&world, id, "new@example.org").await;
-    assert!(
-        service
-            .accounts()
-            .change_email(&change)
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert!(service.accounts().change_email(&change).await.unwrap().is_some());
     world.pass(25 * HOUR_MS);
     let (change, _) = asked(&world, id, "new@example.org").await;
-    assert_eq!(
-        service.accounts().change_email(&change).await.unwrap(),
-        None
-    );
+    assert_eq!(service.accounts().change_email(&change).await.unwrap(), None);
     assert_eq!(email_of(service, id).await, "new@example.org");
 }
 
@@ -375,11 +275,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     let (world, id) = with_account(backend).await;
     let service = &world.service;
     let reset = async || {
-        service
-            .accounts()
-            .request_reset("one@example.org", "x")
-            .await
-            .unwrap();
+        service.accounts().request_reset("one@example.org", "x").await.unwrap();
     };
     // Three links: one is sent, one is being sent, and one waits. None of them works once the new
     // email is confirmed.
@@ -395,11 +291,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     let change = token(&send_all(service).await[0], "/account/email/");
     reset().await;
     service.accounts().change_email(&change).await.unwrap();
-    service
-        .operations()
-        .mail_not_sent(&under_way, "451 later", false)
-        .await
-        .unwrap();
+    service.operations().mail_not_sent(&under_way, "451 later", false).await.unwrap();
     for hour in 0..24 {
         world.pass(HOUR_MS);
         for mail in send_all(service).await {
@@ -415,11 +307,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     // A link that is requested while the change waits goes to the owner, and ends the change.
     reset().await;
     let asked = token(&send_all(service).await[0], "/reset/");
-    service
-        .accounts()
-        .reset_password(&asked, &new)
-        .await
-        .unwrap();
+    service.accounts().reset_password(&asked, &new).await.unwrap();
     let settings = service.accounts().account_settings(id).await.unwrap();
     assert_eq!(settings.new_email, None);
 }
@@ -429,49 +317,26 @@ async fn a_mailed_reset_proves_the_address_and_removes_a_strangers_factor(backen
     let service = &world.service;
     let id = world.account("one@example.org").await.id;
     let secret = service.accounts().new_totp_secret();
-    service
-        .accounts()
-        .give_factor(&Actor::Account(id), id, &secret)
-        .await
-        .unwrap();
+    service.accounts().give_factor(&Actor::Account(id), id, &secret).await.unwrap();
     send_all(service).await;
     // A link that staff pass on doesn't confirm the address.
-    let handed = service
-        .accounts()
-        .issue_reset(&Actor::CommandLine, "one@example.org")
-        .await
-        .unwrap();
+    let handed =
+        service.accounts().issue_reset(&Actor::CommandLine, "one@example.org").await.unwrap();
     let new = password("another long one");
-    service
-        .accounts()
-        .reset_password(&handed, &new)
-        .await
-        .unwrap();
+    service.accounts().reset_password(&handed, &new).await.unwrap();
     assert!(service.accounts().factor(id).await.unwrap().is_some());
     for factor_stays in [false, true] {
-        service
-            .accounts()
-            .request_reset("one@example.org", "x")
-            .await
-            .unwrap();
+        service.accounts().request_reset("one@example.org", "x").await.unwrap();
         let mails = send_all(service).await;
         let mail = mails.iter().find(|mail| mail.text.contains("/reset/"));
         let link = token(mail.unwrap(), "/reset/");
-        service
-            .accounts()
-            .reset_password(&link, &new)
-            .await
-            .unwrap();
+        service.accounts().reset_password(&link, &new).await.unwrap();
         let account = service.accounts().account(id).await.unwrap().unwrap();
         assert!(account.confirmed_at.is_some());
         assert_eq!(account.second_factor, factor_stays);
         // Once the owner has confirmed the address, the next reset doesn't remove the factor.
         let owners = service.accounts().new_totp_secret();
-        service
-            .accounts()
-            .give_factor(&Actor::Account(id), id, &owners)
-            .await
-            .unwrap();
+        service.accounts().give_factor(&Actor::Account(id), id, &owners).await.unwrap();
     }
 }
 
@@ -480,30 +345,13 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
     let service = &world.service;
     let lure = "Chrome/1 Windows https://evil.example/unlock";
     let sign_in = async |email: &str, n: usize| {
-        let account = service
-            .accounts()
-            .sign_in(email, PASSWORD, "x")
-            .await
-            .unwrap();
+        let account = service.accounts().sign_in(email, PASSWORD, "x").await.unwrap();
         let session = format!("{email} {n}");
-        let row = SessionRow {
-            account_id: None,
-            data: "{}".to_owned(),
-            expires_at: world.now(),
-        };
-        service
-            .accounts()
-            .session_create(&session, &row)
-            .await
-            .unwrap();
-        let client = ClientInfo {
-            user_agent: format!("{lure}{n}"),
-            address: "192.0.2.1".to_owned(),
-        };
-        let signed_in = service
-            .accounts()
-            .device_sign_in(&session, &account, &client)
-            .await;
+        let row = SessionRow { account_id: None, data: "{}".to_owned(), expires_at: world.now() };
+        service.accounts().session_create(&session, &row).await.unwrap();
+        let client =
+            ClientInfo { user_agent: format!("{lure}{n}"), address: "192.0.2.1".to_owned() };
+        let signed_in = service.accounts().device_sign_in(&session, &account, &client).await;
         signed_in.unwrap();
     };
     let id = world.account("bystander@example.org").await.id;
@@ -516,16 +364,10 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
     for n in 0..8 {
         sign_in("bystander@example.org", n).await;
         sign_in("one@example.org", n).await;
-        service
-            .accounts()
-            .request_reset("bystander@example.org", &n.to_string())
-            .await
-            .unwrap();
+        service.accounts().request_reset("bystander@example.org", &n.to_string()).await.unwrap();
     }
     let written = outbox(service).await;
-    let to_bystander = written
-        .iter()
-        .filter(|mail| mail.recipient == "bystander@example.org");
+    let to_bystander = written.iter().filter(|mail| mail.recipient == "bystander@example.org");
     assert_eq!(to_bystander.count(), 5);
     let account = service.accounts().account(id).await.unwrap().unwrap();
     let new = password("another long one");
@@ -537,10 +379,8 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
         let to = mails.iter().filter(|mail| mail.recipient == email);
         to.collect()
     };
-    let subjects: Vec<_> = to("bystander@example.org")
-        .iter()
-        .map(|mail| mail.subject.clone())
-        .collect();
+    let subjects: Vec<_> =
+        to("bystander@example.org").iter().map(|mail| mail.subject.clone()).collect();
     // The waiting mails with reset links were deleted when the password changed.
     assert_eq!(subjects, ["Confirm your email"]);
     let told = to("one@example.org");
@@ -550,11 +390,7 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
         assert!(!mail.text.contains("evil.example"), "{}", mail.text);
     }
     // Mails of another kind still arrive.
-    let account = service
-        .accounts()
-        .find_account("one@example.org")
-        .await
-        .unwrap();
+    let account = service.accounts().find_account("one@example.org").await.unwrap();
     let account = account.unwrap();
     let accounts = service.accounts();
     let changed = accounts.change_password(&account, PASSWORD, &new, "");
@@ -566,11 +402,7 @@ async fn no_kind_of_mail_floods_its_owner_or_keeps_another_kind_from_them(backen
     let (world, id) = with_account(backend).await;
     let service = &world.service;
     let secret = service.accounts().new_totp_secret();
-    service
-        .accounts()
-        .give_factor(&Actor::Account(id), id, &secret)
-        .await
-        .unwrap();
+    service.accounts().give_factor(&Actor::Account(id), id, &secret).await.unwrap();
     for _ in 0..25 {
         service.accounts().renew_recovery_codes(id).await.unwrap();
     }
@@ -580,10 +412,7 @@ async fn no_kind_of_mail_floods_its_owner_or_keeps_another_kind_from_them(backen
     let accounts = service.accounts();
     let changed = accounts.change_password(&account, PASSWORD, &new, "");
     changed.await.unwrap();
-    assert_eq!(
-        kinds(service).await.last(),
-        Some(&MailKind::PasswordChanged)
-    );
+    assert_eq!(kinds(service).await.last(), Some(&MailKind::PasswordChanged));
     world.pass(HOUR_MS);
     service.accounts().renew_recovery_codes(id).await.unwrap();
     assert_eq!(kinds(service).await.last(), Some(&MailKind::SecondFactor));
@@ -597,30 +426,18 @@ async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
     let before = kinds(service).await.len();
     // An account can't turn off mails about security.
     let unwanted = [MailKind::Deposit, MailKind::KeyReplaced];
-    service
-        .accounts()
-        .set_unwanted_mails(id, &unwanted)
-        .await
-        .unwrap();
+    service.accounts().set_unwanted_mails(id, &unwanted).await.unwrap();
     let settings = service.accounts().account_settings(id).await.unwrap();
     assert_eq!(settings.unwanted_mails, [MailKind::Deposit]);
     world.deposit("a", customer.reference, "1").await;
-    service
-        .applications()
-        .approve(&Actor::CommandLine, customer.reference)
-        .await
-        .unwrap();
+    service.applications().approve(&Actor::CommandLine, customer.reference).await.unwrap();
     let applications = service.applications();
     let replaced =
         applications.replace_key(id, customer.reference, KeyKind::Live, PASSWORD, "", None);
     replaced.await.unwrap();
     let written = [MailKind::Application, MailKind::KeyReplaced];
     assert_eq!(kinds(service).await[before..], written);
-    service
-        .accounts()
-        .set_unwanted_mails(id, &[])
-        .await
-        .unwrap();
+    service.accounts().set_unwanted_mails(id, &[]).await.unwrap();
     world.deposit("b", customer.reference, "1").await;
     assert_eq!(kinds(service).await[before + 2..], [MailKind::Deposit]);
 }
@@ -669,55 +486,23 @@ async fn decisions_and_deposits_are_mailed_with_their_reasons(backend: Backend) 
     let reference = made.await.unwrap().reference;
     let (service, id) = (&world.service, account.id);
     let requested = service.applications().sender_requests(true).await.unwrap();
-    service
-        .applications()
-        .reject_sender(&staff, requested[0].id, "not <yours>")
-        .await
-        .unwrap();
-    service
-        .applications()
-        .request_sender_name(id, reference, &name("Bcme"))
-        .await
-        .unwrap();
+    service.applications().reject_sender(&staff, requested[0].id, "not <yours>").await.unwrap();
+    service.applications().request_sender_name(id, reference, &name("Bcme")).await.unwrap();
     let requested = service.applications().sender_requests(true).await.unwrap();
-    service
-        .applications()
-        .accept_sender(&staff, requested[0].id)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .approve(&staff, reference)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .suspend(&staff, reference, "too much noise")
-        .await
-        .unwrap();
-    service
-        .applications()
-        .reinstate(&staff, reference)
-        .await
-        .unwrap();
+    service.applications().accept_sender(&staff, requested[0].id).await.unwrap();
+    service.applications().approve(&staff, reference).await.unwrap();
+    service.applications().suspend(&staff, reference, "too much noise").await.unwrap();
+    service.applications().reinstate(&staff, reference).await.unwrap();
     let payment = order("b", "none", "2");
     service.money().add_deposit(&staff, &payment).await.unwrap();
-    service
-        .money()
-        .assign_deposit(&staff, "b", reference)
-        .await
-        .unwrap();
+    service.money().assign_deposit(&staff, "b", reference).await.unwrap();
     service
         .applications()
         .replace_key(id, reference, KeyKind::Live, PASSWORD, "", None)
         .await
         .unwrap();
     let new = password("another password");
-    service
-        .accounts()
-        .change_password(&account, PASSWORD, &new, "")
-        .await
-        .unwrap();
+    service.accounts().change_password(&account, PASSWORD, &new, "").await.unwrap();
 
     let mails = send_all(service).await;
     let said: Vec<&str> = mails.iter().map(|mail| mail.subject.as_str()).collect();
@@ -754,31 +539,14 @@ async fn two_processes_never_have_the_same_mail(backend: Backend) {
     // An address gets at most 20 of these mails per hour.
     for n in 0..40 {
         let email = ["one@example.org", second.as_str()][n % 2];
-        let link = world
-            .service
-            .accounts()
-            .issue_reset(&clerk, email)
-            .await
-            .unwrap();
+        let link = world.service.accounts().issue_reset(&clerk, email).await.unwrap();
         let new = password(PASSWORD);
-        world
-            .service
-            .accounts()
-            .reset_password(&link, &new)
-            .await
-            .unwrap();
+        world.service.accounts().reset_password(&link, &new).await.unwrap();
     }
-    let other = if backend == Backend::SHARED {
-        peer(&world, 2).await
-    } else {
-        world.service.clone()
-    };
+    let other =
+        if backend == Backend::SHARED { peer(&world, 2).await } else { world.service.clone() };
     let claiming = (0..10).map(|turn| {
-        let service = if turn % 2 == 0 {
-            world.service.clone()
-        } else {
-            other.clone()
-        };
+        let service = if turn % 2 == 0 { world.service.clone() } else { other.clone() };
         tokio::spawn(async move { service.operations().claim_mails(7).await.unwrap() })
     });
     let mut claimed = Vec::new();
@@ -786,12 +554,7 @@ async fn two_processes_never_have_the_same_mail(backend: Backend) {
         claimed.extend(one.await.unwrap().into_iter().map(|mail| mail.id));
     }
     // The next claim gets the mails that a process skipped because another process had locked them.
-    claimed.extend(
-        send_all(&world.service)
-            .await
-            .into_iter()
-            .map(|mail| mail.id),
-    );
+    claimed.extend(send_all(&world.service).await.into_iter().map(|mail| mail.id));
     claimed.sort_unstable();
     let mails = outbox(&world.service).await;
     let all: Vec<i64> = mails.iter().rev().map(|mail| mail.id).collect();
@@ -812,11 +575,8 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
         if let Some(mail) = claimed.pop() {
             attempts += 1;
             assert_eq!(mail.attempts, attempts);
-            let state = service
-                .operations()
-                .mail_not_sent(&mail, "451 try later", false)
-                .await
-                .unwrap();
+            let state =
+                service.operations().mail_not_sent(&mail, "451 try later", false).await.unwrap();
             if state == MailState::Failed {
                 break;
             }
@@ -828,45 +588,21 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
     }
     assert_eq!(hours_passed, 24);
     assert_eq!(attempts, 14);
-    let counts = MailCounts {
-        waiting: 0,
-        failed: 1,
-    };
+    let counts = MailCounts { waiting: 0, failed: 1 };
     assert_eq!(service.operations().mail_counts().await.unwrap(), counts);
     let failed = outbox(service).await.remove(0);
     assert_eq!(failed.last_error.as_deref(), Some("451 try later"));
     world.pass(HOUR_MS);
-    assert!(
-        service
-            .operations()
-            .claim_mails(5)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(service.operations().claim_mails(5).await.unwrap().is_empty());
 
-    service
-        .operations()
-        .retry_mail(&Actor::CommandLine, failed.id)
-        .await
-        .unwrap();
+    service.operations().retry_mail(&Actor::CommandLine, failed.id).await.unwrap();
     let mail = service.operations().claim_mails(5).await.unwrap().remove(0);
-    let in_flight = service
-        .operations()
-        .retry_mail(&Actor::CommandLine, failed.id)
-        .await;
+    let in_flight = service.operations().retry_mail(&Actor::CommandLine, failed.id).await;
     assert_eq!(in_flight.unwrap_err().refusal(), Some(&Refusal::MailSent));
     // A permanent refusal: no further attempt.
-    let state = service
-        .operations()
-        .mail_not_sent(&mail, "550 no such user", true)
-        .await
-        .unwrap();
+    let state = service.operations().mail_not_sent(&mail, "550 no such user", true).await.unwrap();
     assert_eq!(state, MailState::Failed);
-    let unknown = service
-        .operations()
-        .retry_mail(&Actor::CommandLine, 1_000_000)
-        .await;
+    let unknown = service.operations().retry_mail(&Actor::CommandLine, 1_000_000).await;
     assert_eq!(unknown.unwrap_err().refusal(), Some(&Refusal::NoSuchMail));
 }
 
@@ -876,23 +612,12 @@ async fn a_mail_whose_process_died_is_tried_again_after_its_lease(backend: Backe
     world.account("one@example.org").await;
     let first = service.operations().claim_mails(5).await.unwrap().remove(0);
     world.pass(2 * MINUTE_MS);
-    assert!(
-        service
-            .operations()
-            .claim_mails(5)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(service.operations().claim_mails(5).await.unwrap().is_empty());
     world.pass(MINUTE_MS);
     let second = service.operations().claim_mails(5).await.unwrap().remove(0);
     assert_eq!((second.id, second.attempts), (first.id, 2));
     // The first process is still alive. Its failure doesn't affect the second attempt.
-    service
-        .operations()
-        .mail_not_sent(&first, "timed out", false)
-        .await
-        .unwrap();
+    service.operations().mail_not_sent(&first, "timed out", false).await.unwrap();
     assert_eq!(outbox(service).await[0].state, MailState::Sending);
     service.operations().mail_sent(&second).await.unwrap();
     assert_eq!(outbox(service).await[0].state, MailState::Sent);
@@ -908,10 +633,7 @@ async fn a_sent_mail_is_emptied_and_deleted_after_a_month(backend: Backend) {
     service.operations().mail_sent(&mails[0]).await.unwrap();
     let sent = outbox(service).await.pop().unwrap();
     assert_eq!((sent.state, sent.text.as_str()), (MailState::Sent, ""));
-    let again = service
-        .operations()
-        .retry_mail(&Actor::CommandLine, sent.id)
-        .await;
+    let again = service.operations().retry_mail(&Actor::CommandLine, sent.id).await;
     assert_eq!(again.unwrap_err().refusal(), Some(&Refusal::MailSent));
     world.pass(30 * 24 * HOUR_MS - 1);
     service.operations().forget_mails().await.unwrap();
@@ -920,10 +642,7 @@ async fn a_sent_mail_is_emptied_and_deleted_after_a_month(backend: Backend) {
     service.operations().forget_mails().await.unwrap();
     // A waiting mail is never deleted.
     let left = outbox(service).await;
-    assert_eq!(
-        left.iter().map(|mail| mail.id).collect::<Vec<_>>(),
-        [mails[1].id]
-    );
+    assert_eq!(left.iter().map(|mail| mail.id).collect::<Vec<_>>(), [mails[1].id]);
 }
 
 async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) {
@@ -931,17 +650,9 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     let service = &world.service;
     world.account("one@example.org").await;
     send_all(service).await;
-    service
-        .accounts()
-        .request_reset("nobody@example.org", "x")
-        .await
-        .unwrap();
+    service.accounts().request_reset("nobody@example.org", "x").await.unwrap();
     assert!(send_all(service).await.is_empty());
-    service
-        .accounts()
-        .request_reset("One@example.org", "x")
-        .await
-        .unwrap();
+    service.accounts().request_reset("One@example.org", "x").await.unwrap();
     let listed = outbox(service).await.remove(0);
     assert_eq!(listed.kind, MailKind::Reset);
     assert!(!listed.text.contains("/reset/"), "{}", listed.text);
@@ -950,11 +661,7 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     let mail = service.operations().claim_mails(5).await.unwrap().remove(0);
     let first = token(&mail, "/reset/");
     let quoted = format!("451 blocked: https://sms.example.org/reset/{first}");
-    service
-        .operations()
-        .mail_not_sent(&mail, &quoted, false)
-        .await
-        .unwrap();
+    service.operations().mail_not_sent(&mail, &quoted, false).await.unwrap();
     let listed = outbox(service).await.remove(0);
     assert!(!listed.last_error.unwrap().contains(&first));
     world.pass(MINUTE_MS);
@@ -962,37 +669,19 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     let second = token(&mail, "/reset/");
     assert_ne!(first, second);
     let new = password("another password");
-    service
-        .accounts()
-        .reset_password(&second, &new)
-        .await
-        .unwrap();
+    service.accounts().reset_password(&second, &new).await.unwrap();
     for used in [&first, &second] {
-        let refused = service
-            .accounts()
-            .reset_password(used, &new)
-            .await
-            .unwrap_err();
+        let refused = service.accounts().reset_password(used, &new).await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
     }
     assert_eq!(kinds(service).await.pop(), Some(MailKind::PasswordChanged));
 
     // A link works for an hour after it is sent.
-    service
-        .accounts()
-        .request_reset("one@example.org", "x")
-        .await
-        .unwrap();
+    service.accounts().request_reset("one@example.org", "x").await.unwrap();
     let mails = send_all(service).await;
     let late = token(mails.last().unwrap(), "/reset/");
     world.pass(HOUR_MS);
-    assert!(
-        service
-            .accounts()
-            .reset_password(&late, &new)
-            .await
-            .is_err()
-    );
+    assert!(service.accounts().reset_password(&late, &new).await.is_err());
 }
 
 async fn without_a_mail_server_mails_are_kept_and_nobody_must_confirm(backend: Backend) {
@@ -1000,28 +689,13 @@ async fn without_a_mail_server_mails_are_kept_and_nobody_must_confirm(backend: B
     let service = &world.service;
     let customer = world.pending("one@example.org").await;
     assert!(customer.account.confirmed_at.is_some());
-    service
-        .accounts()
-        .request_reset("one@example.org", "x")
-        .await
-        .unwrap();
+    service.accounts().request_reset("one@example.org", "x").await.unwrap();
     service.operations().keep_mails().await.unwrap();
     let kept = outbox(service).await.remove(0);
     assert_eq!((kept.kind, kept.state), (MailKind::Reset, MailState::Kept));
-    assert!(
-        service
-            .operations()
-            .claim_mails(5)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(service.operations().claim_mails(5).await.unwrap().is_empty());
     // A mail server that is set up later gets the mails that staff retry.
-    service
-        .operations()
-        .retry_mail(&Actor::CommandLine, kept.id)
-        .await
-        .unwrap();
+    service.operations().retry_mail(&Actor::CommandLine, kept.id).await.unwrap();
     assert_eq!(service.operations().claim_mails(5).await.unwrap().len(), 1);
 }
 
@@ -1038,53 +712,23 @@ async fn a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made
     let first = token(&send_all(service).await[0], "/confirm/");
 
     world.pass(4 * MINUTE_MS);
-    let soon = service
-        .accounts()
-        .mail_confirmation(account.id)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        soon.refusal(),
-        Some(&Refusal::Throttled { retry_after_s: 60 })
-    );
+    let soon = service.accounts().mail_confirmation(account.id).await.unwrap_err();
+    assert_eq!(soon.refusal(), Some(&Refusal::Throttled { retry_after_s: 60 }));
     world.pass(MINUTE_MS);
-    service
-        .accounts()
-        .mail_confirmation(account.id)
-        .await
-        .unwrap();
-    assert!(
-        service
-            .accounts()
-            .mail_confirmation(account.id)
-            .await
-            .is_err()
-    );
+    service.accounts().mail_confirmation(account.id).await.unwrap();
+    assert!(service.accounts().mail_confirmation(account.id).await.is_err());
     let second = token(&send_all(service).await[0], "/confirm/");
 
-    let unknown = service
-        .accounts()
-        .confirm_email("unknown")
-        .await
-        .unwrap_err();
+    let unknown = service.accounts().confirm_email("unknown").await.unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::ConfirmationInvalid));
     service.accounts().confirm_email(&first).await.unwrap();
     // A link from another mail, or the same link again, changes nothing.
     for again in [&first, &second] {
         service.accounts().confirm_email(again).await.unwrap();
     }
-    let confirmed = service
-        .accounts()
-        .account(account.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let confirmed = service.accounts().account(account.id).await.unwrap().unwrap();
     assert_eq!(confirmed.confirmed_at, Some(world.now()));
-    let known = service
-        .accounts()
-        .mail_confirmation(account.id)
-        .await
-        .unwrap_err();
+    let known = service.accounts().mail_confirmation(account.id).await.unwrap_err();
     assert_eq!(known.refusal(), Some(&Refusal::EmailConfirmed));
     create().await.unwrap();
     world.pass(73 * HOUR_MS);
@@ -1096,11 +740,7 @@ async fn a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made
     let accounts = service.accounts();
     let added = accounts.add_account(&Actor::CommandLine, &email, &secret, false);
     let added = added.await.unwrap();
-    service
-        .applications()
-        .create_application(added.id, Category::Sms, None)
-        .await
-        .unwrap();
+    service.applications().create_application(added.id, Category::Sms, None).await.unwrap();
 }
 
 async fn only_a_sign_in_from_something_new_is_mailed(backend: Backend) {
@@ -1111,27 +751,10 @@ async fn only_a_sign_in_from_something_new_is_mailed(backend: Backend) {
     let mut sign_in = async |browser: &str, address: &str| {
         number += 1;
         let token = format!("token {number}");
-        let row = SessionRow {
-            account_id: None,
-            data: "{}".to_owned(),
-            expires_at: world.now(),
-        };
-        assert!(
-            service
-                .accounts()
-                .session_create(&token, &row)
-                .await
-                .unwrap()
-        );
-        let client = ClientInfo {
-            user_agent: browser.to_owned(),
-            address: address.to_owned(),
-        };
-        service
-            .accounts()
-            .device_sign_in(&token, &account, &client)
-            .await
-            .unwrap();
+        let row = SessionRow { account_id: None, data: "{}".to_owned(), expires_at: world.now() };
+        assert!(service.accounts().session_create(&token, &row).await.unwrap());
+        let client = ClientInfo { user_agent: browser.to_owned(), address: address.to_owned() };
+        service.accounts().device_sign_in(&token, &account, &client).await.unwrap();
         outbox(service).await.len()
     };
     // The sign-in of the registration.
@@ -1162,19 +785,12 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
         service.operations().mail_notices().await.unwrap();
         service.operations().mail_notices().await.unwrap();
         let kinds = kinds(service).await;
-        kinds
-            .iter()
-            .filter(|kind| **kind == MailKind::LowBalance)
-            .count()
+        kinds.iter().filter(|kind| **kind == MailKind::LowBalance).count()
     };
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 0);
     let threshold = Some(money("0.95"));
-    service
-        .operations()
-        .set_notices(id, reference, threshold, false)
-        .await
-        .unwrap();
+    service.operations().set_notices(id, reference, threshold, false).await.unwrap();
     assert_eq!(mailed().await, 0);
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 1);
@@ -1183,19 +799,9 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 2);
     let stranger = world.account("two@example.org").await;
-    let refused = service
-        .operations()
-        .set_notices(stranger.id, reference, None, true)
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
-    service
-        .operations()
-        .set_notices(id, reference, None, false)
-        .await
-        .unwrap();
+    let refused = service.operations().set_notices(stranger.id, reference, None, true).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
+    service.operations().set_notices(id, reference, None, false).await.unwrap();
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 2);
 }
@@ -1217,28 +823,14 @@ async fn staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour(backend
     };
     let customer = world.pending("one@example.org").await;
     let (id, reference) = (customer.account.id, customer.reference);
-    service
-        .applications()
-        .request_activation(id, reference)
-        .await
-        .unwrap();
+    service.applications().request_activation(id, reference).await.unwrap();
     let payment = order("b", "none", "2");
-    service
-        .money()
-        .add_deposit(&Actor::CommandLine, &payment)
-        .await
-        .unwrap();
+    service.money().add_deposit(&Actor::CommandLine, &payment).await.unwrap();
     assert_eq!(mailed().await, Vec::<String>::new());
     world.pass(HOUR_MS);
-    service
-        .applications()
-        .request_sender_name(id, reference, &name("Acme"))
-        .await
-        .unwrap();
-    let first = [
-        "1 deposits have the reference of no application",
-        "1 applications wait for activation",
-    ];
+    service.applications().request_sender_name(id, reference, &name("Acme")).await.unwrap();
+    let first =
+        ["1 deposits have the reference of no application", "1 applications wait for activation"];
     assert_eq!(mailed().await, first);
     // Cases that still wait aren't mailed again. New ones are.
     world.pass(HOUR_MS);
@@ -1252,19 +844,12 @@ async fn a_batch_that_is_done_is_mailed_to_who_wants_it(backend: Backend) {
     let service = &world.service;
     let customer = world.active("one@example.org", "10").await;
     let (id, reference) = (customer.account.id, customer.reference);
-    service
-        .operations()
-        .set_notices(id, reference, None, true)
-        .await
-        .unwrap();
+    service.operations().set_notices(id, reference, None, true).await.unwrap();
     let mailed = async || {
         service.operations().mail_notices().await.unwrap();
         service.operations().mail_notices().await.unwrap();
         let kinds = kinds(service).await;
-        kinds
-            .iter()
-            .filter(|kind| **kind == MailKind::BatchDone)
-            .count()
+        kinds.iter().filter(|kind| **kind == MailKind::BatchDone).count()
     };
     accepted(&world, &customer, &rows(2)).await;
     assert_eq!(mailed().await, 0);

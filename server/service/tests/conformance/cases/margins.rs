@@ -23,10 +23,7 @@ fn with_cost() -> Network {
         ..route.clone()
     };
     let routes = network.routes.as_slice().iter().map(priced);
-    Network {
-        routes: Routes::new(routes.collect()),
-        ..network
-    }
+    Network { routes: Routes::new(routes.collect()), ..network }
 }
 
 fn shown(row: &MarginRow) -> String {
@@ -67,25 +64,14 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let handed = sending.claim_one("beta").await;
     sending.answer(&handed, refused()).await;
     // Test messages don't count.
-    world
-        .send(&sending.customer.test, "12345678")
-        .await
-        .unwrap();
+    world.send(&sending.customer.test, "12345678").await.unwrap();
 
     world.service.messages().count_margins().await.unwrap();
     let nothing = world.service.messages().margins((day, day)).await.unwrap();
-    assert_eq!(
-        (nothing.counted, nothing.total),
-        (None, MarginFigures::default())
-    );
+    assert_eq!((nothing.counted, nothing.total), (None, MarginFigures::default()));
     world.pass(25 * HOUR_MS);
     world.service.messages().count_margins().await.unwrap();
-    let report = world
-        .service
-        .messages()
-        .margins((day, day + 1))
-        .await
-        .unwrap();
+    let report = world.service.messages().margins((day, day + 1)).await.unwrap();
     assert_eq!((report.counted, report.final_until), (Some(day), None));
     let rules: Vec<_> = report.rules.iter().map(shown).collect();
     assert_eq!(
@@ -97,10 +83,7 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     );
     let reference = sending.customer.reference;
     let all = format!("{reference}: 3 messages, 2 pages, 4 segments (2.00), 0.25 - 0.08 = 0.17");
-    assert_eq!(
-        report.applications.iter().map(shown).collect::<Vec<_>>(),
-        [all]
-    );
+    assert_eq!(report.applications.iter().map(shown).collect::<Vec<_>>(), [all]);
     assert_eq!(report.days.len(), 1);
     assert_eq!(report.days[0].figures, report.total);
     let account = sending.customer.account.id;
@@ -111,12 +94,7 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let messages = world.service.messages();
     let before = messages.account_paid(account, None, (day - 2, day - 1));
     assert_eq!(before.await.unwrap(), [(reference, Vec::new())]);
-    let lines = world
-        .service
-        .messages()
-        .margin_lines((day, day))
-        .await
-        .unwrap();
+    let lines = world.service.messages().margin_lines((day, day)).await.unwrap();
     assert_eq!(lines.len(), 2);
 
     // The last day with messages counts as over only once a later message exists.
@@ -138,10 +116,5 @@ async fn the_days_of_a_report_are_bounded(backend: Backend) {
         let report = world.service.messages().margins(days).await;
         assert!(matches!(report, Err(Error::Refused(Refusal::DaysInvalid))));
     }
-    world
-        .service
-        .messages()
-        .margins((day, day + 91))
-        .await
-        .unwrap();
+    world.service.messages().margins((day, day + 91)).await.unwrap();
 }

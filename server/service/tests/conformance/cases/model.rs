@@ -98,10 +98,7 @@ impl Model {
             world.active("one@example.org", "1").await,
             world.active("two@example.org", "0").await,
         ];
-        let old_keys = customers
-            .iter()
-            .map(|customer| customer.live.clone())
-            .collect();
+        let old_keys = customers.iter().map(|customer| customer.live.clone()).collect();
         Self {
             world,
             customers,
@@ -130,13 +127,8 @@ impl Model {
             Operation::ReplaceKey(who) => self.replace_key(who).await,
             Operation::SuspendOrReinstate(who) => self.suspend_or_reinstate(who).await,
             Operation::Claim(limit) => {
-                let claim = self
-                    .world
-                    .service
-                    .delivery()
-                    .claim(SANDBOX_CARRIER, limit)
-                    .await
-                    .unwrap();
+                let claim =
+                    self.world.service.delivery().claim(SANDBOX_CARRIER, limit).await.unwrap();
                 let holders = claim.1.iter().map(|message| (message.id, claim.0.token));
                 self.holders.extend(holders);
                 self.claims.push(claim);
@@ -183,11 +175,7 @@ impl Model {
         let key = format!("send {key}");
         let order = SendRequest {
             idempotency: IdempotencyKey::parse(&key),
-            ..request(
-                &self.customers[who].live,
-                "12345678",
-                &"x".repeat(pages * 160),
-            )
+            ..request(&self.customers[who].live, "12345678", &"x".repeat(pages * 160))
         };
         let result = self.world.service.messages().send(order).await;
         let answered = result.map(|sent| (sent.replayed, sent.balance.micros()));
@@ -244,30 +232,14 @@ impl Model {
     }
 
     async fn expand(&mut self) {
-        let next = self
-            .world
-            .service
-            .messages()
-            .next_unexpanded(None)
-            .await
-            .unwrap();
+        let next = self.world.service.messages().next_unexpanded(None).await.unwrap();
         assert_eq!(next.as_ref(), self.waiting.keys().next());
         let Some(id) = next else { return };
         self.world.service.messages().expand(id).await.unwrap();
         let (who, rows) = self.waiting.remove(&id).unwrap();
         let access = self.world.access(&self.customers[who].live).await;
-        let filter = MessageFilter {
-            batchid: Some(id),
-            limit: 100,
-            ..MessageFilter::default()
-        };
-        let messages = self
-            .world
-            .service
-            .messages()
-            .list(&access, &filter)
-            .await
-            .unwrap();
+        let filter = MessageFilter { batchid: Some(id), limit: 100, ..MessageFilter::default() };
+        let messages = self.world.service.messages().list(&access, &filter).await.unwrap();
         assert_eq!(messages.items.len(), rows);
         for message in messages.items {
             self.open.insert(message.transid, (who, LOCAL, false));
@@ -292,13 +264,7 @@ impl Model {
         let reference = self.customers[who].reference.as_str();
         let amount = Money::from_micros(micros).to_string();
         let order = crate::world::order(&format!("bank-{}", self.deposits), reference, &amount);
-        let done = self
-            .world
-            .service
-            .money()
-            .add_deposit(&STAFF, &order)
-            .await
-            .unwrap();
+        let done = self.world.service.money().add_deposit(&STAFF, &order).await.unwrap();
         assert_eq!(done.already, already);
     }
 
@@ -325,18 +291,10 @@ impl Model {
         let reference = self.customers[who].reference;
         let service = &self.world.service;
         if self.suspended[who] {
-            service
-                .applications()
-                .reinstate(&STAFF, reference)
-                .await
-                .unwrap();
+            service.applications().reinstate(&STAFF, reference).await.unwrap();
             service.delivery().resume_deferred().await.unwrap();
         } else {
-            service
-                .applications()
-                .suspend(&STAFF, reference, "why")
-                .await
-                .unwrap();
+            service.applications().suspend(&STAFF, reference, "why").await.unwrap();
         }
         self.suspended[who] = !self.suspended[who];
     }
@@ -350,15 +308,9 @@ impl Model {
         let mut results = Vec::new();
         for message in messages {
             let outcome = match kind {
-                0 => SubmitOutcome::Accepted {
-                    carrier_message_id: Some("c".to_owned()),
-                },
-                1 => SubmitOutcome::Refused {
-                    error: "refused".to_owned(),
-                },
-                _ => SubmitOutcome::Throttled {
-                    error: "busy".to_owned(),
-                },
+                0 => SubmitOutcome::Accepted { carrier_message_id: Some("c".to_owned()) },
+                1 => SubmitOutcome::Refused { error: "refused".to_owned() },
+                _ => SubmitOutcome::Throttled { error: "busy".to_owned() },
             };
             if self.holders.get(&message.id) == Some(&lease.token) {
                 self.expect(message.id, kind);
@@ -390,18 +342,10 @@ impl Model {
         };
         let (who, ..) = self.open.remove(&id).unwrap();
         let access = self.world.access(&self.customers[who].live).await;
-        let status = [
-            MessageStatus::Delivered,
-            MessageStatus::Failed,
-            MessageStatus::Expired,
-        ][usize::from(kind)];
+        let status = [MessageStatus::Delivered, MessageStatus::Failed, MessageStatus::Expired]
+            [usize::from(kind)];
         let application_id = access.application_id;
-        let receipt = Receipt {
-            id,
-            application_id,
-            status,
-            error: None,
-        };
+        let receipt = Receipt { id, application_id, status, error: None };
         self.world
             .service
             .delivery()
@@ -434,33 +378,16 @@ impl Model {
 
     async fn assert_agrees(&self) {
         for (customer, balance) in self.customers.iter().zip(&self.balances) {
-            assert_eq!(
-                self.world.balance(&customer.live).await,
-                Money::from_micros(*balance)
-            );
+            assert_eq!(self.world.balance(&customer.live).await, Money::from_micros(*balance));
         }
         for (id, (who, status)) in &self.ended {
             let access = self.world.access(&self.customers[*who].live).await;
-            let found = self
-                .world
-                .service
-                .messages()
-                .message(&access, *id)
-                .await
-                .unwrap()
-                .unwrap();
+            let found = self.world.service.messages().message(&access, *id).await.unwrap().unwrap();
             assert_eq!(found.record.status, *status);
         }
         for (id, (who, _, taken)) in &self.open {
             let access = self.world.access(&self.customers[*who].live).await;
-            let found = self
-                .world
-                .service
-                .messages()
-                .message(&access, *id)
-                .await
-                .unwrap()
-                .unwrap();
+            let found = self.world.service.messages().message(&access, *id).await.unwrap().unwrap();
             assert_eq!(found.record.status == MessageStatus::Submitted, *taken);
             assert!(!found.record.status.is_final());
         }
@@ -477,10 +404,8 @@ async fn the_service_agrees_with_the_model_after_random_operations(backend: Back
 /// Runs several histories at a time, because a history mostly waits for the disk.
 fn run_histories(backend: Backend) {
     assert_eq!(money("1").micros(), 1_000_000);
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(CASES);
+    let cases =
+        std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
     std::thread::scope(|scope| {
         for runner in 0..RUNNERS {
             scope.spawn(move || run_share(backend, runner, cases.div_ceil(RUNNERS)));
@@ -489,18 +414,11 @@ fn run_histories(backend: Backend) {
 }
 
 fn run_share(backend: Backend, runner: u32, cases: u32) {
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut seed = [42; 32];
     seed[..4].copy_from_slice(&runner.to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     TestRunner::new_with_rng(config, random)
         .run(&prop::collection::vec(operation(), 1..120), |operations| {
             runtime.block_on(async {

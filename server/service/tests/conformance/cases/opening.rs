@@ -30,24 +30,16 @@ async fn a_command_of_another_release_changes_nothing(backend: Backend) {
         assert_eq!(database.number(VERSION).await, before);
     }
     world.service.close().await;
-    for refused in [
-        Service::open(world.config()).await.err(),
-        Service::migrate(&database.url()).await.err(),
-    ] {
+    for refused in
+        [Service::open(world.config()).await.err(), Service::migrate(&database.url()).await.err()]
+    {
         assert!(matches!(refused, Some(OpenError::EarlierBuild)));
     }
 }
 
 async fn database_urls_without_a_durable_database_are_refused(backend: Backend) {
     let world = World::new(backend).await;
-    for url in [
-        "sqlite::memory:",
-        "postgres:x",
-        "mysql://x",
-        "x",
-        "sqlite:",
-        "",
-    ] {
+    for url in ["sqlite::memory:", "postgres:x", "mysql://x", "x", "sqlite:", ""] {
         let mut config = world.config();
         config.database_url = url.to_owned();
         assert!(Service::open(config).await.is_err(), "{url:?}");

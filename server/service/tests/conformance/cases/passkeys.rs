@@ -57,12 +57,7 @@ async fn add(world: &World, account: &AccountRecord) -> Authenticator {
     let accounts = world.service.accounts();
     let added = accounts.add_passkey(&token, account.id, &made);
     added.await.unwrap();
-    world
-        .service
-        .accounts()
-        .session_delete(&token)
-        .await
-        .unwrap();
+    world.service.accounts().session_delete(&token).await.unwrap();
     authenticator
 }
 
@@ -74,11 +69,7 @@ async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticat
     let accounts = service.accounts();
     let added = accounts.add_account(&Actor::CommandLine, &email, &secret, false);
     let id = added.await.unwrap().id;
-    set_up(
-        world,
-        &service.accounts().account(id).await.unwrap().unwrap(),
-    )
-    .await;
+    set_up(world, &service.accounts().account(id).await.unwrap().unwrap()).await;
     let account = service.accounts().account(id).await.unwrap().unwrap();
     let authenticator = add(world, &account).await;
     (account, authenticator)
@@ -87,22 +78,12 @@ async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticat
 /// Creates a session that waits for the second step. Returns the options for its browser.
 async fn asked(world: &World, token: &str, account: &AccountRecord) -> String {
     half_signed_in(world, token, account).await;
-    world
-        .service
-        .accounts()
-        .ask_to_use_passkey(token)
-        .await
-        .unwrap()
+    world.service.accounts().ask_to_use_passkey(token).await.unwrap()
 }
 
 /// Returns the details of an account's events of a kind.
 async fn events(world: &World, account: &AccountRecord, kind: SecurityEventKind) -> Vec<String> {
-    let events = world
-        .service
-        .accounts()
-        .security_events(account.id)
-        .await
-        .unwrap();
+    let events = world.service.accounts().security_events(account.id).await.unwrap();
     let events = events.into_iter().filter(|event| event.kind == kind);
     events.filter_map(|event| event.detail).collect()
 }
@@ -136,11 +117,7 @@ async fn a_passkey_is_taken_in_place_of_a_code(backend: Backend) {
     assert_eq!(refused, Refusal::CodeOrPasskeyNeeded);
     let options = service.accounts().ask_to_use_passkey("a").await.unwrap();
     let credential = phone.answer(ORIGIN, &options);
-    service
-        .accounts()
-        .step_up("a", &account, &credential)
-        .await
-        .unwrap();
+    service.accounts().step_up("a", &account, &credential).await.unwrap();
     service.accounts().step_up("a", &account, "").await.unwrap();
 }
 
@@ -178,12 +155,7 @@ async fn an_answer_is_taken_once(backend: Backend) {
     let refused = refusal(world.service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyOver);
     // The answer doesn't fit the next options.
-    world
-        .service
-        .accounts()
-        .ask_to_use_passkey("a")
-        .await
-        .unwrap();
+    world.service.accounts().ask_to_use_passkey("a").await.unwrap();
     let refused = refusal(world.service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyRefused);
 
@@ -236,12 +208,7 @@ async fn a_passkey_of_another_account_is_refused(backend: Backend) {
     let details = events(&world, &account, PasskeyRefused).await;
     assert_eq!(details, [Refusal::PasskeyRefused.to_string()]);
     let used = answer(&mut others, ORIGIN, &of_other.to_string());
-    world
-        .service
-        .accounts()
-        .sign_in_step("b", &used)
-        .await
-        .unwrap();
+    world.service.accounts().sign_in_step("b", &used).await.unwrap();
     // The account can't remove the other account's passkey either.
     let id = world.service.accounts().passkeys(other.id).await.unwrap()[0].id;
     let accounts = world.service.accounts();
@@ -252,10 +219,7 @@ async fn a_passkey_of_another_account_is_refused(backend: Backend) {
 async fn what_another_site_was_answered_is_refused(backend: Backend) {
     let world = World::mailing(backend).await;
     let (account, mut phone) = with_passkey(&world, "one@example.org").await;
-    for foreign in [
-        "https://evil.sms.example.org",
-        "https://sms.example.org:8443",
-    ] {
+    for foreign in ["https://evil.sms.example.org", "https://sms.example.org:8443"] {
         let options = asked(&world, foreign, &account).await;
         let used = answer(&mut phone, foreign, &options);
         let refused = refusal(world.service.accounts().sign_in_step(foreign, &used)).await;
@@ -266,16 +230,7 @@ async fn what_another_site_was_answered_is_refused(backend: Backend) {
         let added = accounts.add_passkey(foreign, account.id, &made);
         assert_eq!(refusal(added).await, Refusal::PasskeyNotAdded);
     }
-    assert_eq!(
-        world
-            .service
-            .accounts()
-            .passkeys(account.id)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(world.service.accounts().passkeys(account.id).await.unwrap().len(), 1);
 }
 
 async fn a_counter_that_goes_back_is_refused(backend: Backend) {
@@ -306,11 +261,7 @@ async fn a_removed_passkey_is_refused(backend: Backend) {
     let options = asked(&world, "a", &account).await;
     let used = answer(&mut phone, ORIGIN, &options);
     let id = service.accounts().passkeys(account.id).await.unwrap()[0].id;
-    service
-        .accounts()
-        .remove_passkey(account.id, id)
-        .await
-        .unwrap();
+    service.accounts().remove_passkey(account.id, id).await.unwrap();
     let refused = refusal(service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyRefused);
     let accounts = service.accounts();
@@ -377,10 +328,7 @@ async fn an_account_has_an_app_and_five_passkeys_at_most(backend: Backend) {
         add(&world, &account).await;
     }
     assert_eq!(begin_called("Phone").await, Refusal::TooManyPasskeys);
-    assert_eq!(
-        service.accounts().passkeys(account.id).await.unwrap().len(),
-        5
-    );
+    assert_eq!(service.accounts().passkeys(account.id).await.unwrap().len(), 5);
 }
 
 async fn refused_passkeys_are_throttled(backend: Backend) {
@@ -392,11 +340,7 @@ async fn refused_passkeys_are_throttled(backend: Backend) {
     let wrong = SecondStep::Passkey("{}".to_owned());
     for n in 0..10 {
         let refused = refusal(service.accounts().sign_in_step("a", &wrong)).await;
-        let expected = if n == 0 {
-            Refusal::PasskeyRefused
-        } else {
-            Refusal::PasskeyOver
-        };
+        let expected = if n == 0 { Refusal::PasskeyRefused } else { Refusal::PasskeyOver };
         assert_eq!(refused, expected);
     }
     let refused = refusal(service.accounts().sign_in_step("a", &right)).await;

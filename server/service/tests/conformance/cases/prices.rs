@@ -122,24 +122,15 @@ async fn the_price_of_a_prefix_is_named_by_the_charge(backend: Backend) {
     set(&world, of_prefix("27", Some("0.2")), None).await;
     let sent = world.send(&customer.live, ABROAD).await.unwrap();
     let charge = world.message(&customer, sent.transid.unwrap()).await.charge;
-    assert_eq!(
-        (charge.rule.as_str(), charge.unit_price),
-        ("prefix_27", money("0.2"))
-    );
+    assert_eq!((charge.rule.as_str(), charge.unit_price), ("prefix_27", money("0.2")));
     assert!(charge.why.contains("begins with 27"), "{}", charge.why);
     let number = Number::parse(ABROAD).unwrap();
     let price = world.service.money().price_of(&number).await.unwrap();
-    assert_eq!(
-        (price.rule.as_str(), price.price.per_page),
-        ("prefix_27", money("0.2"))
-    );
+    assert_eq!((price.rule.as_str(), price.price.per_page), ("prefix_27", money("0.2")));
     // The charge keeps its rule when the price changes.
     set(&world, of_prefix("27", Some("0.3")), None).await;
     let charge = world.message(&customer, sent.transid.unwrap()).await.charge;
-    assert_eq!(
-        (charge.rule.as_str(), charge.unit_price),
-        ("prefix_27", money("0.2"))
-    );
+    assert_eq!((charge.rule.as_str(), charge.unit_price), ("prefix_27", money("0.2")));
 }
 
 async fn changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused(backend: Backend) {
@@ -162,10 +153,7 @@ async fn changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused(backen
     assert_eq!(cheap, named);
     let nothing = refused(&world, of_prefix("27", None), None).await;
     assert_eq!(nothing, Refusal::NoSuchPrefix);
-    assert_eq!(
-        world.service.money().price_changes().await.unwrap().len(),
-        2
-    );
+    assert_eq!(world.service.money().price_changes().await.unwrap().len(), 2);
     world.assert_sound().await;
 }
 
@@ -187,11 +175,7 @@ async fn uploaded_across(
     upload.write(file.as_bytes()).await.unwrap();
     set(world, change, None).await;
     let spooled = upload.finish().await.unwrap();
-    let accepted = world
-        .service
-        .messages()
-        .accept_batch(&permit, spooled, order)
-        .await;
+    let accepted = world.service.messages().accept_batch(&permit, spooled, order).await;
     accepted.unwrap()
 }
 
@@ -208,10 +192,8 @@ async fn an_upload_is_priced_by_its_acceptance_and_keeps_its_prices(backend: Bac
     assert_eq!(batched.cost, money("390"));
     let numbers = (0..600).map(|n| format!("2782{n:07}\n"));
     let numbers = numbers.collect::<Vec<_>>().concat();
-    let to_all = BatchRequest {
-        message: Some(MessageText::parse("x".repeat(200), 10).unwrap()),
-        ..plain()
-    };
+    let to_all =
+        BatchRequest { message: Some(MessageText::parse("x".repeat(200), 10).unwrap()), ..plain() };
     let change = of_prefix("2782", Some("0.1"));
     let shared = uploaded_across(&world, &customer, (&numbers, to_all), change).await;
     assert_eq!((shared.pages, shared.cost), (1200, money("120")));
@@ -243,28 +225,16 @@ async fn settings_change_nothing_once_staff_have_set_a_price(backend: Backend) {
 
 async fn no_price_is_0(backend: Backend) {
     let world = World::new(backend).await;
-    let free = PriceChange::Base(Prices {
-        local: Money::ZERO,
-        international: money("0.25"),
-    });
+    let free = PriceChange::Base(Prices { local: Money::ZERO, international: money("0.25") });
     assert_eq!(refused(&world, free, None).await, Refusal::PricesInvalid);
     let free = of_prefix("27", Some("0"));
     let refusal = refused(&world, free, None).await;
-    assert!(
-        matches!(refusal, Refusal::PriceNotDearer { .. }),
-        "{refusal}"
-    );
+    assert!(matches!(refusal, Refusal::PriceNotDearer { .. }), "{refusal}");
     // The database doesn't accept one either.
     let mut conn = world.database.connect().await;
     let row = "INSERT INTO prices (local, international, in_force_at, set_at, set_by) \
                VALUES (0, 250000, 1, 1, 'test')";
     let error = conn.execute(row).await.unwrap_err().to_string();
-    assert!(
-        error.contains("check constraint") || error.contains("CHECK constraint"),
-        "{error}"
-    );
-    assert_eq!(
-        world.service.money().price_changes().await.unwrap().len(),
-        1
-    );
+    assert!(error.contains("check constraint") || error.contains("CHECK constraint"), "{error}");
+    assert_eq!(world.service.money().price_changes().await.unwrap().len(), 1);
 }

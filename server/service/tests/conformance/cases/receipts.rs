@@ -22,16 +22,11 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = sending.submitted().await;
     sending.receive(receipt("c1", Delivered)).await;
-    sending
-        .assert_status(handed.id(), MessageStatus::Sending)
-        .await;
+    sending.assert_status(handed.id(), MessageStatus::Sending).await;
     sending.answer(&handed, taken_as("c1")).await;
     sending.assert_status(handed.id(), Delivered).await;
     let carriers = sending.world.service.delivery().carriers().await.unwrap();
-    let acme = carriers
-        .iter()
-        .find(|carrier| carrier.name == "acme")
-        .unwrap();
+    let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
     assert_eq!((acme.receipts_unmatched, acme.receipts_matched), (1, 1));
     sending.assert_sound().await;
 }
@@ -52,13 +47,7 @@ async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Ba
     assert_eq!(after.record.status, Delivered);
     sending.world.pass(8 * 24 * HOUR_MS);
     sending.world.service.delivery().expire().await.unwrap();
-    sending
-        .world
-        .service
-        .delivery()
-        .forget_segments()
-        .await
-        .unwrap();
+    sending.world.service.delivery().forget_segments().await.unwrap();
     sending.receive(receipt("c1", Failed)).await;
     assert_eq!(steps(&sending.detail(handed.id()).await), before + 1);
     sending.assert_sound().await;
@@ -90,10 +79,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     // One is too late, and one is for another number.
     let late = unnamed(&first, now.plus_ms(11 * 60_000));
     sending.receive(late).await;
-    let other = CarrierReceipt {
-        number: "26687654321".to_owned(),
-        ..unnamed(&first, now)
-    };
+    let other = CarrierReceipt { number: "26687654321".to_owned(), ..unnamed(&first, now) };
     sending.receive(other).await;
     sending.assert_status(first.id(), Unknown).await;
     // Two messages fit, so the receipt matches neither.
@@ -134,10 +120,6 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     sending.answer(&unnamed, taken_as(&too_long)).await;
     sending.assert_status(unnamed.id(), Submitted).await;
     let carriers = sending.world.service.delivery().carriers().await.unwrap();
-    assert!(
-        carriers
-            .iter()
-            .all(|carrier| carrier.receipts_unmatched == 0)
-    );
+    assert!(carriers.iter().all(|carrier| carrier.receipts_unmatched == 0));
     sending.assert_sound().await;
 }

@@ -24,10 +24,7 @@ on_each_backend![
 ];
 
 fn filter() -> MessageFilter {
-    MessageFilter {
-        limit: 100,
-        ..MessageFilter::default()
-    }
+    MessageFilter { limit: 100, ..MessageFilter::default() }
 }
 
 async fn pages_of_a_report_are_complete_and_in_order(backend: Backend) {
@@ -35,31 +32,15 @@ async fn pages_of_a_report_are_complete_and_in_order(backend: Backend) {
     let customer = world.active("one@example.org", "10").await;
     let mut sent = Vec::new();
     for n in 0..25 {
-        sent.push(
-            world
-                .send(&customer.live, "12345678")
-                .await
-                .unwrap()
-                .transid
-                .unwrap(),
-        );
+        sent.push(world.send(&customer.live, "12345678").await.unwrap().transid.unwrap());
         world.pass(n % 3);
     }
     sent.reverse();
     let access = world.access(&customer.live).await;
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let filter = MessageFilter {
-            limit: 7,
-            cursor,
-            ..MessageFilter::default()
-        };
-        let page = world
-            .service
-            .messages()
-            .list(&access, &filter)
-            .await
-            .unwrap();
+        let filter = MessageFilter { limit: 7, cursor, ..MessageFilter::default() };
+        let page = world.service.messages().list(&access, &filter).await.unwrap();
         found.extend(page.items.into_iter().map(|record| record.transid));
         cursor = page.next;
         if cursor.is_none() {
@@ -67,16 +48,8 @@ async fn pages_of_a_report_are_complete_and_in_order(backend: Backend) {
         }
     }
     assert_eq!(found, sent);
-    let bad = MessageFilter {
-        cursor: Some("x".to_owned()),
-        ..filter()
-    };
-    let refused = world
-        .service
-        .messages()
-        .list(&access, &bad)
-        .await
-        .unwrap_err();
+    let bad = MessageFilter { cursor: Some("x".to_owned()), ..filter() };
+    let refused = world.service.messages().list(&access, &bad).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::InvalidCursor));
 }
 
@@ -85,175 +58,58 @@ async fn filters_find_what_they_name_and_from_is_inclusive_and_to_exclusive(back
     let customer = world.active("one@example.org", "10").await;
     let mut named = request(&customer.live, "87654321", "x");
     named.requestid = RequestId::parse("order-7").ok();
-    let first = world
-        .service
-        .messages()
-        .send(named)
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let first = world.service.messages().send(named).await.unwrap().transid.unwrap();
     world.pass(1000);
     let middle = world.now();
-    let second = world
-        .send(&customer.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let second = world.send(&customer.live, "12345678").await.unwrap().transid.unwrap();
     world.pass(1000);
-    let third = world
-        .send(&customer.live, "+12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let third = world.send(&customer.live, "+12345678").await.unwrap().transid.unwrap();
     let access = world.access(&customer.live).await;
     let find = |filter: MessageFilter| {
         let service = world.service.clone();
         async move {
             let page = service.messages().list(&access, &filter).await.unwrap();
-            page.items
-                .into_iter()
-                .map(|record| record.transid)
-                .collect::<Vec<_>>()
+            page.items.into_iter().map(|record| record.transid).collect::<Vec<_>>()
         }
     };
-    assert_eq!(
-        find(MessageFilter {
-            transid: Some(second),
-            ..filter()
-        })
-        .await,
-        [second]
-    );
-    let by_request = MessageFilter {
-        requestid: Some("order-7".to_owned()),
-        ..filter()
-    };
+    assert_eq!(find(MessageFilter { transid: Some(second), ..filter() }).await, [second]);
+    let by_request = MessageFilter { requestid: Some("order-7".to_owned()), ..filter() };
     assert_eq!(find(by_request).await, [first]);
-    let by_number = MessageFilter {
-        number: Some("12345678".to_owned()),
-        ..filter()
-    };
+    let by_number = MessageFilter { number: Some("12345678".to_owned()), ..filter() };
     assert_eq!(find(by_number).await, [third, second]);
+    assert_eq!(find(MessageFilter { from: Some(middle), ..filter() }).await, [third, second]);
+    assert_eq!(find(MessageFilter { to: Some(middle), ..filter() }).await, [first]);
+    let (early, late) =
+        (Timestamp::from_unix_ms(i64::MIN / 2), Timestamp::from_unix_ms(i64::MAX / 2));
     assert_eq!(
-        find(MessageFilter {
-            from: Some(middle),
-            ..filter()
-        })
-        .await,
-        [third, second]
-    );
-    assert_eq!(
-        find(MessageFilter {
-            to: Some(middle),
-            ..filter()
-        })
-        .await,
-        [first]
-    );
-    let (early, late) = (
-        Timestamp::from_unix_ms(i64::MIN / 2),
-        Timestamp::from_unix_ms(i64::MAX / 2),
-    );
-    assert_eq!(
-        find(MessageFilter {
-            from: Some(early),
-            to: Some(late),
-            ..filter()
-        })
-        .await
-        .len(),
+        find(MessageFilter { from: Some(early), to: Some(late), ..filter() }).await.len(),
         3
     );
-    assert!(
-        find(MessageFilter {
-            from: Some(late),
-            ..filter()
-        })
-        .await
-        .is_empty()
-    );
-    assert!(
-        find(MessageFilter {
-            to: Some(early),
-            ..filter()
-        })
-        .await
-        .is_empty()
-    );
+    assert!(find(MessageFilter { from: Some(late), ..filter() }).await.is_empty());
+    assert!(find(MessageFilter { to: Some(early), ..filter() }).await.is_empty());
 }
 
 async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(backend: Backend) {
     let world = World::new(backend).await;
     let one = world.active("one@example.org", "1").await;
     let two = world.active("two@example.org", "1").await;
-    let live = world
-        .send(&one.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
-    let test = world
-        .send(&one.test, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
-    let foreign = world
-        .send(&two.live, "12345678")
-        .await
-        .unwrap()
-        .transid
-        .unwrap();
+    let live = world.send(&one.live, "12345678").await.unwrap().transid.unwrap();
+    let test = world.send(&one.test, "12345678").await.unwrap().transid.unwrap();
+    let foreign = world.send(&two.live, "12345678").await.unwrap().transid.unwrap();
     for (key, own) in [(&one.live, live), (&one.test, test), (&two.live, foreign)] {
         let access = world.access(key).await;
-        let page = world
-            .service
-            .messages()
-            .list(&access, &filter())
-            .await
-            .unwrap();
-        assert_eq!(
-            page.items
-                .iter()
-                .map(|record| record.transid)
-                .collect::<Vec<_>>(),
-            [own]
-        );
+        let page = world.service.messages().list(&access, &filter()).await.unwrap();
+        assert_eq!(page.items.iter().map(|record| record.transid).collect::<Vec<_>>(), [own]);
         for other in [live, test, foreign] {
-            let found = world
-                .service
-                .messages()
-                .message(&access, other)
-                .await
-                .unwrap();
+            let found = world.service.messages().message(&access, other).await.unwrap();
             assert_eq!(found.is_some(), other == own);
         }
     }
     let account = one.account.id;
-    let page = world
-        .service
-        .messages()
-        .account_messages(account, None, &filter())
-        .await
-        .unwrap();
-    let shown: Vec<_> = page
-        .items
-        .iter()
-        .map(|record| (record.transid, record.test))
-        .collect();
+    let page = world.service.messages().account_messages(account, None, &filter()).await.unwrap();
+    let shown: Vec<_> = page.items.iter().map(|record| (record.transid, record.test)).collect();
     assert_eq!(shown, [(test, true), (live, false)]);
-    assert!(
-        world
-            .service
-            .messages()
-            .account_message(account, foreign)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(world.service.messages().account_message(account, foreign).await.unwrap().is_none());
     assert!(
         world
             .service
@@ -263,15 +119,9 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
             .unwrap()
             .is_some_and(|(reference, _)| reference == one.reference)
     );
-    let refused = world
-        .service
-        .messages()
-        .account_messages(account, Some(two.reference), &filter())
-        .await;
-    assert_eq!(
-        refused.unwrap_err().refusal(),
-        Some(&Refusal::NoSuchApplication)
-    );
+    let refused =
+        world.service.messages().account_messages(account, Some(two.reference), &filter()).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
     let sender = crate::world::name("Power");
     let second = world
         .service
@@ -279,11 +129,8 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
         .create_application(account, Category::Electricity, Some(&sender))
         .await
         .unwrap();
-    let none = world
-        .service
-        .messages()
-        .account_messages(account, Some(second.reference), &filter())
-        .await;
+    let none =
+        world.service.messages().account_messages(account, Some(second.reference), &filter()).await;
     assert!(none.unwrap().items.is_empty());
 }
 
@@ -292,19 +139,10 @@ async fn the_portal_tells_messages_of_live_and_test_keys_apart(backend: Backend)
     let customer = world.active("one@example.org", "1").await;
     let (account, service) = (customer.account.id, &world.service);
     let of_days = (0, i64::MAX);
-    for (kind, key) in [
-        (KeyKind::Live, &customer.live),
-        (KeyKind::Test, &customer.test),
-    ] {
+    for (kind, key) in [(KeyKind::Live, &customer.live), (KeyKind::Test, &customer.test)] {
         let transid = world.send(key, "12345678").await.unwrap().transid.unwrap();
-        let of_key = MessageFilter {
-            key: Some(kind),
-            ..filter()
-        };
-        let found = service
-            .messages()
-            .account_messages(account, None, &of_key)
-            .await;
+        let of_key = MessageFilter { key: Some(kind), ..filter() };
+        let found = service.messages().account_messages(account, None, &of_key).await;
         let found = found.unwrap().items;
         let ids: Vec<_> = found.iter().map(|record| record.transid).collect();
         assert_eq!(ids, [transid]);
@@ -342,11 +180,7 @@ async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: 
             .unwrap();
         assert_eq!(detail.charge.rule, rule);
         assert_eq!(detail.charge.charged, sent.cost);
-        assert!(
-            detail.charge.why.starts_with("1 page to "),
-            "{}",
-            detail.charge.why
-        );
+        assert!(detail.charge.why.starts_with("1 page to "), "{}", detail.charge.why);
     }
 }
 
@@ -404,12 +238,7 @@ async fn end_three(world: &World) -> Vec<Transid> {
         status: MessageStatus::Delivered,
         error: None,
     });
-    world
-        .service
-        .delivery()
-        .record_receipts(receipts.collect())
-        .await
-        .unwrap();
+    world.service.delivery().record_receipts(receipts.collect()).await.unwrap();
     claimed.iter().map(|message| message.id).collect()
 }
 
@@ -438,24 +267,11 @@ async fn a_search_by_status_finds_a_message_behind_60000_others_on_its_first_pag
         (MessageStatus::Unknown, vec![]),
         (MessageStatus::Failed, vec![]),
     ] {
-        let filter = MessageFilter {
-            status: Some(status),
-            limit: 50,
-            ..MessageFilter::default()
-        };
-        let page = world
-            .service
-            .messages()
-            .list(&access, &filter)
-            .await
-            .unwrap();
+        let filter = MessageFilter { status: Some(status), limit: 50, ..MessageFilter::default() };
+        let page = world.service.messages().list(&access, &filter).await.unwrap();
         assert_eq!((transids(&page), page.next), (expected.clone(), None));
         let account = customer.account.id;
-        let page = world
-            .service
-            .messages()
-            .account_messages(account, None, &filter)
-            .await;
+        let page = world.service.messages().account_messages(account, None, &filter).await;
         let page = page.unwrap();
         let of_test = newest.transid.filter(|_| status == MessageStatus::Queued);
         let both: Vec<_> = of_test.into_iter().chain(expected).collect();
@@ -485,11 +301,7 @@ async fn a_search_that_ran_out_of_time_continues_at_its_cursor_and_misses_nothin
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
         let account = customer.account.id;
-        let page = world
-            .service
-            .messages()
-            .account_messages(account, None, &filter)
-            .await;
+        let page = world.service.messages().account_messages(account, None, &filter).await;
         let page = page.unwrap();
         found.extend(transids(&page));
         pages += 1;
@@ -507,11 +319,7 @@ async fn every_combination_of_filters_finds_exactly_the_messages_that_match(back
     let customer = world.active("one@example.org", "100").await;
     let mut batchid = None;
     for n in 0..60 {
-        let key = if n % 5 == 4 {
-            &customer.test
-        } else {
-            &customer.live
-        };
+        let key = if n % 5 == 4 { &customer.test } else { &customer.live };
         if n % 20 == 10 {
             let file = "12345678,a\n22345678,b\n12345678,c\n";
             let order = plain();
@@ -546,10 +354,7 @@ async fn every_combination_of_filters_finds_exactly_the_messages_that_match(back
             };
             let fits = |record: &&MessageRecord| {
                 wanted.status.is_none_or(|status| record.status == status)
-                    && wanted
-                        .number
-                        .as_ref()
-                        .is_none_or(|number| record.number == *number)
+                    && wanted.number.as_ref().is_none_or(|number| record.number == *number)
                     && (wanted.requestid.is_none() || record.requestid == wanted.requestid)
                     && (wanted.batchid.is_none() || record.batchid == wanted.batchid)
                     && wanted.from.is_none_or(|from| record.created_at >= from)
@@ -571,11 +376,7 @@ async fn pages(
     let mut found = Vec::new();
     loop {
         let account = customer.account.id;
-        let page = world
-            .service
-            .messages()
-            .account_messages(account, None, &filter)
-            .await;
+        let page = world.service.messages().account_messages(account, None, &filter).await;
         let page = page.unwrap();
         let count = i64::try_from(page.items.len()).unwrap();
         assert!(page.next.is_none() || count == filter.limit, "{filter:?}");

@@ -20,11 +20,7 @@ const STAFF: Actor = Actor::CommandLine;
 const MINUTE_MS: i64 = 60_000;
 
 async fn listed(service: &Service, list: ApplicationList) -> Vec<Reference> {
-    let page = service
-        .applications()
-        .application_list(list, None, 100)
-        .await
-        .unwrap();
+    let page = service.applications().application_list(list, None, 100).await.unwrap();
     assert_eq!(page.next, None);
     page.items.into_iter().map(|item| item.reference).collect()
 }
@@ -40,10 +36,7 @@ async fn applications_that_wait_are_listed_oldest_first_and_page_by_page(backend
     world.pending("not.asked@example.org").await;
     for (account, reference) in [asked[1], asked[0], asked[2]] {
         world.pass(MINUTE_MS);
-        let requested = service
-            .applications()
-            .request_activation(account, reference)
-            .await;
+        let requested = service.applications().request_activation(account, reference).await;
         requested.unwrap();
     }
     let mut cursor = None;
@@ -61,19 +54,12 @@ async fn applications_that_wait_are_listed_oldest_first_and_page_by_page(backend
     }
     assert_eq!(found, [asked[1].1, asked[0].1, asked[2].1]);
 
-    service
-        .applications()
-        .approve(&STAFF, asked[0].1)
-        .await
-        .unwrap();
+    service.applications().approve(&STAFF, asked[0].1).await.unwrap();
     let waiting = listed(service, ApplicationList::Waiting).await;
     assert_eq!(waiting, [asked[1].1, asked[2].1]);
     let applications = service.applications();
     let bad = applications.application_list(ApplicationList::Waiting, Some("x"), 2);
-    assert_eq!(
-        bad.await.unwrap_err().refusal(),
-        Some(&Refusal::InvalidCursor)
-    );
+    assert_eq!(bad.await.unwrap_err().refusal(), Some(&Refusal::InvalidCursor));
 }
 
 async fn applications_are_listed_by_status(backend: Backend) {
@@ -83,10 +69,7 @@ async fn applications_are_listed_by_status(backend: Backend) {
     let suspended = world.active("suspended@example.org", "1").await.reference;
     let applications = world.service.applications();
     let suspending = applications.suspend(&STAFF, suspended, "disputed");
-    assert_eq!(
-        suspending.await.unwrap().status,
-        ApplicationStatus::Suspended
-    );
+    assert_eq!(suspending.await.unwrap().status, ApplicationStatus::Suspended);
     for (list, expected) in [
         (ApplicationList::Pending, vec![pending]),
         (ApplicationList::Active, vec![active]),
@@ -109,29 +92,15 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
             let asked = applications.request_sender_name(account, reference, &name);
             asked.await.unwrap();
         }
-        service
-            .applications()
-            .sender_requests(true)
-            .await
-            .unwrap()
-            .pop()
-            .unwrap()
+        service.applications().sender_requests(true).await.unwrap().pop().unwrap()
     };
     let accepted = ask("first@example.org", &["Modern1"]).await;
-    service
-        .applications()
-        .accept_sender(&STAFF, accepted.id)
-        .await
-        .unwrap();
+    service.applications().accept_sender(&STAFF, accepted.id).await.unwrap();
     let rejected = ask("second@example.org", &["Shop"]).await;
     let applications = service.applications();
     let rejecting = applications.reject_sender(&STAFF, rejected.id, "too general");
     rejecting.await.unwrap();
-    let second = service
-        .accounts()
-        .find_account("second@example.org")
-        .await
-        .unwrap();
+    let second = service.accounts().find_account("second@example.org").await.unwrap();
     let (account, looks_alike) = (second.unwrap().id, name("M0DEMl"));
     let applications = service.applications();
     let asked = applications.request_sender_name(account, rejected.reference, &looks_alike);
@@ -139,30 +108,18 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
     ask("third@example.org", &["MyB4nk"]).await;
 
     let page = service.applications().sender_cases(None, 1).await.unwrap();
-    let [case] = &page.items[..] else {
-        panic!("{page:?}")
-    };
-    assert_eq!(
-        (case.request.name.as_str(), case.email.as_str()),
-        ("M0DEMl", "second@example.org")
-    );
+    let [case] = &page.items[..] else { panic!("{page:?}") };
+    assert_eq!((case.request.name.as_str(), case.email.as_str()), ("M0DEMl", "second@example.org"));
     let similar: Vec<_> = case.similar.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(similar, ["modern1"]);
     assert_eq!(case.similar[0].email, "first@example.org");
     assert_eq!(case.reserved, Vec::<String>::new());
-    let earlier: Vec<_> = (case.earlier.iter())
-        .map(|request| (request.name.as_str(), request.status))
-        .collect();
+    let earlier: Vec<_> =
+        (case.earlier.iter()).map(|request| (request.name.as_str(), request.status)).collect();
     assert_eq!(earlier, [("Shop", SenderStatus::Rejected)]);
 
-    let page = service
-        .applications()
-        .sender_cases(page.next.as_deref(), 1)
-        .await
-        .unwrap();
-    let [case] = &page.items[..] else {
-        panic!("{page:?}")
-    };
+    let page = service.applications().sender_cases(page.next.as_deref(), 1).await.unwrap();
+    let [case] = &page.items[..] else { panic!("{page:?}") };
     assert_eq!(case.request.name, "MyB4nk");
     assert_eq!(case.reserved, ["bank"], "it looks like it");
     assert!(case.similar.is_empty() && case.earlier.is_empty());
@@ -174,18 +131,10 @@ async fn usual_times_are_those_of_the_last_month(backend: Backend) {
     let service = &world.service;
     let usual = async |work| service.applications().usual_answer_ms(work).await.unwrap();
     assert_eq!(usual(Work::Activations).await, None);
-    for (email, minutes) in [
-        ("a@example.org", 5),
-        ("b@example.org", 90),
-        ("c@example.org", 7),
-    ] {
+    for (email, minutes) in [("a@example.org", 5), ("b@example.org", 90), ("c@example.org", 7)] {
         let customer = world.pending(email).await;
         let (account, reference) = (customer.account.id, customer.reference);
-        service
-            .applications()
-            .request_activation(account, reference)
-            .await
-            .unwrap();
+        service.applications().request_activation(account, reference).await.unwrap();
         let acme = name("Acme");
         let applications = service.applications();
         let asked = applications.request_sender_name(account, reference, &acme);
@@ -196,18 +145,8 @@ async fn usual_times_are_those_of_the_last_month(backend: Backend) {
             assert_eq!((waits.count, waits.oldest), (1, Some(world.now())));
         }
         world.pass(minutes * MINUTE_MS);
-        service
-            .applications()
-            .approve(&STAFF, reference)
-            .await
-            .unwrap();
-        let request = service
-            .applications()
-            .sender_requests(true)
-            .await
-            .unwrap()
-            .pop()
-            .unwrap();
+        service.applications().approve(&STAFF, reference).await.unwrap();
+        let request = service.applications().sender_requests(true).await.unwrap().pop().unwrap();
         let applications = service.applications();
         let rejecting = applications.reject_sender(&STAFF, request.id, "no");
         rejecting.await.unwrap();
@@ -224,52 +163,26 @@ async fn a_list_that_staff_keep_is_replaced_whole(backend: Backend) {
     let world = World::new(backend).await;
     let service = &world.service;
     let list = StaffList::RejectReasons;
-    assert_eq!(
-        service.applications().staff_list(list).await.unwrap().len(),
-        3
-    );
+    assert_eq!(service.applications().staff_list(list).await.unwrap().len(), 3);
     let applications = service.applications();
     let set = applications.set_staff_list(&STAFF, list, " First \r\n\r\nSecond\n");
     set.await.unwrap();
-    assert_eq!(
-        service.applications().staff_list(list).await.unwrap(),
-        ["First", "Second"]
-    );
-    service
-        .applications()
-        .set_staff_list(&STAFF, list, "")
-        .await
-        .unwrap();
-    assert_eq!(
-        service.applications().staff_list(list).await.unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(service.applications().staff_list(list).await.unwrap(), ["First", "Second"]);
+    service.applications().set_staff_list(&STAFF, list, "").await.unwrap();
+    assert_eq!(service.applications().staff_list(list).await.unwrap(), Vec::<String>::new());
     for text in ["a\n".repeat(101), "a".repeat(501), "a\u{1b}b".to_owned()] {
-        let refused = service
-            .applications()
-            .set_staff_list(&STAFF, list, &text)
-            .await;
+        let refused = service.applications().set_staff_list(&STAFF, list, &text).await;
         assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::ListInvalid));
     }
-    assert_eq!(
-        service.applications().staff_list(list).await.unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(service.applications().staff_list(list).await.unwrap(), Vec::<String>::new());
 }
 
 async fn a_reason_must_be_readable(backend: Backend) {
     let world = World::new(backend).await;
     let reference = world.active("one@example.org", "1").await.reference;
     for reason in ["a".repeat(10_000), "a\u{202e}b\u{7}".to_owned()] {
-        let refused = world
-            .service
-            .applications()
-            .suspend(&STAFF, reference, &reason)
-            .await;
-        assert_eq!(
-            refused.unwrap_err().refusal(),
-            Some(&Refusal::ReasonInvalid)
-        );
+        let refused = world.service.applications().suspend(&STAFF, reference, &reason).await;
+        assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::ReasonInvalid));
     }
     let applications = world.service.applications();
     let shown = applications.suspend(&STAFF, reference, " Line 1\r\nline 2 ");

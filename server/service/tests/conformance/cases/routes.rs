@@ -25,20 +25,15 @@ on_each_backend![
 const STAFF: Actor = Actor::CommandLine;
 
 async fn a_message_goes_to_the_carrier_of_its_route(backend: Backend) {
-    let routes = [
-        ("acme", 1, Some(Kind::Local)),
-        ("beta", 2, Some(Kind::International)),
-    ];
+    let routes = [("acme", 1, Some(Kind::Local)), ("beta", 2, Some(Kind::International))];
     let sending = Sending::by(backend, &routes).await;
     let (world, customer) = (&sending.world, &sending.customer);
     world.send(&customer.live, "12345678").await.unwrap();
     world.send(&customer.live, "+12345678901").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
-    for (carrier, address) in [
-        ("acme", "26612345678"),
-        ("beta", "12345678901"),
-        (SANDBOX_CARRIER, "26612345678"),
-    ] {
+    for (carrier, address) in
+        [("acme", "26612345678"), ("beta", "12345678901"), (SANDBOX_CARRIER, "26612345678")]
+    {
         let claimed = sending.claim(carrier).await;
         let addresses: Vec<_> = claimed.iter().map(|h| h.message.address.as_str()).collect();
         assert_eq!(addresses, [address], "{carrier}");
@@ -52,9 +47,7 @@ async fn a_message_without_a_route_is_rejected_and_its_price_given_back(backend:
     sending.assert_balance("99.75").await;
     world.service.delivery().reroute("").await.unwrap();
     let id = sent.transid.unwrap();
-    sending
-        .assert_ended(id, MessageStatus::Rejected, "no_route")
-        .await;
+    sending.assert_ended(id, MessageStatus::Rejected, "no_route").await;
     sending.assert_balance("100").await;
     sending.assert_sound().await;
 }
@@ -122,9 +115,7 @@ async fn a_refused_message_is_offered_to_every_other_carrier_once(backend: Backe
 
 async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
-    let busy = SubmitOutcome::Temporary {
-        error: "busy".to_owned(),
-    };
+    let busy = SubmitOutcome::Temporary { error: "busy".to_owned() };
     for outcome in [throttled(), busy] {
         let handed = sending.submitted().await;
         sending.answer(&handed, outcome).await;
@@ -150,46 +141,12 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
 async fn a_drained_carrier_is_listed_until_it_is_resumed(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let service = &sending.world.service;
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "acme", true)
-            .await
-            .unwrap()
-    );
-    assert!(
-        !service
-            .delivery()
-            .drain_carrier(&STAFF, "acme", true)
-            .await
-            .unwrap()
-    );
-    assert_eq!(
-        service.delivery().drained_carriers().await.unwrap(),
-        ["acme"]
-    );
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "nobody", true)
-            .await
-            .is_err()
-    );
-    assert!(
-        service
-            .delivery()
-            .resume_carrier(&STAFF, "acme")
-            .await
-            .unwrap()
-    );
-    assert!(
-        service
-            .delivery()
-            .drained_carriers()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(service.delivery().drain_carrier(&STAFF, "acme", true).await.unwrap());
+    assert!(!service.delivery().drain_carrier(&STAFF, "acme", true).await.unwrap());
+    assert_eq!(service.delivery().drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.delivery().drain_carrier(&STAFF, "nobody", true).await.is_err());
+    assert!(service.delivery().resume_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.delivery().drained_carriers().await.unwrap().is_empty());
 }
 
 /// The claim itself checks whether the carrier is drained. The process needn't know.
@@ -198,25 +155,10 @@ async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
     let service = &sending.world.service;
     let id = sending.send().await;
     sending.world.pass(10_000);
-    assert!(
-        service
-            .delivery()
-            .drain_carrier(&STAFF, "acme", true)
-            .await
-            .unwrap()
-    );
+    assert!(service.delivery().drain_carrier(&STAFF, "acme", true).await.unwrap());
     sending.assert_nothing_due("acme").await;
-    assert_eq!(
-        service.delivery().drained_carriers().await.unwrap(),
-        ["acme"]
-    );
-    assert!(
-        service
-            .delivery()
-            .resume_carrier(&STAFF, "acme")
-            .await
-            .unwrap()
-    );
+    assert_eq!(service.delivery().drained_carriers().await.unwrap(), ["acme"]);
+    assert!(service.delivery().resume_carrier(&STAFF, "acme").await.unwrap());
     assert_eq!(sending.claim_one("acme").await.id(), id);
     sending.assert_sound().await;
 }
@@ -238,23 +180,12 @@ async fn a_refused_test_message_goes_to_no_other_carrier(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     let (world, customer) = (&sending.world, &sending.customer);
     let sent = world.send(&customer.test, "00000004").await.unwrap();
-    let (lease, messages) = world
-        .service
-        .delivery()
-        .claim(SANDBOX_CARRIER, 100)
-        .await
-        .unwrap();
+    let (lease, messages) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
     let result = answered(&messages[0], refused());
     world.record(SANDBOX_CARRIER, &lease, vec![result]).await;
     let access = world.access(&customer.test).await;
     let id = sent.transid.unwrap();
-    let found = world
-        .service
-        .messages()
-        .message(&access, id)
-        .await
-        .unwrap()
-        .unwrap();
+    let found = world.service.messages().message(&access, id).await.unwrap().unwrap();
     assert_eq!(found.record.status, MessageStatus::Rejected);
     world.assert_sound().await;
 }
@@ -263,13 +194,7 @@ async fn a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another(b
     let sending = Sending::by_acme_or_beta(backend).await;
     let handed = sending.submitted().await;
     sending.world.service.delivery().set_usable("acme", false);
-    sending
-        .world
-        .service
-        .delivery()
-        .reroute("acme")
-        .await
-        .unwrap();
+    sending.world.service.delivery().reroute("acme").await.unwrap();
     sending.answer(&handed, SubmitOutcome::NotSent).await;
     sending.claim_one("beta").await;
     sending.assert_sound().await;

@@ -47,22 +47,12 @@ async fn one_text_finds_accounts_applications_batches_and_deposits(backend: Back
     assert_eq!(found.applications[0].0.email, "customer@example.org");
     let batch = accepted(&world, &customer, &rows(3)).await;
     let found = search(&world, &batch.to_string()).await;
-    assert_eq!(
-        (found.batches[0].0.reference, found.batches[0].1.rows),
-        (customer.reference, 3)
-    );
+    assert_eq!((found.batches[0].0.reference, found.batches[0].1.rows), (customer.reference, 3));
     world.deposit("bank-77", customer.reference, "5").await;
     let found = search(&world, "bank-77").await;
     let owner = found.deposits[0].owner.as_ref().unwrap();
     assert_eq!(owner.reference, customer.reference);
-    for text in [
-        "",
-        " ",
-        "nothing",
-        "m_0000000000001",
-        "b_0000000000001",
-        "a\0b",
-    ] {
+    for text in ["", " ", "nothing", "m_0000000000001", "b_0000000000001", "a\0b"] {
         assert!(search(&world, text).await.is_empty(), "{text:?}");
     }
     assert!(search(&world, &"x".repeat(10_000)).await.is_empty());
@@ -102,27 +92,13 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
     let customer = world.active("customer@example.org", "100").await;
     let staff = world.account("staff@example.org").await;
     let transid = sent(&world, &customer, "57000001", "r").await;
-    let file = world
-        .service
-        .support()
-        .message_file(transid)
-        .await
-        .unwrap()
-        .unwrap();
+    let file = world.service.support().message_file(transid).await.unwrap().unwrap();
     assert_eq!((file.record.message.as_str(), file.chars), ("", 12));
     let actor = Actor::Account(staff.id);
-    let text = world
-        .service
-        .support()
-        .show_text(&actor, transid)
-        .await
-        .unwrap();
+    let text = world.service.support().show_text(&actor, transid).await.unwrap();
     assert_eq!(text, "secret words");
-    let filter = AuditFilter {
-        subject: Some(transid.to_string()),
-        limit: 10,
-        ..AuditFilter::default()
-    };
+    let filter =
+        AuditFilter { subject: Some(transid.to_string()), limit: 10, ..AuditFilter::default() };
     let entries = world.service.support().audit(&filter).await.unwrap().items;
     assert_eq!(entries.len(), 1);
     assert_eq!(
@@ -130,18 +106,8 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
         ("message.text", "staff@example.org")
     );
     let unknown = Transid(1);
-    assert!(
-        world
-            .service
-            .support()
-            .show_text(&actor, unknown)
-            .await
-            .is_err()
-    );
-    assert_eq!(
-        world.service.support().message_file(unknown).await.unwrap(),
-        None
-    );
+    assert!(world.service.support().show_text(&actor, unknown).await.is_err());
+    assert_eq!(world.service.support().message_file(unknown).await.unwrap(), None);
 }
 
 async fn a_message_is_shown_with_what_the_carrier_said(backend: Backend) {
@@ -150,12 +116,7 @@ async fn a_message_is_shown_with_what_the_carrier_said(backend: Backend) {
     let outcomes = [1, 2].map(|n| (n, taken_as(&format!("c{n}"))));
     sending.answer_segments(&handed, 2, &outcomes).await;
     let service = &sending.world.service;
-    let file = service
-        .support()
-        .message_file(handed.id())
-        .await
-        .unwrap()
-        .unwrap();
+    let file = service.support().message_file(handed.id()).await.unwrap().unwrap();
     assert_eq!(file.carrier.as_deref(), Some("acme"));
     let segments: Vec<_> = (file.segments.iter())
         .map(|segment| (segment.segment, segment.carrier_id.as_deref()))

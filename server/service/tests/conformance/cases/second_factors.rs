@@ -40,29 +40,15 @@ pub async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<
 }
 
 pub async fn session(service: &Service, token: &str) {
-    let row = SessionRow {
-        account_id: None,
-        data: "{}".to_owned(),
-        expires_at: service.clock().now(),
-    };
-    assert!(
-        service
-            .accounts()
-            .session_create(token, &row)
-            .await
-            .unwrap()
-    );
+    let row =
+        SessionRow { account_id: None, data: "{}".to_owned(), expires_at: service.clock().now() };
+    assert!(service.accounts().session_create(token, &row).await.unwrap());
 }
 
 /// Creates a session that waits for the second step of an account's sign-in.
 pub async fn half_signed_in(world: &World, token: &str, account: &AccountRecord) {
     session(&world.service, token).await;
-    world
-        .service
-        .accounts()
-        .await_code(token, account)
-        .await
-        .unwrap();
+    world.service.accounts().await_code(token, account).await.unwrap();
 }
 
 fn code(secret: &TotpSecret, world: &World, steps: i64) -> SecondStep {
@@ -79,13 +65,7 @@ pub async fn refusal<T>(done: impl Future<Output = service::Result<T>>) -> Refus
 pub async fn with_factor(world: &World, email: &str) -> (AccountRecord, TotpSecret, Vec<String>) {
     let account = world.account(email).await;
     let (secret, codes) = set_up(world, &account).await;
-    let account = world
-        .service
-        .accounts()
-        .account(account.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let account = world.service.accounts().account(account.id).await.unwrap().unwrap();
     assert!(account.second_factor);
     (account, secret, codes)
 }
@@ -111,12 +91,7 @@ async fn each_code_works_once_and_no_earlier_one_after_it(backend: Backend) {
     // Setting up a factor uses up the code that confirms it.
     let new = world.service.accounts().new_totp_secret();
     let shown = new.code(world.now());
-    world
-        .service
-        .accounts()
-        .set_up_factor(account.id, &new, &shown, "")
-        .await
-        .unwrap();
+    world.service.accounts().set_up_factor(account.id, &new, &shown, "").await.unwrap();
     half_signed_in(&world, "b", &account).await;
     let again = SecondStep::Code(shown);
     let refused = refusal(world.service.accounts().sign_in_step("b", &again)).await;
@@ -157,22 +132,9 @@ async fn a_recovery_code_works_once_for_its_account(backend: Backend) {
     step("a", &typed).await.unwrap();
     let refused = refusal(step("a", &codes[0])).await;
     assert_eq!(refused, Refusal::WrongRecoveryCode);
-    let left = async || {
-        world
-            .service
-            .accounts()
-            .factor(account.id)
-            .await
-            .unwrap()
-            .unwrap()
-    };
+    let left = async || world.service.accounts().factor(account.id).await.unwrap().unwrap();
     assert_eq!(left().await.recovery_codes, 9);
-    let renewed = world
-        .service
-        .accounts()
-        .renew_recovery_codes(account.id)
-        .await
-        .unwrap();
+    let renewed = world.service.accounts().renew_recovery_codes(account.id).await.unwrap();
     assert_eq!(left().await.recovery_codes, 10);
     let refused = refusal(step("a", &codes[1])).await;
     assert_eq!(refused, Refusal::WrongRecoveryCode);
@@ -191,33 +153,21 @@ async fn wrong_codes_are_throttled(backend: Backend) {
         let refused = refusal(world.service.accounts().sign_in_step("a", &wrong)).await;
         assert!(!matches!(refused, Refusal::Throttled { .. }), "{refused:?}");
     }
-    for right in [
-        code(&secret, &world, 0),
-        SecondStep::RecoveryCode(codes[0].clone()),
-    ] {
+    for right in [code(&secret, &world, 0), SecondStep::RecoveryCode(codes[0].clone())] {
         let refused = refusal(world.service.accounts().sign_in_step("a", &right)).await;
         assert!(matches!(refused, Refusal::Throttled { .. }), "{refused:?}");
     }
     world.pass(HOUR_MS);
     half_signed_in(&world, "b", &account).await;
     let right = code(&secret, &world, 0);
-    world
-        .service
-        .accounts()
-        .sign_in_step("b", &right)
-        .await
-        .unwrap();
+    world.service.accounts().sign_in_step("b", &right).await.unwrap();
 }
 
 async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(backend: Backend) {
     let world = World::new(backend).await;
     let (account, secret, _) = with_factor(&world, "one@example.org").await;
     let service = &world.service;
-    let cookie = service
-        .accounts()
-        .make_device_cookie(account.id)
-        .await
-        .unwrap();
+    let cookie = service.accounts().make_device_cookie(account.id).await.unwrap();
     let owner = service.asked_by(ClientInfo::default(), cookie);
     half_signed_in(&world, "thief", &account).await;
     let guess = async || {
@@ -226,9 +176,7 @@ async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(ba
     };
     let mails = async || {
         let mails = service.operations().mails(None, 200).await.unwrap().items;
-        let told = mails
-            .iter()
-            .filter(|mail| mail.kind == MailKind::WrongCodes);
+        let told = mails.iter().filter(|mail| mail.kind == MailKind::WrongCodes);
         told.count()
     };
     // Consecutive wrong codes count even if much time passes between them.
@@ -247,19 +195,11 @@ async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(ba
     assert!(matches!(guess().await, Refusal::Throttled { .. }));
     half_signed_in(&world, "owner again", &account).await;
     let right = code(&secret, &world, 0);
-    owner
-        .accounts()
-        .sign_in_step("owner again", &right)
-        .await
-        .unwrap();
+    owner.accounts().sign_in_step("owner again", &right).await.unwrap();
     // After a correct code there are no more waits.
     half_signed_in(&world, "elsewhere", &account).await;
     let right = code(&secret, &world, 1);
-    service
-        .accounts()
-        .sign_in_step("elsewhere", &right)
-        .await
-        .unwrap();
+    service.accounts().sign_in_step("elsewhere", &right).await.unwrap();
     assert_eq!(mails().await, 1);
 }
 
@@ -269,41 +209,18 @@ async fn a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes(ba
     let service = &world.service;
     for token in ["a", "b"] {
         half_signed_in(&world, token, &account).await;
-        assert_eq!(
-            service.accounts().session_account(token).await.unwrap(),
-            None
-        );
-        assert_eq!(
-            service.accounts().session_follower(token).await.unwrap(),
-            None
-        );
+        assert_eq!(service.accounts().session_account(token).await.unwrap(), None);
+        assert_eq!(service.accounts().session_follower(token).await.unwrap(), None);
     }
-    assert_eq!(
-        service.accounts().devices(account.id, "a").await.unwrap(),
-        []
-    );
+    assert_eq!(service.accounts().devices(account.id, "a").await.unwrap(), []);
     world.pass(10 * MINUTE_MS);
-    let refused = refusal(
-        service
-            .accounts()
-            .sign_in_step("a", &code(&secret, &world, 0)),
-    )
-    .await;
+    let refused = refusal(service.accounts().sign_in_step("a", &code(&secret, &world, 0))).await;
     assert_eq!(refused, Refusal::SignInOver);
     // Changing the password also ends it.
     half_signed_in(&world, "c", &account).await;
     let new = password("another password");
-    service
-        .accounts()
-        .change_password(&account, PASSWORD, &new, "")
-        .await
-        .unwrap();
-    let refused = refusal(
-        service
-            .accounts()
-            .sign_in_step("c", &code(&secret, &world, 0)),
-    )
-    .await;
+    service.accounts().change_password(&account, PASSWORD, &new, "").await.unwrap();
+    let refused = refusal(service.accounts().sign_in_step("c", &code(&secret, &world, 0))).await;
     assert_eq!(refused, Refusal::SignInOver);
     session(service, "d").await;
     let refused = refusal(service.accounts().await_code("d", &account)).await;
@@ -315,52 +232,25 @@ async fn no_sign_in_gets_around_the_second_factor(backend: Backend) {
     let account = world.account("one@example.org").await;
     let (service, client) = (&world.service, ClientInfo::default());
     session(service, "before").await;
-    service
-        .accounts()
-        .device_sign_in("before", &account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in("before", &account, &client).await.unwrap();
     // The password was verified before the factor was set up.
     set_up(&world, &account).await;
-    assert_eq!(
-        service.accounts().session_account("before").await.unwrap(),
-        None
-    );
+    assert_eq!(service.accounts().session_account("before").await.unwrap(), None);
     session(service, "a").await;
     let refused = refusal(service.accounts().device_sign_in("a", &account, &client)).await;
     assert_eq!(refused, Refusal::WrongCredentials);
-    service
-        .accounts()
-        .device_sign_in_by_code("a", &account, &client)
-        .await
-        .unwrap();
-    let signed_in = service
-        .accounts()
-        .session_account("a")
-        .await
-        .unwrap()
-        .unwrap();
+    service.accounts().device_sign_in_by_code("a", &account, &client).await.unwrap();
+    let signed_in = service.accounts().session_account("a").await.unwrap().unwrap();
     assert!(signed_in.second_factor);
-    let events = service
-        .accounts()
-        .security_events(account.id)
-        .await
-        .unwrap();
+    let events = service.accounts().security_events(account.id).await.unwrap();
     let newest = events.iter().find(|event| event.kind == SignedIn).unwrap();
-    assert_eq!(
-        newest.detail.as_deref(),
-        Some("By password and second factor")
-    );
+    assert_eq!(newest.detail.as_deref(), Some("By password and second factor"));
     // A password that was set through a reset link doesn't replace the factor either.
     let accounts = service.accounts();
     let issued = accounts.issue_reset(&service::Actor::System, "one@example.org");
     let new = password("another password");
     let token = issued.await.unwrap();
-    service
-        .accounts()
-        .reset_password(&token, &new)
-        .await
-        .unwrap();
+    service.accounts().reset_password(&token, &new).await.unwrap();
     let accounts = service.accounts();
     let account = accounts.sign_in("one@example.org", "another password", "x");
     let account = account.await.unwrap();
@@ -375,42 +265,21 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     let (service, client) = (&world.service, ClientInfo::default());
     let account = world.account("one@example.org").await;
     session(service, "a").await;
-    service
-        .accounts()
-        .device_sign_in("a", &account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in("a", &account, &client).await.unwrap();
     service.accounts().step_up("a", &account, "").await.unwrap();
     world.pass(10 * MINUTE_MS);
-    for (credential, wanted) in [
-        ("", Refusal::PasswordNeeded),
-        ("wrong password", Refusal::StepUpPasswordWrong),
-    ] {
-        assert_eq!(
-            refusal(service.accounts().step_up("a", &account, credential)).await,
-            wanted
-        );
+    for (credential, wanted) in
+        [("", Refusal::PasswordNeeded), ("wrong password", Refusal::StepUpPasswordWrong)]
+    {
+        assert_eq!(refusal(service.accounts().step_up("a", &account, credential)).await, wanted);
     }
-    service
-        .accounts()
-        .step_up("a", &account, PASSWORD)
-        .await
-        .unwrap();
+    service.accounts().step_up("a", &account, PASSWORD).await.unwrap();
     service.accounts().step_up("a", &account, "").await.unwrap();
 
     let (secret, _) = set_up(&world, &account).await;
-    let account = service
-        .accounts()
-        .account(account.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let account = service.accounts().account(account.id).await.unwrap().unwrap();
     session(service, "b").await;
-    service
-        .accounts()
-        .device_sign_in_by_code("b", &account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in_by_code("b", &account, &client).await.unwrap();
     world.pass(10 * MINUTE_MS);
     for (credential, wanted) in [
         ("", Refusal::CodeNeeded),
@@ -418,17 +287,10 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
         // The password alone is no longer enough.
         (PASSWORD, Refusal::StepUpCodeWrong),
     ] {
-        assert_eq!(
-            refusal(service.accounts().step_up("b", &account, credential)).await,
-            wanted
-        );
+        assert_eq!(refusal(service.accounts().step_up("b", &account, credential)).await, wanted);
     }
     let shown = secret.code(world.now());
-    service
-        .accounts()
-        .step_up("b", &account, &shown)
-        .await
-        .unwrap();
+    service.accounts().step_up("b", &account, &shown).await.unwrap();
     service.accounts().step_up("b", &account, "").await.unwrap();
     // The step-up of one session doesn't apply to another session, nor to one that isn't signed in.
     for token in ["c", "no session"] {
@@ -454,12 +316,7 @@ async fn staff_cannot_be_without_a_second_factor(backend: Backend) {
     }
     let refused = refusal(world.service.accounts().remove_factor(staff.id)).await;
     assert_eq!(refused, Refusal::SecondFactorRequired);
-    world
-        .service
-        .accounts()
-        .remove_factor(customer.id)
-        .await
-        .unwrap();
+    world.service.accounts().remove_factor(customer.id).await.unwrap();
     let refused = refusal(world.service.accounts().remove_factor(customer.id)).await;
     assert_eq!(refused, Refusal::NoSecondFactor);
     let refused = refusal(world.service.accounts().renew_recovery_codes(customer.id)).await;
@@ -467,13 +324,7 @@ async fn staff_cannot_be_without_a_second_factor(backend: Backend) {
     // A stricter rule also applies to existing sessions.
     world.limits.require_second_factor = FactorRule::All;
     let world = world.reopen().await;
-    let customer = world
-        .service
-        .accounts()
-        .account(customer.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let customer = world.service.accounts().account(customer.id).await.unwrap().unwrap();
     assert!(world.service.accounts().must_set_up_factor(&customer));
 }
 
@@ -489,21 +340,9 @@ async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: 
     }
     let world = world.reopen().await;
     let service = &world.service;
-    assert!(
-        service
-            .accounts()
-            .factor_in_force(account.id, &secret)
-            .await
-            .unwrap()
-    );
+    assert!(service.accounts().factor_in_force(account.id, &secret).await.unwrap());
     let other = service.accounts().new_totp_secret();
-    assert!(
-        !service
-            .accounts()
-            .factor_in_force(account.id, &other)
-            .await
-            .unwrap()
-    );
+    assert!(!service.accounts().factor_in_force(account.id, &other).await.unwrap());
     // Another process can open the secret, with its own data folder or the same one.
     let mut config = world.config();
     let folder = tempfile::tempdir().unwrap();
@@ -511,12 +350,6 @@ async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: 
         config.data_dir = folder.path().to_owned();
     }
     let beside = Service::open_beside(config).await.unwrap();
-    assert!(
-        beside
-            .accounts()
-            .factor_in_force(account.id, &secret)
-            .await
-            .unwrap()
-    );
+    assert!(beside.accounts().factor_in_force(account.id, &secret).await.unwrap());
     beside.close().await;
 }

@@ -27,10 +27,7 @@ async fn a_message_is_delivered_when_all_its_segments_are(backend: Backend) {
         let taken = sending.answer_segments(&handed, 3, &outcomes).await;
         assert_eq!(taken, [handed.id()]);
         let found = sending.detail(handed.id()).await.record;
-        assert_eq!(
-            (found.status, found.segments, found.pages),
-            (Submitted, 3, 1)
-        );
+        assert_eq!((found.status, found.segments, found.pages), (Submitted, 3, 1));
         for (n, end) in (1..).zip(ends) {
             sending.assert_status(handed.id(), Submitted).await;
             sending.assert_sound().await;
@@ -45,11 +42,7 @@ async fn a_message_is_delivered_when_all_its_segments_are(backend: Backend) {
 async fn segments_that_were_not_taken_follow_those_that_were(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = sending.submitted().await;
-    let outcomes = [
-        (1, taken_as("c1")),
-        (2, throttled()),
-        (3, SubmitOutcome::NotSent),
-    ];
+    let outcomes = [(1, taken_as("c1")), (2, throttled()), (3, SubmitOutcome::NotSent)];
     sending.answer_segments(&handed, 3, &outcomes).await;
     let id = handed.id();
     sending.assert_status(id, MessageStatus::Sending).await;

@@ -29,31 +29,15 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
     world.send(&customer.test, "12345678").await.unwrap();
 
     let waiting = service.applications().sender_requests(true).await.unwrap();
-    let rejected = service
-        .applications()
-        .reject_sender(&STAFF, waiting[0].id, "too general")
-        .await
-        .unwrap();
+    let rejected =
+        service.applications().reject_sender(&STAFF, waiting[0].id, "too general").await.unwrap();
     assert_eq!(rejected.status, SenderStatus::Rejected);
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::SenderRejected)));
-    let shown = service
-        .applications()
-        .application(account, customer.reference)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        shown.requested_sender.unwrap().reason.as_deref(),
-        Some("too general")
-    );
-    assert!(
-        service
-            .applications()
-            .accept_sender(&STAFF, waiting[0].id)
-            .await
-            .is_err()
-    );
+    let shown =
+        service.applications().application(account, customer.reference).await.unwrap().unwrap();
+    assert_eq!(shown.requested_sender.unwrap().reason.as_deref(), Some("too general"));
+    assert!(service.applications().accept_sender(&STAFF, waiting[0].id).await.is_err());
 
     service
         .applications()
@@ -61,20 +45,11 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
         .await
         .unwrap();
     let waiting = service.applications().sender_requests(true).await.unwrap();
-    service
-        .applications()
-        .accept_sender(&STAFF, waiting[0].id)
-        .await
-        .unwrap();
+    service.applications().accept_sender(&STAFF, waiting[0].id).await.unwrap();
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let access = world.access(&customer.live).await;
-    let record = service
-        .messages()
-        .message(&access, sent.transid.unwrap())
-        .await
-        .unwrap()
-        .unwrap()
-        .record;
+    let record =
+        service.messages().message(&access, sent.transid.unwrap()).await.unwrap().unwrap().record;
     assert_eq!(record.sender.as_deref(), Some("AcmeShop"));
     world.assert_sound().await;
 }
@@ -104,22 +79,11 @@ async fn a_name_that_is_asked_for_later_stops_nothing(backend: Backend) {
     };
     assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
     let first = ask("Acme").await;
-    assert_eq!(
-        sent_as(&world, &customer).await,
-        (SenderState::Requested, None)
-    );
-    service
-        .applications()
-        .reject_sender(&STAFF, first, "too general")
-        .await
-        .unwrap();
+    assert_eq!(sent_as(&world, &customer).await, (SenderState::Requested, None));
+    service.applications().reject_sender(&STAFF, first, "too general").await.unwrap();
     assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
     let second = ask("AcmeShop").await;
-    service
-        .applications()
-        .accept_sender(&STAFF, second)
-        .await
-        .unwrap();
+    service.applications().accept_sender(&STAFF, second).await.unwrap();
     let as_shop = (SenderState::Accepted, Some("AcmeShop".to_owned()));
     assert_eq!(sent_as(&world, &customer).await, as_shop);
     ask("Other").await;
@@ -128,14 +92,7 @@ async fn a_name_that_is_asked_for_later_stops_nothing(backend: Backend) {
     let withdrawn = applications.withdraw_sender_name(account, customer.reference);
     withdrawn.await.unwrap();
     assert_eq!(sent_as(&world, &customer).await, as_shop);
-    assert!(
-        service
-            .applications()
-            .sender_requests(true)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(service.applications().sender_requests(true).await.unwrap().is_empty());
     world.assert_sound().await;
 }
 
@@ -165,11 +122,7 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
 
     // A rejected name can be withdrawn too.
     let id = service.applications().sender_requests(true).await.unwrap()[0].id;
-    service
-        .applications()
-        .reject_sender(&STAFF, id, "too general")
-        .await
-        .unwrap();
+    service.applications().reject_sender(&STAFF, id, "too general").await.unwrap();
     withdraw().await.unwrap();
     assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
     let filter = AuditFilter {
@@ -184,23 +137,12 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
 
     // Now the other application can't withdraw its request. If staff reject it, the application's
     // sends work as before.
-    let refused = service
-        .applications()
-        .withdraw_sender_name(account, other.reference)
-        .await;
+    let refused = service.applications().withdraw_sender_name(account, other.reference).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));
     let id = service.applications().sender_requests(true).await.unwrap()[0].id;
-    service
-        .applications()
-        .reject_sender(&STAFF, id, "too general")
-        .await
-        .unwrap();
-    let shown = service
-        .applications()
-        .application(account, other.reference)
-        .await
-        .unwrap();
+    service.applications().reject_sender(&STAFF, id, "too general").await.unwrap();
+    let shown = service.applications().application(account, other.reference).await.unwrap();
     assert_eq!(shown.unwrap().sender_state, SenderState::Requested);
     world.assert_sound().await;
 }
@@ -209,11 +151,9 @@ async fn an_accepted_name_stays_in_use_until_a_new_one_is_accepted(backend: Back
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "10").await;
     let (service, account) = (&world.service, customer.account.id);
-    for (text, verdict, used) in [
-        ("First", true, "First"),
-        ("Second", false, "First"),
-        ("Third", true, "Third"),
-    ] {
+    for (text, verdict, used) in
+        [("First", true, "First"), ("Second", false, "First"), ("Third", true, "Third")]
+    {
         service
             .applications()
             .request_sender_name(account, customer.reference, &name(text))
@@ -224,34 +164,19 @@ async fn an_accepted_name_stays_in_use_until_a_new_one_is_accepted(backend: Back
         }
         let id = service.applications().sender_requests(true).await.unwrap()[0].id;
         if verdict {
-            service
-                .applications()
-                .accept_sender(&STAFF, id)
-                .await
-                .unwrap();
+            service.applications().accept_sender(&STAFF, id).await.unwrap();
         } else {
-            service
-                .applications()
-                .reject_sender(&STAFF, id, "no")
-                .await
-                .unwrap();
+            service.applications().reject_sender(&STAFF, id, "no").await.unwrap();
         }
-        let shown = service
-            .applications()
-            .application(account, customer.reference)
-            .await
-            .unwrap()
-            .unwrap();
+        let shown =
+            service.applications().application(account, customer.reference).await.unwrap().unwrap();
         assert_eq!(shown.sender_name.as_deref(), Some(used));
     }
     let same = service
         .applications()
         .request_sender_name(account, customer.reference, &name("Third"))
         .await;
-    assert_eq!(
-        same.unwrap_err().refusal(),
-        Some(&Refusal::SenderNameUnchanged)
-    );
+    assert_eq!(same.unwrap_err().refusal(), Some(&Refusal::SenderNameUnchanged));
 }
 
 async fn a_name_accepted_for_one_account_is_not_accepted_for_another(backend: Backend) {
@@ -267,16 +192,8 @@ async fn a_name_accepted_for_one_account_is_not_accepted_for_another(backend: Ba
             .unwrap();
         waiting = service.applications().sender_requests(true).await.unwrap();
     }
-    service
-        .applications()
-        .accept_sender(&STAFF, waiting[0].id)
-        .await
-        .unwrap();
-    let refused = service
-        .applications()
-        .accept_sender(&STAFF, waiting[1].id)
-        .await
-        .unwrap_err();
+    service.applications().accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    let refused = service.applications().accept_sender(&STAFF, waiting[1].id).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderNameTaken));
     service
         .applications()
@@ -288,10 +205,7 @@ async fn a_name_accepted_for_one_account_is_not_accepted_for_another(backend: Ba
         .applications()
         .create_application(third.id, Category::Sms, Some(&name("acme")))
         .await;
-    assert_eq!(
-        early.unwrap_err().refusal(),
-        Some(&Refusal::SenderNameTaken)
-    );
+    assert_eq!(early.unwrap_err().refusal(), Some(&Refusal::SenderNameTaken));
     world.assert_sound().await;
 }
 
@@ -304,12 +218,7 @@ async fn a_newer_request_for_a_name_replaces_one_that_waits(backend: Backend) {
         let ask = applications.request_sender_name(customer.account.id, customer.reference, &name);
         ask.await.unwrap();
     }
-    let all = world
-        .service
-        .applications()
-        .sender_requests(false)
-        .await
-        .unwrap();
+    let all = world.service.applications().sender_requests(false).await.unwrap();
     let states: Vec<_> = all.iter().map(|request| request.status).collect();
     assert_eq!(states, [SenderStatus::Replaced, SenderStatus::Pending]);
 }

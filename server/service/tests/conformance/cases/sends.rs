@@ -28,56 +28,31 @@ async fn a_send_is_refused_for_the_first_reason_in_the_contracts_order(backend: 
     let pending = world.pending("one@example.org").await;
     let service = &world.service;
     let unknown = stranger(pending.reference);
-    assert_eq!(
-        world.send(&unknown, "12345678").await,
-        refused(Reason::ApiInvalid)
-    );
-    assert_eq!(
-        world.send(&pending.live, "12345678").await,
-        refused(Reason::ApiPending)
-    );
+    assert_eq!(world.send(&unknown, "12345678").await, refused(Reason::ApiInvalid));
+    assert_eq!(world.send(&pending.live, "12345678").await, refused(Reason::ApiPending));
     let account = pending.account.id;
     service
         .applications()
         .request_sender_name(account, pending.reference, &name("Acme"))
         .await
         .unwrap();
-    assert_eq!(
-        world.send(&pending.live, "12345678").await,
-        refused(Reason::ApiPending)
-    );
+    assert_eq!(world.send(&pending.live, "12345678").await, refused(Reason::ApiPending));
     let electricity = service
         .applications()
         .create_application(account, Category::Electricity, None)
         .await
         .unwrap();
     for key in [&electricity.live_key, &electricity.test_key] {
-        assert_eq!(
-            world.send(key, "12345678").await,
-            refused(Reason::ApiNotApplicable)
-        );
+        assert_eq!(world.send(key, "12345678").await, refused(Reason::ApiNotApplicable));
         let read = service.messages().authorize(Some(key.expose())).await;
         assert_eq!(read, Err(Reason::ApiNotApplicable));
     }
-    service
-        .applications()
-        .suspend(&Actor::CommandLine, pending.reference, "why")
-        .await
-        .unwrap();
+    service.applications().suspend(&Actor::CommandLine, pending.reference, "why").await.unwrap();
     for key in [&pending.live, &pending.test] {
-        assert_eq!(
-            world.send(key, "12345678").await,
-            refused(Reason::ApiSuspended)
-        );
+        assert_eq!(world.send(key, "12345678").await, refused(Reason::ApiSuspended));
     }
-    let read = service
-        .messages()
-        .authorize(Some(pending.live.expose()))
-        .await;
-    assert!(
-        matches!(read, Ok(KeyAccess { .. })),
-        "reports can be read while suspended"
-    );
+    let read = service.messages().authorize(Some(pending.live.expose())).await;
+    assert!(matches!(read, Ok(KeyAccess { .. })), "reports can be read while suspended");
     for malformed in [None, Some(""), Some("x"), Some("123456hk_short")] {
         assert_eq!(
             service.messages().authorize_send(malformed, None).await,
@@ -91,10 +66,8 @@ async fn sixty_four_at_once_never_overdraw_and_their_balances_form_a_chain(backe
     let customer = world.active("one@example.org", "2").await;
     let tasks: Vec<_> = (0..64)
         .map(|_| {
-            let (service, request) = (
-                world.service.clone(),
-                request(&customer.live, "12345678", "x"),
-            );
+            let (service, request) =
+                (world.service.clone(), request(&customer.live, "12345678", "x"));
             tokio::spawn(async move { service.messages().send(request).await })
         })
         .collect();
@@ -149,10 +122,7 @@ async fn the_price_is_the_pages_times_the_price_of_the_kind_of_number(backend: B
         let request = request(&customer.live, number, &"ü".repeat(length));
         let sent = world.service.messages().send(request).await.unwrap();
         left = left.checked_sub(money(cost)).unwrap();
-        assert_eq!(
-            (sent.pages, sent.cost, sent.balance),
-            (pages, money(cost), left)
-        );
+        assert_eq!((sent.pages, sent.cost, sent.balance), (pages, money(cost), left));
     }
     world.assert_sound().await;
 }
@@ -202,22 +172,12 @@ async fn new_prices_apply_from_the_restart_that_sets_them(backend: Backend) {
     let mut config = world.config();
     config.prices = crate::world::prices("0.1", "0.2");
     let service = service::Service::open(config.clone()).await.unwrap();
-    let second = service
-        .messages()
-        .send(request(&customer.live, "12345678", "x"))
-        .await
-        .unwrap();
+    let second = service.messages().send(request(&customer.live, "12345678", "x")).await.unwrap();
     assert_eq!((first.cost, second.cost), (money("0.05"), money("0.1")));
-    assert_eq!(
-        service.operations().check().await.unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(service.operations().check().await.unwrap(), Vec::<String>::new());
     service.close().await;
     "EUR".clone_into(&mut config.currency);
-    assert!(
-        service::Service::open(config).await.is_err(),
-        "the currency is fixed"
-    );
+    assert!(service::Service::open(config).await.is_err(), "the currency is fixed");
 }
 
 async fn two_sends_with_one_requestid_are_two_messages(backend: Backend) {
@@ -225,12 +185,7 @@ async fn two_sends_with_one_requestid_are_two_messages(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     let mut request = request(&customer.live, "12345678", "x");
     request.requestid = RequestId::parse("mine").ok();
-    let first = world
-        .service
-        .messages()
-        .send(request.clone())
-        .await
-        .unwrap();
+    let first = world.service.messages().send(request.clone()).await.unwrap();
     let second = world.service.messages().send(request).await.unwrap();
     assert_ne!(first.transid.unwrap(), second.transid.unwrap());
 }
@@ -248,11 +203,7 @@ async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing(bac
     for _ in 0..WAITING_AND_HELD + 100 {
         let (service, answers) = (world.service.clone(), answers.clone());
         let request = request(&customer.live, "12345678", "Hi");
-        tokio::spawn(async move {
-            answers
-                .send(service.messages().send(request).await)
-                .unwrap()
-        });
+        tokio::spawn(async move { answers.send(service.messages().send(request).await).unwrap() });
     }
     for _ in 0..100 {
         let refused = answered.recv().await.unwrap();

@@ -41,12 +41,7 @@ async fn disable(world: &World) {
 }
 
 async fn enable(world: &World) {
-    world
-        .service
-        .accounts()
-        .enable_account(&ACTOR, EMAIL)
-        .await
-        .unwrap();
+    world.service.accounts().enable_account(&ACTOR, EMAIL).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
 }
 
@@ -58,11 +53,7 @@ fn reason<T: std::fmt::Debug>(answer: Result<T, SendError>) -> Reason {
 }
 
 async fn status(world: &World, customer: &Customer) -> ApplicationStatus {
-    let found = world
-        .service
-        .applications()
-        .find_application(customer.reference)
-        .await;
+    let found = world.service.applications().find_application(customer.reference).await;
     found.unwrap().unwrap().status
 }
 
@@ -74,22 +65,11 @@ async fn set_price(service: &Service, actor: Actor) -> service::Result<Timestamp
 
 /// Signs in a device of an account with only the password.
 async fn device(service: &Service, token: &str, account: &AccountRecord) {
-    let row = SessionRow {
-        account_id: None,
-        data: "{}".to_owned(),
-        expires_at: service.clock().now(),
-    };
-    service
-        .accounts()
-        .session_create(token, &row)
-        .await
-        .unwrap();
+    let row =
+        SessionRow { account_id: None, data: "{}".to_owned(), expires_at: service.clock().now() };
+    service.accounts().session_create(token, &row).await.unwrap();
     let client = ClientInfo::default();
-    service
-        .accounts()
-        .device_sign_in(token, account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in(token, account, &client).await.unwrap();
 }
 
 async fn keys_of_a_disabled_account_send_nothing_and_read_on(backend: Backend) {
@@ -99,10 +79,7 @@ async fn keys_of_a_disabled_account_send_nothing_and_read_on(backend: Backend) {
     world.send(&customer.live, "12345678").await.unwrap();
     disable(&world).await;
     for key in [&customer.live, &customer.test] {
-        assert_eq!(
-            reason(world.send(key, "12345678").await),
-            Reason::ApiSuspended
-        );
+        assert_eq!(reason(world.send(key, "12345678").await), Reason::ApiSuspended);
     }
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
     assert_eq!(status(&world, &customer).await, ApplicationStatus::Active);
@@ -126,18 +103,10 @@ async fn a_send_that_is_cached_as_allowed_is_refused_in_its_group(backend: Backe
     let beside = Service::open_beside(world.config()).await.unwrap();
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
-        beside
-            .accounts()
-            .disable_account(&ACTOR, EMAIL, "unpaid")
-            .await
-            .unwrap();
+        beside.accounts().disable_account(&ACTOR, EMAIL, "unpaid").await.unwrap();
         let refused = world.send(&customer.live, "12345678").await;
         assert_eq!(reason(refused), Reason::ApiSuspended);
-        beside
-            .accounts()
-            .enable_account(&ACTOR, EMAIL)
-            .await
-            .unwrap();
+        beside.accounts().enable_account(&ACTOR, EMAIL).await.unwrap();
     }
     assert_eq!(world.balance(&customer.live).await, money("0.85"));
     beside.close().await;
@@ -149,15 +118,7 @@ async fn messages_of_a_disabled_account_wait_until_it_is_enabled(backend: Backen
     let customer = world.active(EMAIL, "1").await;
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     disable(&world).await;
-    let claim = async || {
-        world
-            .service
-            .delivery()
-            .claim(SANDBOX_CARRIER, 8)
-            .await
-            .unwrap()
-            .1
-    };
+    let claim = async || world.service.delivery().claim(SANDBOX_CARRIER, 8).await.unwrap().1;
     assert!(claim().await.is_empty());
     world.service.delivery().resume_deferred().await.unwrap();
     assert!(claim().await.is_empty());
@@ -189,11 +150,8 @@ async fn a_disabled_account_is_signed_out_and_nobody_signs_in(backend: Backend) 
     let guessed = accounts.sign_in(EMAIL, "wrong password", "x");
     assert_eq!(refusal(guessed).await, Refusal::WrongCredentials);
     // The password was verified before the account was disabled.
-    let row = SessionRow {
-        account_id: None,
-        data: "{}".to_owned(),
-        expires_at: service.clock().now(),
-    };
+    let row =
+        SessionRow { account_id: None, data: "{}".to_owned(), expires_at: service.clock().now() };
     service.accounts().session_create("b", &row).await.unwrap();
     let client = ClientInfo::default();
     let accounts = service.accounts();
@@ -203,19 +161,11 @@ async fn a_disabled_account_is_signed_out_and_nobody_signs_in(backend: Backend) 
     assert_eq!(shown.disabled_at, Some(world.now()));
     assert_eq!(shown.disabled_reason.as_deref(), Some("unpaid"));
 
-    service
-        .accounts()
-        .enable_account(&ACTOR, EMAIL)
-        .await
-        .unwrap();
+    service.accounts().enable_account(&ACTOR, EMAIL).await.unwrap();
     let accounts = service.accounts();
     let again = accounts.enable_account(&ACTOR, EMAIL);
     assert_eq!(refusal(again).await, Refusal::AccountNotDisabled);
-    service
-        .accounts()
-        .sign_in(EMAIL, PASSWORD, "x")
-        .await
-        .unwrap();
+    service.accounts().sign_in(EMAIL, PASSWORD, "x").await.unwrap();
     let shown = service.accounts().account_detail(EMAIL).await.unwrap();
     assert_eq!((shown.disabled_at, shown.disabled_reason), (None, None));
 }
@@ -224,29 +174,14 @@ async fn a_disabled_account_stays_out_of_reach_of_reinstating(backend: Backend) 
     let world = World::new(backend).await;
     let customer = world.active(EMAIL, "1").await;
     let (service, reference) = (&world.service, customer.reference);
-    service
-        .applications()
-        .suspend(&ACTOR, reference, "spam")
-        .await
-        .unwrap();
+    service.applications().suspend(&ACTOR, reference, "spam").await.unwrap();
     disable(&world).await;
-    service
-        .applications()
-        .reinstate(&ACTOR, reference)
-        .await
-        .unwrap();
+    service.applications().reinstate(&ACTOR, reference).await.unwrap();
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(reason(refused), Reason::ApiSuspended);
-    service
-        .applications()
-        .suspend(&ACTOR, reference, "spam")
-        .await
-        .unwrap();
+    service.applications().suspend(&ACTOR, reference, "spam").await.unwrap();
     enable(&world).await;
-    assert_eq!(
-        status(&world, &customer).await,
-        ApplicationStatus::Suspended
-    );
+    assert_eq!(status(&world, &customer).await, ApplicationStatus::Suspended);
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(reason(refused), Reason::ApiSuspended);
 }
@@ -256,50 +191,24 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
     let service = &world.service;
     for email in [EMAIL, "two@example.org"] {
         world.account(email).await;
-        service
-            .accounts()
-            .promote_account(&ACTOR, email)
-            .await
-            .unwrap();
+        service.accounts().promote_account(&ACTOR, email).await.unwrap();
     }
     // A disabled member of staff doesn't count.
     let two = "two@example.org";
-    service
-        .accounts()
-        .disable_account(&ACTOR, two, "left")
-        .await
-        .unwrap();
+    service.accounts().disable_account(&ACTOR, two, "left").await.unwrap();
     let accounts = service.accounts();
     let demoted = accounts.demote_account(&ACTOR, EMAIL);
     assert_eq!(refusal(demoted).await, Refusal::LastStaff);
     let accounts = service.accounts();
     let disabled = accounts.disable_account(&ACTOR, EMAIL, "why");
     assert_eq!(refusal(disabled).await, Refusal::LastStaff);
-    service
-        .accounts()
-        .demote_account(&ACTOR, two)
-        .await
-        .unwrap();
-    service
-        .accounts()
-        .enable_account(&ACTOR, two)
-        .await
-        .unwrap();
-    service
-        .accounts()
-        .promote_account(&ACTOR, two)
-        .await
-        .unwrap();
+    service.accounts().demote_account(&ACTOR, two).await.unwrap();
+    service.accounts().enable_account(&ACTOR, two).await.unwrap();
+    service.accounts().promote_account(&ACTOR, two).await.unwrap();
     // Of two members who are demoted at the same time, one stays.
     let attempts = [EMAIL, two].map(|email| {
         let service = service.clone();
-        tokio::spawn(async move {
-            service
-                .accounts()
-                .demote_account(&ACTOR, email)
-                .await
-                .is_ok()
-        })
+        tokio::spawn(async move { service.accounts().demote_account(&ACTOR, email).await.is_ok() })
     });
     let mut demoted = 0;
     for attempt in attempts {
@@ -313,57 +222,27 @@ async fn a_role_is_given_and_taken_and_signs_out(backend: Backend) {
     let service = &world.service;
     let account = world.account(EMAIL).await;
     world.account("two@example.org").await;
-    service
-        .accounts()
-        .promote_account(&ACTOR, "two@example.org")
-        .await
-        .unwrap();
+    service.accounts().promote_account(&ACTOR, "two@example.org").await.unwrap();
     device(service, "a", &account).await;
     let accounts = service.accounts();
     let demoted = accounts.demote_account(&ACTOR, EMAIL);
     assert_eq!(refusal(demoted).await, Refusal::NotStaff);
-    service
-        .accounts()
-        .promote_account(&ACTOR, " One@example.org ")
-        .await
-        .unwrap();
+    service.accounts().promote_account(&ACTOR, " One@example.org ").await.unwrap();
     assert_eq!(service.accounts().session_account("a").await.unwrap(), None);
     let accounts = service.accounts();
     let promoted = accounts.promote_account(&ACTOR, EMAIL);
     assert_eq!(refusal(promoted).await, Refusal::StaffAlready);
     device(service, "b", &account).await;
-    assert!(
-        service
-            .accounts()
-            .session_follower("b")
-            .await
-            .unwrap()
-            .unwrap()
-            .staff
-    );
-    service
-        .accounts()
-        .demote_account(&ACTOR, EMAIL)
-        .await
-        .unwrap();
-    assert_eq!(
-        service.accounts().session_follower("b").await.unwrap(),
-        None
-    );
+    assert!(service.accounts().session_follower("b").await.unwrap().unwrap().staff);
+    service.accounts().demote_account(&ACTOR, EMAIL).await.unwrap();
+    assert_eq!(service.accounts().session_follower("b").await.unwrap(), None);
     device(service, "c", &account).await;
-    service
-        .accounts()
-        .sign_out_account(&ACTOR, EMAIL)
-        .await
-        .unwrap();
+    service.accounts().sign_out_account(&ACTOR, EMAIL).await.unwrap();
     assert_eq!(service.accounts().session_account("c").await.unwrap(), None);
     let emails: Vec<_> = (service.accounts().all().await.unwrap().into_iter())
         .map(|shown| (shown.account.email, shown.account.staff))
         .collect();
-    let expected = [
-        (EMAIL.to_owned(), false),
-        ("two@example.org".to_owned(), true),
-    ];
+    let expected = [(EMAIL.to_owned(), false), ("two@example.org".to_owned(), true)];
     assert_eq!(emails, expected);
     let accounts = service.accounts();
     let unknown = accounts.promote_account(&ACTOR, "three@example.org");
@@ -378,41 +257,13 @@ async fn a_lost_second_factor_is_removed(backend: Backend) {
     let reset = accounts.reset_factor(&ACTOR, EMAIL);
     assert_eq!(refusal(reset).await, Refusal::NoSecondFactor);
     let secret = service.accounts().new_totp_secret();
-    service
-        .accounts()
-        .give_factor(&ACTOR, account.id, &secret)
-        .await
-        .unwrap();
-    assert!(
-        service
-            .accounts()
-            .account(account.id)
-            .await
-            .unwrap()
-            .unwrap()
-            .second_factor
-    );
-    service
-        .accounts()
-        .reset_factor(&ACTOR, EMAIL)
-        .await
-        .unwrap();
-    assert!(
-        !service
-            .accounts()
-            .account(account.id)
-            .await
-            .unwrap()
-            .unwrap()
-            .second_factor
-    );
+    service.accounts().give_factor(&ACTOR, account.id, &secret).await.unwrap();
+    assert!(service.accounts().account(account.id).await.unwrap().unwrap().second_factor);
+    service.accounts().reset_factor(&ACTOR, EMAIL).await.unwrap();
+    assert!(!service.accounts().account(account.id).await.unwrap().unwrap().second_factor);
     assert_eq!(service.accounts().factor(account.id).await.unwrap(), None);
     let new = password("another password");
-    service
-        .accounts()
-        .change_password(&account, PASSWORD, &new, "")
-        .await
-        .unwrap();
+    service.accounts().change_password(&account, PASSWORD, &new, "").await.unwrap();
 }
 
 async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
@@ -420,16 +271,8 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
     let own = world.pending_as(EMAIL, Some("Bank")).await;
     let other = world.pending("two@example.org").await;
     let (me, reference) = (Actor::Account(own.account.id), own.reference);
-    world
-        .deposit("bank-1", Reference::from_number(1), "7")
-        .await;
-    let sender = world
-        .service
-        .applications()
-        .sender_requests(true)
-        .await
-        .unwrap()[0]
-        .id;
+    world.deposit("bank-1", Reference::from_number(1), "7").await;
+    let sender = world.service.applications().sender_requests(true).await.unwrap()[0].id;
     {
         let service = &world.service;
         assert_eq!(
@@ -443,11 +286,7 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
         let money = service.money();
         let assigned = money.assign_deposit(&me, "bank-1", reference);
         assert_eq!(refusal(assigned).await, Refusal::OwnApplication);
-        service
-            .applications()
-            .suspend(&me, reference, "a test")
-            .await
-            .unwrap();
+        service.applications().suspend(&me, reference, "a test").await.unwrap();
         assert_eq!(
             refusal(service.applications().reinstate(&me, reference)).await,
             Refusal::OwnApplication
@@ -457,42 +296,18 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
         let money = service.money();
         let paid = money.add_deposit(&me, &paid);
         assert_eq!(paid.await.unwrap().status, DepositStatus::Unmatched);
-        service
-            .money()
-            .assign_deposit(&ACTOR, "bank-2", reference)
-            .await
-            .unwrap();
+        service.money().assign_deposit(&ACTOR, "bank-2", reference).await.unwrap();
         assert_eq!(refusal(set_price(service, me)).await, Refusal::OwnPrices);
-        service
-            .applications()
-            .approve(&me, other.reference)
-            .await
-            .unwrap();
-        service
-            .applications()
-            .reinstate(&ACTOR, reference)
-            .await
-            .unwrap();
+        service.applications().approve(&me, other.reference).await.unwrap();
+        service.applications().reinstate(&ACTOR, reference).await.unwrap();
     }
     world.limits.own_applications = true;
     let world = world.reopen().await;
     let service = &world.service;
-    service
-        .applications()
-        .approve(&me, reference)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .accept_sender(&me, sender)
-        .await
-        .unwrap();
+    service.applications().approve(&me, reference).await.unwrap();
+    service.applications().accept_sender(&me, sender).await.unwrap();
     set_price(service, me).await.unwrap();
-    service
-        .money()
-        .assign_deposit(&me, "bank-1", reference)
-        .await
-        .unwrap();
+    service.money().assign_deposit(&me, "bank-1", reference).await.unwrap();
     world.assert_sound().await;
 }
 
@@ -505,14 +320,6 @@ async fn only_somebody_with_a_second_factor_is_promoted_at_the_desk(backend: Bac
     let promoted = accounts.promote_account(&staff, EMAIL);
     assert_eq!(refusal(promoted).await, Refusal::FactorBeforeStaff);
     let secret = service.accounts().new_totp_secret();
-    service
-        .accounts()
-        .give_factor(&ACTOR, account.id, &secret)
-        .await
-        .unwrap();
-    service
-        .accounts()
-        .promote_account(&staff, EMAIL)
-        .await
-        .unwrap();
+    service.accounts().give_factor(&ACTOR, account.id, &secret).await.unwrap();
+    service.accounts().promote_account(&staff, EMAIL).await.unwrap();
 }

@@ -34,24 +34,13 @@ async fn months(world: &World) -> Customer {
             world.send(&other.live, &number).await.unwrap();
         }
         let outcome = if step % 4 == 1 {
-            SubmitOutcome::Refused {
-                error: "refused".to_owned(),
-            }
+            SubmitOutcome::Refused { error: "refused".to_owned() }
         } else {
-            SubmitOutcome::Accepted {
-                carrier_message_id: None,
-            }
+            SubmitOutcome::Accepted { carrier_message_id: None }
         };
-        let (lease, claimed) = world
-            .service
-            .delivery()
-            .claim(SANDBOX_CARRIER, 500)
-            .await
-            .unwrap();
-        let results = claimed
-            .into_iter()
-            .map(|message| answered(&message, outcome.clone()))
-            .collect();
+        let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 500).await.unwrap();
+        let results =
+            claimed.into_iter().map(|message| answered(&message, outcome.clone())).collect();
         world.record(SANDBOX_CARRIER, &lease, results).await;
     }
     customer
@@ -70,11 +59,7 @@ async fn list(
     filter: StatementFilter<'_>,
 ) -> Vec<StatementLine> {
     let (account, reference) = (customer.account.id, customer.reference);
-    let found = world
-        .service
-        .applications()
-        .statement(account, reference, filter)
-        .await;
+    let found = world.service.applications().statement(account, reference, filter).await;
     found.unwrap().items
 }
 
@@ -115,9 +100,7 @@ async fn days_and_months_add_up_to_the_ledger(backend: Backend) {
             .statement_month(customer.account.id, customer.reference, month)
             .await
             .unwrap();
-        let of_month: Vec<_> = (lines.iter())
-            .filter(|line| Month::of(line.at) == month)
-            .collect();
+        let of_month: Vec<_> = (lines.iter()).filter(|line| Month::of(line.at) == month).collect();
         let before = balance_before(&lines, |line| Month::of(line.at) >= month);
         assert_eq!(found.totals, counted(before, &of_month), "{month}");
         assert_eq!(found.has_older, months > 0, "{month}");
@@ -125,9 +108,8 @@ async fn days_and_months_add_up_to_the_ledger(backend: Backend) {
         for day in &found.days {
             assert!(day.day.day() < newest, "the newest day comes first");
             newest = day.day.day();
-            let of_day: Vec<_> = (of_month.iter().copied())
-                .filter(|line| line.at.day() == newest)
-                .collect();
+            let of_day: Vec<_> =
+                (of_month.iter().copied()).filter(|line| line.at.day() == newest).collect();
             let before = balance_before(&lines, |line| line.at.day() >= newest);
             assert_eq!(day.totals, counted(before, &of_day), "{}", day.day);
             assert!(!of_day.is_empty());
@@ -148,34 +130,18 @@ async fn the_lines_of_a_period_are_listed(backend: Backend) {
     let lines = lines(&world, &customer).await;
     let middle = lines[lines.len() / 2].at;
     let (from, to) = (Timestamp::of_day(middle.day()), middle.plus_ms(1));
-    for kind in [
-        None,
-        Some(TransferKind::Charge),
-        Some(TransferKind::Deposit),
-    ] {
-        for (from, to) in [
-            (Some(from), None),
-            (None, Some(to)),
-            (Some(from), Some(to)),
-            (Some(to), Some(from)),
-        ] {
-            let filter = StatementFilter {
-                kind,
-                from,
-                to,
-                ..whole(None, 1000)
-            };
+    for kind in [None, Some(TransferKind::Charge), Some(TransferKind::Deposit)] {
+        for (from, to) in
+            [(Some(from), None), (None, Some(to)), (Some(from), Some(to)), (Some(to), Some(from))]
+        {
+            let filter = StatementFilter { kind, from, to, ..whole(None, 1000) };
             let expected: Vec<_> = (lines.iter().rev())
                 .filter(|line| kind.is_none_or(|kind| line.kind == kind))
                 .filter(|line| from.is_none_or(|from| line.at >= from))
                 .filter(|line| to.is_none_or(|to| line.at < to))
                 .cloned()
                 .collect();
-            assert_eq!(
-                list(&world, &customer, filter).await,
-                expected,
-                "{filter:?}"
-            );
+            assert_eq!(list(&world, &customer, filter).await, expected, "{filter:?}");
         }
     }
 }
@@ -185,10 +151,9 @@ async fn a_month_without_transfers_keeps_its_balance(backend: Backend) {
     let customer = world.active("one@example.org", "3").await;
     let (account, reference) = (customer.account.id, customer.reference);
     let this = Month::of(world.now());
-    for (month, balance, has_older) in [
-        (this.previous(), Money::ZERO, false),
-        (this.next(), Money::from_micros(3_000_000), true),
-    ] {
+    for (month, balance, has_older) in
+        [(this.previous(), Money::ZERO, false), (this.next(), Money::from_micros(3_000_000), true)]
+    {
         let applications = world.service.applications();
         let found = applications.statement_month(account, reference, month);
         let found = found.await.unwrap();

@@ -42,13 +42,7 @@ pub async fn stored(world: &World, text: &str) -> i64 {
 }
 
 async fn counts(world: &World, id: i64) -> Vec<(LineOutcome, i64)> {
-    let report = world
-        .service
-        .money()
-        .statement_report(id)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = world.service.money().statement_report(id).await.unwrap().unwrap();
     let mut counts = report.counts;
     counts.sort();
     counts
@@ -91,22 +85,13 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     let refused = [first, second].into_iter().filter_map(Result::err);
     let refused: Vec<_> = refused.collect();
     assert_eq!(refused.len(), 1, "one of them confirms");
-    assert_eq!(
-        refused[0].refusal(),
-        Some(&Refusal::StatementConfirmed),
-        "{refused:?}"
-    );
+    assert_eq!(refused[0].refusal(), Some(&Refusal::StatementConfirmed), "{refused:?}");
     world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, id).await, expected);
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
 
     let again = stored(&world, &text).await;
-    world
-        .service
-        .money()
-        .confirm_statement(staff, again)
-        .await
-        .unwrap();
+    world.service.money().confirm_statement(staff, again).await.unwrap();
     world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, again).await[0], (LineOutcome::Known, 4));
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
@@ -123,18 +108,8 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
         writeln!(text, "bank-{line}\t{}\t1", customer.reference).unwrap();
     }
     let id = stored(&world, &text).await;
-    world
-        .service
-        .money()
-        .confirm_statement(staff, id)
-        .await
-        .unwrap();
-    let credited = world
-        .service
-        .money()
-        .credit_statement_lines()
-        .await
-        .unwrap();
+    world.service.money().confirm_statement(staff, id).await.unwrap();
+    let credited = world.service.money().credit_statement_lines().await.unwrap();
     assert_ne!(credited, CreditedLines::None);
     let first = world.balance(&customer.live).await;
     assert!(first > money("0") && first <= money("200"), "{first}");
@@ -158,42 +133,22 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
         panic!("the columns can't be known")
     };
     assert_eq!(names, ["Nummer", "Zweck", "Betrag"]);
-    let columns = BankColumns {
-        bank_id: 0,
-        reference: 1,
-        amount: 2,
-        currency: None,
-    };
+    let columns = BankColumns { bank_id: 0, reference: 1, amount: 2, currency: None };
     let ledger = world.service.money();
     let choose = |columns| ledger.choose_columns(&Actor::CommandLine, &header, columns);
-    let repeated = BankColumns {
-        currency: Some(2),
-        ..columns
-    };
+    let repeated = BankColumns { currency: Some(2), ..columns };
     let refused = choose(repeated).await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ColumnRepeated));
     choose(columns).await.unwrap();
     let StatementFile::Stored(id) = import(&world, bytes).await else {
         panic!("the columns are known now")
     };
-    let report = world
-        .service
-        .money()
-        .statement_report(id)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = world.service.money().statement_report(id).await.unwrap().unwrap();
     assert_eq!(report.first[0].reference, "Grüße");
     assert_eq!(report.first[0].amount, money("1.5"));
     let money = world.service.money();
     let again = money.import_statement(file(bytes), true);
-    assert_eq!(
-        again.await.unwrap(),
-        StatementFile::Columns {
-            header: header.clone(),
-            names
-        }
-    );
+    assert_eq!(again.await.unwrap(), StatementFile::Columns { header: header.clone(), names });
 }
 
 async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backend) {
@@ -228,11 +183,7 @@ async fn bad_files_are_refused_whole(backend: Backend) {
     let world = World::new(backend).await;
     for empty in ["", "\n \n", "id,reference,amount\n"] {
         let refused = import(&world, empty.as_bytes()).await;
-        assert_eq!(
-            refused,
-            StatementFile::Bad(BadStatement::Empty),
-            "{empty:?}"
-        );
+        assert_eq!(refused, StatementFile::Bad(BadStatement::Empty), "{empty:?}");
     }
     let mut text = "id,reference,amount\nbank-0,x,1\n".to_owned();
     for line in 0..30 {
@@ -246,21 +197,10 @@ async fn bad_files_are_refused_whole(backend: Backend) {
     assert_eq!((first.len(), first[0].0, total), (20, 3, 30));
     let missing = import(&world, b"id,reference,amount\n,x,1\nbank-1,x\nb\x0bc,x,1\n").await;
     assert!(
-        matches!(
-            missing,
-            StatementFile::Bad(BadStatement::Lines { total: 3, .. })
-        ),
+        matches!(missing, StatementFile::Bad(BadStatement::Lines { total: 3, .. })),
         "{missing:?}"
     );
-    assert!(
-        world
-            .service
-            .money()
-            .bank_statements()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(world.service.money().bank_statements().await.unwrap().is_empty());
     let unmatched = order("bank-0", "x", "1");
     let money = world.service.money();
     let added = money.add_deposit(&Actor::CommandLine, &unmatched);
@@ -280,13 +220,7 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
         assert_eq!((first[0].0, *total), (3, 1), "{text:?}");
         let good = text.replace("one", "1");
         let id = stored(&world, &good).await;
-        let report = world
-            .service
-            .money()
-            .statement_report(id)
-            .await
-            .unwrap()
-            .unwrap();
+        let report = world.service.money().statement_report(id).await.unwrap().unwrap();
         let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
         assert_eq!(lines, [2, 3], "{good:?}");
     }
@@ -294,10 +228,7 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
     let joined = "id,reference,amount\r\nbank-5,x,1\rbank-6,x,1\r\n";
     let refused = import(&world, joined.as_bytes()).await;
     assert!(
-        matches!(
-            refused,
-            StatementFile::Bad(BadStatement::Lines { total: 1, .. })
-        ),
+        matches!(refused, StatementFile::Bad(BadStatement::Lines { total: 1, .. })),
         "{refused:?}"
     );
 }
@@ -309,9 +240,7 @@ async fn what_is_no_csv_file_does_no_harm(backend: Backend) {
     let utf16: Vec<u8> = utf16.flat_map(u16::to_le_bytes).collect();
     for bytes in [b"PK\x03\x04\x14\0\x06\0\nmore\0\n".as_slice(), &utf16] {
         let asked = import(&world, bytes).await;
-        let StatementFile::Columns { header, .. } = asked else {
-            panic!("{asked:?}")
-        };
+        let StatementFile::Columns { header, .. } = asked else { panic!("{asked:?}") };
         assert!(!header.contains('\0'), "{header:?}");
     }
     let wide = ",".repeat(70_000);

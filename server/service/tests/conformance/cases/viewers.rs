@@ -32,13 +32,9 @@ async fn view(
     cases: &[&str],
 ) -> Vec<(String, String)> {
     let cases = cases.iter().map(|case| (*case).to_owned()).collect();
-    let found = service
-        .applications()
-        .view_cases(account.id, kind, cases)
-        .await;
-    let mut found: Vec<_> = (found.unwrap().into_iter())
-        .map(|Viewer { case, email }| (case, email))
-        .collect();
+    let found = service.applications().view_cases(account.id, kind, cases).await;
+    let mut found: Vec<_> =
+        (found.unwrap().into_iter()).map(|Viewer { case, email }| (case, email)).collect();
     found.sort();
     found
 }
@@ -53,11 +49,7 @@ async fn staff_on_the_same_case_see_each_other_for_two_minutes(backend: Backend)
     let [ada, ben] = staff(&world).await;
     let service = &world.service;
     assert_eq!(view(service, &ada, KIND, &["1", "2"]).await, []);
-    assert_eq!(
-        view(service, &ada, KIND, &["1", "2"]).await,
-        [],
-        "not oneself"
-    );
+    assert_eq!(view(service, &ada, KIND, &["1", "2"]).await, [], "not oneself");
     let found = view(service, &ben, KIND, &["2", "3"]).await;
     assert_eq!(found, seen(&["2"], "ada@example.org"));
     let found = view(service, &ada, KIND, &["1", "2"]).await;
@@ -92,14 +84,7 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
         let applications = service.applications();
         let asked = applications.request_sender_name(account, reference, &name);
         asked.await.unwrap();
-        service
-            .applications()
-            .sender_requests(true)
-            .await
-            .unwrap()
-            .pop()
-            .unwrap()
-            .id
+        service.applications().sender_requests(true).await.unwrap().pop().unwrap().id
     };
     let first = ask("Acme").await;
     let by_ada = Actor::Account(ada.id);
@@ -107,41 +92,21 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
     let rejecting = applications.reject_sender(&by_ada, first, "too general");
     rejecting.await.unwrap();
     let told = async |status: SenderStatus, id: i64| {
-        let late = service
-            .applications()
-            .accept_sender(&Actor::Account(ben.id), id)
-            .await;
-        let Some(Refusal::SenderDecided {
-            status: found,
-            decided,
-        }) = late.unwrap_err().refusal().cloned()
+        let late = service.applications().accept_sender(&Actor::Account(ben.id), id).await;
+        let Some(Refusal::SenderDecided { status: found, decided }) =
+            late.unwrap_err().refusal().cloned()
         else {
             panic!("it wasn't refused for an earlier decision")
         };
         assert_eq!(found, status);
         decided
     };
-    let by = |email: &str| {
-        Some(Decided {
-            by: email.to_owned(),
-            at: world.now(),
-        })
-    };
-    assert_eq!(
-        told(SenderStatus::Rejected, first).await,
-        by("ada@example.org")
-    );
+    let by = |email: &str| Some(Decided { by: email.to_owned(), at: world.now() });
+    assert_eq!(told(SenderStatus::Rejected, first).await, by("ada@example.org"));
     world.pass(MINUTE_MS);
     let second = ask("Acme2").await;
-    service
-        .applications()
-        .accept_sender(&by_ada, second)
-        .await
-        .unwrap();
-    assert_eq!(
-        told(SenderStatus::Accepted, second).await,
-        by("ada@example.org")
-    );
+    service.applications().accept_sender(&by_ada, second).await.unwrap();
+    assert_eq!(told(SenderStatus::Accepted, second).await, by("ada@example.org"));
     let third = ask("Acme3").await;
     ask("Acme4").await;
     // The customer replaced the request. Nobody decided.
@@ -156,40 +121,21 @@ async fn the_loser_of_two_decisions_about_an_application_is_told_who_won_and_whe
     let service = &world.service;
     let reference = world.pending("one@example.org").await.reference;
     let told = async |actor: &Actor| {
-        let late = service
-            .applications()
-            .approve(actor, reference)
-            .await
-            .unwrap_err();
-        let Some(Refusal::StatusConflict {
-            status, decided, ..
-        }) = late.refusal().cloned()
-        else {
+        let late = service.applications().approve(actor, reference).await.unwrap_err();
+        let Some(Refusal::StatusConflict { status, decided, .. }) = late.refusal().cloned() else {
             panic!("it wasn't refused for its status")
         };
         assert_eq!(status, ApplicationStatus::Active);
         decided.unwrap()
     };
     let [by_ada, by_ben] = [&ada, &ben].map(|account| Actor::Account(account.id));
-    service
-        .applications()
-        .approve(&by_ada, reference)
-        .await
-        .unwrap();
+    service.applications().approve(&by_ada, reference).await.unwrap();
     let at = world.now();
     world.pass(MINUTE_MS);
     let decided = told(&by_ben).await;
     assert_eq!((decided.by.as_str(), decided.at), ("ada@example.org", at));
-    service
-        .applications()
-        .suspend(&Actor::CommandLine, reference, "disputed")
-        .await
-        .unwrap();
-    service
-        .applications()
-        .reinstate(&Actor::CommandLine, reference)
-        .await
-        .unwrap();
+    service.applications().suspend(&Actor::CommandLine, reference, "disputed").await.unwrap();
+    service.applications().reinstate(&Actor::CommandLine, reference).await.unwrap();
     let decided = told(&by_ben).await;
     assert!(decided.by.starts_with("command line ("), "{}", decided.by);
     assert_eq!(decided.at, world.now());

@@ -88,10 +88,9 @@ impl Database {
     /// Statements that make the audit log writable.
     pub const fn audit_unlocked(&self) -> &'static [&'static str] {
         match self {
-            Self::Sqlite(_) => &[
-                "DROP TRIGGER audit_never_changes",
-                "DROP TRIGGER audit_never_goes",
-            ],
+            Self::Sqlite(_) => {
+                &["DROP TRIGGER audit_never_changes", "DROP TRIGGER audit_never_goes"]
+            }
             Self::Postgres(_) => &[
                 "DROP TRIGGER audit_never_changes ON audit",
                 "GRANT UPDATE, DELETE ON audit TO CURRENT_USER",
@@ -100,19 +99,13 @@ impl Database {
     }
 
     /// Whether triggers prevent even a superuser from changing the ledger.
-    #[expect(
-        clippy::unused_self,
-        reason = "a database of another kind has no triggers"
-    )]
+    #[expect(clippy::unused_self, reason = "a database of another kind has no triggers")]
     pub const fn has_ledger_triggers(&self) -> bool {
         true
     }
 
     /// A table with a column `i` that has the numbers from 1 to `last`.
-    #[expect(
-        clippy::unused_self,
-        reason = "a database of another kind makes them otherwise"
-    )]
+    #[expect(clippy::unused_self, reason = "a database of another kind makes them otherwise")]
     pub fn numbers(&self, last: i64) -> String {
         format!(
             "(WITH RECURSIVE n (i) AS ( \

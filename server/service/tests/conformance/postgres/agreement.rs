@@ -61,35 +61,17 @@ async fn a_replaced_key_charges_nothing_through_another_process() {
         }
         let charged = 1_000_000_000 - world.balance(&new).await.micros();
         assert_eq!(charged, accepted * 50_000);
-        assert!(
-            b.messages()
-                .send(request(&new, "12345678", "hello"))
-                .await
-                .is_ok()
-        );
+        assert!(b.messages().send(request(&new, "12345678", "hello")).await.is_ok());
     }
     world.assert_sound().await;
 }
 
 async fn sign_in(service: &Service, customer: &Customer, token: &str) {
-    let row = SessionRow {
-        account_id: None,
-        data: "{}".to_owned(),
-        expires_at: service.clock().now(),
-    };
-    assert!(
-        service
-            .accounts()
-            .session_create(token, &row)
-            .await
-            .unwrap()
-    );
+    let row =
+        SessionRow { account_id: None, data: "{}".to_owned(), expires_at: service.clock().now() };
+    assert!(service.accounts().session_create(token, &row).await.unwrap());
     let (account, client) = (&customer.account, ClientInfo::default());
-    service
-        .accounts()
-        .device_sign_in(token, account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in(token, account, &client).await.unwrap();
 }
 
 async fn holds(service: &Service, token: &str) -> bool {
@@ -109,10 +91,7 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     let account = customer.account.id;
     let devices = a.accounts().devices(account, "one").await.unwrap();
     let other = devices.iter().find(|device| !device.current).unwrap();
-    a.accounts()
-        .sign_out_device(account, other.id)
-        .await
-        .unwrap();
+    a.accounts().sign_out_device(account, other.id).await.unwrap();
     let mut held = 0;
     for token in ["one", "two", "three"] {
         held += i32::from(holds(&b, token).await);
@@ -120,22 +99,11 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     assert_eq!(held, 2);
     assert!(holds(&b, "one").await);
     let new = password("another good password");
-    a.accounts()
-        .change_password(&customer.account, PASSWORD, &new, "one")
-        .await
-        .unwrap();
+    a.accounts().change_password(&customer.account, PASSWORD, &new, "one").await.unwrap();
     assert!(holds(&b, "one").await);
     assert!(!holds(&b, "two").await && !holds(&b, "three").await);
-    assert!(
-        b.accounts()
-            .sign_in("one@example.org", PASSWORD, "::1")
-            .await
-            .is_err()
-    );
-    let signed_in = b
-        .accounts()
-        .sign_in("one@example.org", "another good password", "::1")
-        .await;
+    assert!(b.accounts().sign_in("one@example.org", PASSWORD, "::1").await.is_err());
+    let signed_in = b.accounts().sign_in("one@example.org", "another good password", "::1").await;
     assert!(signed_in.is_ok());
 }
 
@@ -143,18 +111,9 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
 async fn one_idempotency_key_through_several_processes_charges_once() {
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
-    let (a, b, c) = (
-        world.service.clone(),
-        peer(&world, 1).await,
-        peer(&world, 2).await,
-    );
+    let (a, b, c) = (world.service.clone(), peer(&world, 1).await, peer(&world, 2).await);
     for n in 0..40 {
-        let once = || {
-            keyed(
-                &format!("key {n}"),
-                request(&customer.live, "12345678", "hello"),
-            )
-        };
+        let once = || keyed(&format!("key {n}"), request(&customer.live, "12345678", "hello"));
         let answers = join_all([
             a.messages().send(once()),
             b.messages().send(once()),
@@ -163,15 +122,8 @@ async fn one_idempotency_key_through_several_processes_charges_once() {
         .await;
         let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(answers.iter().filter(|sent| !sent.replayed).count(), 1);
-        assert!(
-            answers
-                .iter()
-                .all(|sent| sent.transid == answers[0].transid)
-        );
-        let other = keyed(
-            &format!("key {n}"),
-            request(&customer.live, "12345678", "no"),
-        );
+        assert!(answers.iter().all(|sent| sent.transid == answers[0].transid));
+        let other = keyed(&format!("key {n}"), request(&customer.live, "12345678", "no"));
         let refused = Err(SendError::Refused(Reason::IdempotencyMismatch));
         assert_eq!(b.messages().send(other).await, refused);
     }
@@ -194,21 +146,13 @@ async fn one_upload_under_one_key_through_several_processes_is_one_batch() {
         let busy = Err(SendError::Refused(Reason::IdempotencyInProgress));
         assert!(one.is_ok() || one == busy, "{one:?}");
         assert!(two.is_ok() || two == busy, "{two:?}");
-        let batches: BTreeSet<_> = [one, two]
-            .into_iter()
-            .flatten()
-            .map(|batch| batch.batchid)
-            .collect();
+        let batches: BTreeSet<_> =
+            [one, two].into_iter().flatten().map(|batch| batch.batchid).collect();
         assert_eq!(batches.len(), 1);
-        let again = upload(&b, &customer.live, Some(&key), &file, plain())
-            .await
-            .unwrap();
+        let again = upload(&b, &customer.live, Some(&key), &file, plain()).await.unwrap();
         assert!(batches.contains(&again.batchid));
     }
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM batches").await,
-        15
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM batches").await, 15);
     assert_eq!(world.balance(&customer.live).await, money("92.5"));
     world.expand_all().await;
     world.assert_sound().await;
@@ -225,11 +169,7 @@ async fn an_upload_under_way_is_seen_by_the_others() {
     let refused = b.messages().begin_bulk(Some(live), key()).await.err();
     assert_eq!(refused, Some(Reason::IdempotencyInProgress));
     // Requests with the test key are separate.
-    let test = b
-        .messages()
-        .begin_bulk(Some(customer.test.expose()), key())
-        .await
-        .unwrap();
+    let test = b.messages().begin_bulk(Some(customer.test.expose()), key()).await.unwrap();
     ticket.end().await;
     let ticket_of_b = b.messages().begin_bulk(Some(live), key()).await.unwrap();
     for ticket in [ticket, ticket_of_b, test] {
@@ -238,13 +178,7 @@ async fn an_upload_under_way_is_seen_by_the_others() {
     let mut held = Vec::new();
     for n in 0..8 {
         let service = if n % 2 == 0 { &a } else { &b };
-        held.push(
-            service
-                .messages()
-                .begin_bulk(Some(live), None)
-                .await
-                .unwrap(),
-        );
+        held.push(service.messages().begin_bulk(Some(live), None).await.unwrap());
     }
     for service in [&a, &b] {
         let refused = service.messages().begin_bulk(Some(live), None).await.err();
@@ -257,53 +191,30 @@ async fn an_upload_under_way_is_seen_by_the_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_count_requests_together() {
     let world = World::new(Backend::SHARED).await;
-    let limits = Limits {
-        requests_per_second: Some(20),
-        ..Limits::default()
-    };
+    let limits = Limits { requests_per_second: Some(20), ..Limits::default() };
     let customers = [
         world.active("one@example.org", "100").await,
         world.active("two@example.org", "100").await,
     ];
-    let services = [
-        peer_with(&world, 1, limits).await,
-        peer_with(&world, 2, limits).await,
-    ];
+    let services = [peer_with(&world, 1, limits).await, peer_with(&world, 2, limits).await];
     for second in 0..4 {
         let sends = (0..160).map(|n| {
             let customer = &customers[(n / 2) % 2];
             let (service, key) = (services[n % 2].clone(), customer.live.clone());
             async move {
-                (
-                    key.reference(),
-                    service
-                        .messages()
-                        .send(request(&key, "12345678", "hello"))
-                        .await,
-                )
+                (key.reference(), service.messages().send(request(&key, "12345678", "hello")).await)
             }
         });
         let answers = join_all(sends).await;
         for customer in &customers {
-            let of_this = || {
-                answers
-                    .iter()
-                    .filter(|(whose, _)| *whose == customer.reference)
-            };
-            assert_eq!(
-                of_this().filter(|(_, sent)| sent.is_ok()).count(),
-                20,
-                "{second}"
-            );
+            let of_this = || answers.iter().filter(|(whose, _)| *whose == customer.reference);
+            assert_eq!(of_this().filter(|(_, sent)| sent.is_ok()).count(), 20, "{second}");
             let limited = Err(SendError::Refused(Reason::RateLimited));
             assert_eq!(of_this().filter(|(_, sent)| *sent == limited).count(), 60);
         }
         // Other requests use the same bucket.
         let access = world.access(&customers[0].live).await;
-        assert_eq!(
-            services[0].messages().take_request(&access).await,
-            Err(Reason::RateLimited)
-        );
+        assert_eq!(services[0].messages().take_request(&access).await, Err(Reason::RateLimited));
         world.pass(1000);
     }
     world.assert_sound().await;
@@ -319,10 +230,7 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
         WHEN (NEW.test = 1) EXECUTE FUNCTION refuse()";
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
-    let limits = Limits {
-        requests_per_second: Some(3),
-        ..Limits::default()
-    };
+    let limits = Limits { requests_per_second: Some(3), ..Limits::default() };
     let service = peer_with(&world, 1, limits).await;
     let send = |key: &ApiKey| {
         let (service, order) = (service.clone(), request(key, "12345678", "hello"));
@@ -356,24 +264,13 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_count_test_messages_together() {
     let world = World::new(Backend::SHARED).await;
-    let limits = Limits {
-        unpaid_test_messages: 30,
-        ..Limits::default()
-    };
+    let limits = Limits { unpaid_test_messages: 30, ..Limits::default() };
     let customer = world.active("one@example.org", "0").await;
-    let services = [
-        peer_with(&world, 1, limits).await,
-        peer_with(&world, 2, limits).await,
-    ];
+    let services = [peer_with(&world, 1, limits).await, peer_with(&world, 2, limits).await];
     for day in 0..2 {
         let sends = (0..80).map(|n| {
             let (service, key) = (services[n % 2].clone(), customer.test.clone());
-            async move {
-                service
-                    .messages()
-                    .send(request(&key, "12345678", "hello"))
-                    .await
-            }
+            async move { service.messages().send(request(&key, "12345678", "hello")).await }
         });
         let answers = join_all(sends).await;
         let accepted = answers.iter().filter(|sent| sent.is_ok());
@@ -390,19 +287,10 @@ async fn processes_count_test_messages_together() {
 async fn processes_never_overdraw_together() {
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "5").await;
-    let services = [
-        world.service.clone(),
-        peer(&world, 1).await,
-        peer(&world, 2).await,
-    ];
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
     let sends = (0..300).map(|n| {
         let (service, key) = (services[n % 3].clone(), customer.live.clone());
-        async move {
-            service
-                .messages()
-                .send(request(&key, "12345678", "hello"))
-                .await
-        }
+        async move { service.messages().send(request(&key, "12345678", "hello")).await }
     });
     let answers = join_all(sends).await;
     assert_eq!(answers.iter().filter(|sent| sent.is_ok()).count(), 100);
@@ -420,38 +308,12 @@ async fn a_suspension_stops_the_claims_of_others() {
     for _ in 0..5 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    world
-        .service
-        .applications()
-        .suspend(&STAFF, customer.reference, "a reason")
-        .await
-        .unwrap();
-    assert!(
-        b.delivery()
-            .claim(SANDBOX_CARRIER, 10)
-            .await
-            .unwrap()
-            .1
-            .is_empty()
-    );
-    let refused = b
-        .messages()
-        .send(request(&customer.live, "12345678", "hello"))
-        .await;
+    world.service.applications().suspend(&STAFF, customer.reference, "a reason").await.unwrap();
+    assert!(b.delivery().claim(SANDBOX_CARRIER, 10).await.unwrap().1.is_empty());
+    let refused = b.messages().send(request(&customer.live, "12345678", "hello")).await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
-    b.applications()
-        .reinstate(&STAFF, customer.reference)
-        .await
-        .unwrap();
+    b.applications().reinstate(&STAFF, customer.reference).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
-    assert_eq!(
-        b.delivery()
-            .claim(SANDBOX_CARRIER, 10)
-            .await
-            .unwrap()
-            .1
-            .len(),
-        5
-    );
+    assert_eq!(b.delivery().claim(SANDBOX_CARRIER, 10).await.unwrap().1.len(), 5);
     world.assert_sound().await;
 }

@@ -62,12 +62,7 @@ async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
         world.send(&customer.live, "12345678").await.unwrap();
         let left = money("100").micros() - 50_000 * n;
         let looks = (0..16).map(|_| world.balance(&customer.live));
-        assert!(
-            join_all(looks)
-                .await
-                .iter()
-                .all(|balance| balance.micros() == left)
-        );
+        assert!(join_all(looks).await.iter().all(|balance| balance.micros() == left));
     }
     world.assert_sound().await;
 }
@@ -82,11 +77,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     let entropy = Entropy::seeded(5);
     for _ in 0..150 {
         let live = Some(customer.live.expose());
-        leave_after(
-            entropy.number() % 12,
-            service.messages().begin_bulk(live, None),
-        )
-        .await;
+        leave_after(entropy.number() % 12, service.messages().begin_bulk(live, None)).await;
         // All slots may be taken until those of the callers that left are released.
         if let Ok(ticket) = service.messages().begin_bulk(live, None).await {
             leave_after(entropy.number() % 12, ticket.end()).await;
@@ -95,12 +86,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     until_none(&mut conn, UNDER_WAY).await;
     let mut held = Vec::new();
     for _ in 0..Limits::default().uploads_per_application {
-        held.push(
-            b.messages()
-                .begin_bulk(Some(customer.live.expose()), None)
-                .await
-                .unwrap(),
-        );
+        held.push(b.messages().begin_bulk(Some(customer.live.expose()), None).await.unwrap());
     }
     until_none(&mut conn, LEFT_OPEN).await;
 }
@@ -125,11 +111,8 @@ async fn calls_whose_caller_leaves_are_done_whole_or_not_at_all() {
             2 => leave_after(polls, service.delivery().expire()).await,
             _ => {
                 let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
-                leave_after(
-                    polls,
-                    service.money().add_deposit(&Actor::CommandLine, &deposit),
-                )
-                .await;
+                leave_after(polls, service.money().add_deposit(&Actor::CommandLine, &deposit))
+                    .await;
             }
         }
     }

@@ -13,11 +13,7 @@ use crate::uploads::{plain, rows, upload};
 use crate::world::{HOUR_MS, START_MS, World, keyed, money, request};
 
 async fn with_clock(world: &World, clock: Clock) -> Service {
-    let config = Config {
-        clock,
-        entropy: Entropy::seeded(3_000_000),
-        ..world.config()
-    };
+    let config = Config { clock, entropy: Entropy::seeded(3_000_000), ..world.config() };
     Service::open(config).await.ok().unwrap()
 }
 
@@ -34,10 +30,7 @@ async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
         let config = Config {
             clock: Clock::fixed(Arc::clone(time)),
             entropy: Entropy::seeded(4_000_000 + n),
-            limits: Limits {
-                requests_per_second: Some(LIMIT),
-                ..Limits::default()
-            },
+            limits: Limits { requests_per_second: Some(LIMIT), ..Limits::default() },
             ..world.config()
         };
         services.push(Service::open(config).await.ok().unwrap());
@@ -73,11 +66,7 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
             [once(), request(&customer.live, "12345678", "hello")]
                 .map(|order| async move { service.messages().send(order).await })
         });
-        let sent: Vec<_> = join_all(sends)
-            .await
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let sent: Vec<_> = join_all(sends).await.into_iter().map(Result::unwrap).collect();
         let new = sent.iter().filter(|sent| !sent.replayed);
         assert_eq!(new.clone().count(), 3, "one is the other's replay");
         for sent in new {
@@ -85,9 +74,7 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
         }
         if n % 10 == 0 {
             let service = &services[(n / 10) % 2];
-            upload(service, &customer.live, None, &rows(10), plain())
-                .await
-                .unwrap();
+            upload(service, &customer.live, None, &rows(10), plain()).await.unwrap();
         }
         for service in &services {
             let (lease, claimed) = service.delivery().claim(SANDBOX_CARRIER, 2).await.unwrap();
@@ -95,16 +82,11 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
             let other = &services[usize::from(std::ptr::eq(service, &raw const services[0]))];
             other.delivery().end_leases(Leases::Over).await.unwrap();
             other.delivery().expire().await.unwrap();
-            let results = claimed.iter().map(|message| service::Submitted {
-                lease,
-                ..answered(message, taken_as("c"))
-            });
+            let results = claimed
+                .iter()
+                .map(|message| service::Submitted { lease, ..answered(message, taken_as("c")) });
             let results = results.collect();
-            service
-                .delivery()
-                .record_submitted(SANDBOX_CARRIER, results)
-                .await
-                .unwrap();
+            service.delivery().record_submitted(SANDBOX_CARRIER, results).await.unwrap();
         }
     }
     for service in &services {
@@ -115,10 +97,7 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
     // 120 single messages and 40 of uploads.
     assert_eq!(world.balance(&customer.live).await, money("92"));
     world.assert_sound().await;
-    assert_eq!(
-        services[1].operations().check().await.unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(services[1].operations().check().await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -133,9 +112,6 @@ async fn the_clock_of_a_process_follows_the_database_servers() {
         let shown = clock.now().unix_ms();
         let after = world.database.number(SERVER).await;
         // The duration of the query, and the tolerated difference of the clocks.
-        assert!(
-            (before - 100..=after + 100).contains(&shown),
-            "{before} {shown} {after}"
-        );
+        assert!((before - 100..=after + 100).contains(&shown), "{before} {shown} {after}");
     }
 }

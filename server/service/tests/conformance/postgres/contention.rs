@@ -33,27 +33,16 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
         };
         let results: Vec<_> = claimed
             .iter()
-            .map(|message| Submitted {
-                lease,
-                ..answered(message, outcome(message))
-            })
+            .map(|message| Submitted { lease, ..answered(message, outcome(message)) })
             .rev()
             .collect();
-        service
-            .delivery()
-            .record_submitted("acme", results)
-            .await
-            .unwrap();
+        service.delivery().record_submitted("acme", results).await.unwrap();
         // Also for messages that were held too long or that the carrier never accepted.
         let receipts = claimed
             .iter()
             .map(|message| receipt(&message.id.to_string(), MessageStatus::Delivered));
         let receipts = receipts.collect();
-        service
-            .delivery()
-            .record_carrier_receipts("acme", receipts)
-            .await
-            .unwrap();
+        service.delivery().record_carrier_receipts("acme", receipts).await.unwrap();
         service.delivery().end_leases(Leases::Over).await.unwrap();
         service.delivery().expire().await.unwrap();
         if let Some(id) = service.messages().next_unexpanded(None).await.unwrap() {
@@ -71,13 +60,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     // The number of sends per customer. `make soak` raises it.
     let sends = std::env::var("SOAK_SENDS").map_or(100, |text| text.parse().unwrap());
     let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
-    world
-        .database
-        .connect()
-        .await
-        .execute(SOON_SEEN)
-        .await
-        .unwrap();
+    world.database.connect().await.execute(SOON_SEEN).await.unwrap();
     let mut customers = Vec::new();
     for n in 0..6 {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
@@ -96,11 +79,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     let mut workers = Vec::new();
     for (seed, service) in (0..).zip(&services) {
         for more in [0, 100] {
-            workers.push(tokio::spawn(work(
-                service.clone(),
-                seed + more,
-                Arc::clone(&done),
-            )));
+            workers.push(tokio::spawn(work(service.clone(), seed + more, Arc::clone(&done))));
         }
     }
     for n in 0..sends {
@@ -114,11 +93,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
             .iter()
             .rev()
             .map(|customer| {
-                order(
-                    &format!("{n} {}", customer.reference),
-                    customer.reference.as_str(),
-                    "0.05",
-                )
+                order(&format!("{n} {}", customer.reference), customer.reference.as_str(), "0.05")
             })
             .collect();
         let money = services[n % 3].money();
@@ -129,19 +104,13 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
         world.pass(1);
         if n % 25 == 0 {
             let (customer, service) = (&customers[n % 6], &services[n % 3]);
-            upload(service, &customer.live, None, &rows(50), plain())
-                .await
-                .unwrap();
+            upload(service, &customer.live, None, &rows(50), plain()).await.unwrap();
             service
                 .applications()
                 .suspend(&STAFF, customers[0].reference, "a reason")
                 .await
                 .unwrap();
-            service
-                .applications()
-                .reinstate(&STAFF, customers[0].reference)
-                .await
-                .unwrap();
+            service.applications().reinstate(&STAFF, customers[0].reference).await.unwrap();
         }
     }
     done.store(true, Ordering::Relaxed);
@@ -151,11 +120,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     world.expand_all().await;
     world.assert_sound().await;
     world.pass(49 * HOUR_MS);
-    services[0]
-        .delivery()
-        .end_leases(Leases::All)
-        .await
-        .unwrap();
+    services[0].delivery().end_leases(Leases::All).await.unwrap();
     world.service.delivery().expire().await.unwrap();
     world.assert_sound().await;
 }

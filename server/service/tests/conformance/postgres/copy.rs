@@ -37,11 +37,7 @@ async fn source() -> (World, String) {
 
 /// Opens the service on another database.
 async fn open(world: &mut World, database_url: String, seed: u64) {
-    let config = Config {
-        database_url,
-        entropy: Entropy::seeded(seed),
-        ..world.config()
-    };
+    let config = Config { database_url, entropy: Entropy::seeded(seed), ..world.config() };
     world.service = Service::open(config).await.unwrap();
 }
 
@@ -89,10 +85,8 @@ async fn tables(conn: &mut AnyConnection) -> Vec<String> {
 /// Normalizes JSON rows, and sorts them so that both databases have the same order.
 fn sorted(rows: Vec<String>) -> Vec<String> {
     let parse = |row: String| serde_json::from_str::<BTreeMap<String, Value>>(&row).unwrap();
-    let mut rows: Vec<String> = rows
-        .into_iter()
-        .map(|row| serde_json::to_string(&parse(row)).unwrap())
-        .collect();
+    let mut rows: Vec<String> =
+        rows.into_iter().map(|row| serde_json::to_string(&parse(row)).unwrap()).collect();
     rows.sort_unstable();
     rows
 }
@@ -110,13 +104,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
 /// Leaves out the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
     let own = "'{shard, shards, distribution, last_transfer_id, sealing_key}'";
-    sorted(
-        texts(
-            conn,
-            format!("SELECT (to_jsonb(t) - {own}::text[])::text FROM {table} t"),
-        )
-        .await,
-    )
+    sorted(texts(conn, format!("SELECT (to_jsonb(t) - {own}::text[])::text FROM {table} t")).await)
 }
 
 async fn assert_empty(database: &Database) {
@@ -130,10 +118,7 @@ async fn assert_empty(database: &Database) {
 }
 
 fn hard() -> BatchRequest {
-    BatchRequest {
-        message: Some(MessageText::parse(HARD.to_owned(), 10).unwrap()),
-        ..plain()
-    }
+    BatchRequest { message: Some(MessageText::parse(HARD.to_owned(), 10).unwrap()), ..plain() }
 }
 
 fn with_key(customer: &Customer) -> SendRequest {
@@ -141,29 +126,11 @@ fn with_key(customer: &Customer) -> SendRequest {
 }
 
 async fn sign_in(world: &World, token: &str, customer: &Customer) {
-    let row = SessionRow {
-        account_id: None,
-        data: HARD.to_owned(),
-        expires_at: world.now(),
-    };
-    assert!(
-        world
-            .service
-            .accounts()
-            .session_create(token, &row)
-            .await
-            .unwrap()
-    );
-    let client = ClientInfo {
-        user_agent: HARD.to_owned(),
-        address: "::1".to_owned(),
-    };
+    let row = SessionRow { account_id: None, data: HARD.to_owned(), expires_at: world.now() };
+    assert!(world.service.accounts().session_create(token, &row).await.unwrap());
+    let client = ClientInfo { user_agent: HARD.to_owned(), address: "::1".to_owned() };
     let service = &world.service;
-    service
-        .accounts()
-        .device_sign_in(token, &customer.account, &client)
-        .await
-        .unwrap();
+    service.accounts().device_sign_in(token, &customer.account, &client).await.unwrap();
 }
 
 async fn report(world: &World, name: &str) {
@@ -174,12 +141,7 @@ async fn report(world: &World, name: &str) {
 }
 
 async fn claim(world: &World, limit: i64) -> (Lease, Vec<Claimed>) {
-    world
-        .service
-        .delivery()
-        .claim(CARRIER, limit)
-        .await
-        .unwrap()
+    world.service.delivery().claim(CARRIER, limit).await.unwrap()
 }
 
 async fn answer(world: &World, lease: &Lease, message: &Claimed, outcome: SubmitOutcome) {
@@ -218,27 +180,13 @@ async fn people(world: &World) -> [Customer; 3] {
             .unwrap();
     }
     let waiting = service.applications().sender_requests(true).await.unwrap();
-    service
-        .applications()
-        .accept_sender(&STAFF, waiting[0].id)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .reject_sender(&STAFF, waiting[1].id, REASON)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .set_staff_list(&STAFF, StaffList::RejectReasons, REASON)
-        .await
-        .unwrap();
+    service.applications().accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    service.applications().reject_sender(&STAFF, waiting[1].id, REASON).await.unwrap();
+    service.applications().set_staff_list(&STAFF, StaffList::RejectReasons, REASON).await.unwrap();
     let delivery = service.delivery();
     let opening = delivery.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
     opening.await.unwrap();
-    service
-        .applications()
-        .note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
+    service.applications().note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
     service.applications().store_key_uses().await.unwrap();
     let call = ApiCall {
         method: "GET",
@@ -266,32 +214,16 @@ async fn people(world: &World) -> [Customer; 3] {
     noting.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");
     service.money().add_deposit(&STAFF, &unknown).await.unwrap();
-    service
-        .applications()
-        .suspend(&STAFF, two.reference, REASON)
-        .await
-        .unwrap();
+    service.applications().suspend(&STAFF, two.reference, REASON).await.unwrap();
     sign_in(world, "first", &one).await;
     sign_in(world, "second", &two).await;
     service.accounts().session_delete("second").await.unwrap();
-    service
-        .accounts()
-        .give_factor(&STAFF, two.account.id, &secret())
-        .await
-        .unwrap();
+    service.accounts().give_factor(&STAFF, two.account.id, &secret()).await.unwrap();
     let accounts = service.accounts();
     let wrong = accounts.sign_in("one@example.org", "wrong password", "::1");
     wrong.await.unwrap_err();
-    service
-        .accounts()
-        .issue_reset(&STAFF, "one@example.org")
-        .await
-        .unwrap();
-    service
-        .accounts()
-        .request_reset("two@example.org", "::1")
-        .await
-        .unwrap();
+    service.accounts().issue_reset(&STAFF, "one@example.org").await.unwrap();
+    service.accounts().request_reset("two@example.org", "::1").await.unwrap();
     [one, two, three]
 }
 
@@ -315,31 +247,17 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     assert_eq!(found.len(), 3);
     let claimed = found.remove(0);
     answer(world, &lease, &found[0], taken_as("known")).await;
-    let later = SubmitOutcome::Temporary {
-        error: HARD.to_owned(),
-    };
+    let later = SubmitOutcome::Temporary { error: HARD.to_owned() };
     answer(world, &lease, &found[1], later).await;
     report(world, "a stranger's").await;
-    service
-        .delivery()
-        .drain_carrier(&STAFF, CARRIER, true)
-        .await
-        .unwrap();
-    service
-        .delivery()
-        .resume_carrier(&STAFF, CARRIER)
-        .await
-        .unwrap();
+    service.delivery().drain_carrier(&STAFF, CARRIER, true).await.unwrap();
+    service.delivery().resume_carrier(&STAFF, CARRIER).await.unwrap();
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
     assert_eq!(whole.unwrap().rows, 1);
     world.expand_all().await;
     let upload = accepted(world, customer, &rows(4500)).await;
     service.messages().expand(upload).await.unwrap();
-    let sent = Sent {
-        claimed: (lease, claimed),
-        submitted: found[0].id,
-        upload,
-    };
+    let sent = Sent { claimed: (lease, claimed), submitted: found[0].id, upload };
     segments(world).await;
     sent
 }
@@ -401,11 +319,8 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
 
 async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     let (mut from, mut to) = (sqlite(from).await, target.connect().await);
-    let mut counted: BTreeMap<_, _> = copied
-        .tables
-        .iter()
-        .map(|table| (table.name, (table.from, table.to)))
-        .collect();
+    let mut counted: BTreeMap<_, _> =
+        copied.tables.iter().map(|table| (table.name, (table.from, table.to))).collect();
     for table in tables(&mut from).await {
         let rows = of_sqlite(&mut from, &table).await;
         assert!(!rows.is_empty(), "{table}");
@@ -428,11 +343,7 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
 /// A process with another data folder opens the sealed secret.
 async fn opens_elsewhere(world: &World, database_url: String, customer: &Customer) {
     let folder = tempfile::tempdir().unwrap();
-    let config = Config {
-        database_url,
-        data_dir: folder.path().to_owned(),
-        ..world.config()
-    };
+    let config = Config { database_url, data_dir: folder.path().to_owned(), ..world.config() };
     let elsewhere = Service::open_beside(config).await.unwrap();
     let secret = secret();
     let accounts = elsewhere.accounts();
@@ -445,10 +356,7 @@ async fn opens_elsewhere(world: &World, database_url: String, customer: &Custome
 async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     let service = &world.service;
     let (lease, claimed) = sent.claimed;
-    assert_eq!(
-        service.delivery().end_leases(Leases::Over).await.unwrap(),
-        0
-    );
+    assert_eq!(service.delivery().end_leases(Leases::Over).await.unwrap(), 0);
     answer(world, &lease, &claimed, taken_as("late")).await;
     report(world, "late").await;
     report(world, "known").await;
@@ -487,18 +395,12 @@ async fn new_rows_are_numbered_on(
         .request_sender_name(two.account.id, two.reference, &name("Delta"))
         .await
         .unwrap();
-    service
-        .accounts()
-        .request_reset("four@example.org", "::1")
-        .await
-        .unwrap();
+    service.accounts().request_reset("four@example.org", "::1").await.unwrap();
     report(world, "another stranger's").await;
     let sent = world.send(&four.live, "12345678").await.unwrap();
     let (lease, found) = claim(world, 10).await;
     assert_eq!(Some(found[0].id), sent.transid);
-    let later = SubmitOutcome::Temporary {
-        error: "later".to_owned(),
-    };
+    let later = SubmitOutcome::Temporary { error: "later".to_owned() };
     answer(world, &lease, &found[0], later).await;
     // These numbers needn't be unique, but they follow the order of events.
     let (first, second) = (
@@ -506,11 +408,7 @@ async fn new_rows_are_numbered_on(
         target.number("SELECT MAX(id) FROM message_events").await,
     );
     assert!(first < second);
-    service
-        .money()
-        .assign_deposit(&STAFF, "nobody's", four.reference)
-        .await
-        .unwrap();
+    service.money().assign_deposit(&STAFF, "nobody's", four.reference).await.unwrap();
     assert!(world.balance(&four.live).await > Money::ZERO);
 }
 
@@ -558,11 +456,7 @@ async fn a_copy_that_differs_from_its_source_is_not_kept() {
     world.send(&customer.live, "12345678").await.unwrap();
     world.service.close().await;
     for (table, body, words) in [
-        (
-            "transfers",
-            "NEW.amount := NEW.amount + 1; RETURN NEW",
-            "sum of charge",
-        ),
+        ("transfers", "NEW.amount := NEW.amount + 1; RETURN NEW", "sum of charge"),
         ("message_days", "NEW.n := NEW.n + 1; RETURN NEW", "too many"),
         ("queue", "RETURN NULL", "a write touched 0 rows of queue"),
     ] {
@@ -610,9 +504,7 @@ async fn a_copy_of_a_database_that_is_served_damaged_or_of_another_release_is_re
     world.service.close().await;
 
     let mut conn = sqlite(&from).await;
-    conn.execute("UPDATE applications SET balance = balance + 1")
-        .await
-        .unwrap();
+    conn.execute("UPDATE applications SET balance = balance + 1").await.unwrap();
     let refused = copy(&world, &from, &target).await.unwrap_err();
     let CopyError::Violations(broken) = refused else {
         panic!("{refused}");
@@ -620,14 +512,9 @@ async fn a_copy_of_a_database_that_is_served_damaged_or_of_another_release_is_re
     assert_eq!(broken.len(), 1);
     assert!(broken[0].contains(customer.reference.as_str()));
 
-    conn.execute("UPDATE _sqlx_migrations SET version = 0")
-        .await
-        .unwrap();
+    conn.execute("UPDATE _sqlx_migrations SET version = 0").await.unwrap();
     let refused = copy(&world, &from, &target).await.unwrap_err();
-    assert!(
-        matches!(refused, CopyError::Open(OpenError::Older)),
-        "{refused}"
-    );
+    assert!(matches!(refused, CopyError::Open(OpenError::Older)), "{refused}");
     assert_empty(&target).await;
 
     let clock = world.config().clock;

@@ -77,10 +77,7 @@ impl Proxy {
             held: Notify::new(),
             release: Notify::new(),
         };
-        let proxy = Self {
-            port: listener.local_addr().unwrap().port(),
-            state: Arc::new(state),
-        };
+        let proxy = Self { port: listener.local_addr().unwrap().port(), state: Arc::new(state) };
         let state = Arc::clone(&proxy.state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -151,11 +148,8 @@ impl State {
             if bytes.is_empty() || fate == Fate::Before || fate == Fate::Held {
                 return;
             }
-            let written = if to {
-                server.write_all(bytes).await
-            } else {
-                client.write_all(bytes).await
-            };
+            let written =
+                if to { server.write_all(bytes).await } else { client.write_all(bytes).await };
             match fate {
                 Fate::Within => return,
                 Fate::After => {
@@ -203,9 +197,7 @@ impl Answers {
 
 /// Returns the IDs of single messages.
 pub async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
-    let rows = sqlx::query("SELECT id FROM messages WHERE batch_id IS NULL")
-        .fetch_all(conn)
-        .await;
+    let rows = sqlx::query("SELECT id FROM messages WHERE batch_id IS NULL").fetch_all(conn).await;
     rows.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
@@ -219,10 +211,7 @@ async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit()
     for n in 0..60 {
         let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
         proxy.next(fate);
-        let answer = service
-            .messages()
-            .send(request(&customer.live, "12345678", "hello"))
-            .await;
+        let answer = service.messages().send(request(&customer.live, "12345678", "hello")).await;
         assert!(answer.is_ok(), "{fate:?}");
         answers.add(answer);
     }
@@ -258,10 +247,7 @@ async fn a_deposit_is_credited_once_when_the_connection_is_cut_during_its_commit
         let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
         proxy.next(fate);
         let first = service.money().add_deposit(&STAFF, &deposit).await;
-        assert!(
-            fate == Fate::Within || first.is_ok() == (fate != Fate::Before),
-            "{fate:?}"
-        );
+        assert!(fate == Fate::Within || first.is_ok() == (fate != Fate::Before), "{fate:?}");
         let again = service.money().add_deposit(&STAFF, &deposit).await.unwrap();
         assert_eq!(again.already, first.is_ok());
     }
@@ -277,48 +263,28 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
     let service = proxy.service(&world, &world.database.url()).await;
     let mut accepted = 0;
     for fate in [Fate::Before, Fate::After, Fate::Before, Fate::After] {
-        let ticket = service
-            .messages()
-            .begin_bulk(Some(customer.live.expose()), None)
-            .await
-            .unwrap();
+        let ticket =
+            service.messages().begin_bulk(Some(customer.live.expose()), None).await.unwrap();
         let (mode, writing) = (domain::BulkMode::OneToOne, domain::BulkWriting::Plain);
         let mut file = ticket.upload(mode, writing).await.unwrap();
         file.write(rows(5).as_bytes()).await.unwrap();
         let spooled = file.finish().await.unwrap();
         proxy.next(fate);
-        let answer = service
-            .messages()
-            .accept_batch(&ticket, spooled, plain())
-            .await;
+        let answer = service.messages().accept_batch(&ticket, spooled, plain()).await;
         assert_eq!(answer.is_ok(), fate == Fate::After);
         accepted += i64::from(answer.is_ok());
     }
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM batches").await,
-        accepted
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM batches").await, accepted);
     let spools = usize::try_from(accepted).unwrap();
     world.database.assert_spools(spools).await;
     // The answer is also true if the commit of an expansion is cut.
     for fate in [Fate::Before, Fate::After] {
-        let id = service
-            .messages()
-            .next_unexpanded(None)
-            .await
-            .unwrap()
-            .unwrap();
+        let id = service.messages().next_unexpanded(None).await.unwrap().unwrap();
         proxy.next(fate);
-        assert_eq!(
-            service.messages().expand(id).await.is_ok(),
-            fate == Fate::After
-        );
+        assert_eq!(service.messages().expand(id).await.is_ok(), fate == Fate::After);
     }
     world.expand_all().await;
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM messages").await,
-        accepted * 5
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM messages").await, accepted * 5);
     world.assert_sound().await;
 }
 
@@ -338,11 +304,8 @@ async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
         let sends = (0..4).map(|_| messages.send(request(&customer.live, "12345678", "hello")));
         // These calls may fail, but must be atomic.
         let delivery = service.delivery();
-        let (sent, _, _) = tokio::join!(
-            join_all(sends),
-            delivery.claim(SANDBOX_CARRIER, 3),
-            delivery.expire()
-        );
+        let (sent, _, _) =
+            tokio::join!(join_all(sends), delivery.claim(SANDBOX_CARRIER, 3), delivery.expire());
         for answer in sent {
             answers.add(answer);
         }

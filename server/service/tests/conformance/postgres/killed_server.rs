@@ -25,21 +25,10 @@ async fn kill(server: &Arc<Server>) {
 
 async fn customer(service: &Service) -> ApiKey {
     let email = Email::parse("one@example.org").unwrap();
-    let account = service
-        .accounts()
-        .register(&email, &password(PASSWORD), "::1")
-        .await
-        .unwrap();
-    let new = service
-        .applications()
-        .create_application(account.id, Category::Sms, None)
-        .await
-        .unwrap();
-    service
-        .applications()
-        .approve(&STAFF, new.reference)
-        .await
-        .unwrap();
+    let account = service.accounts().register(&email, &password(PASSWORD), "::1").await.unwrap();
+    let new =
+        service.applications().create_application(account.id, Category::Sms, None).await.unwrap();
+    service.applications().approve(&STAFF, new.reference).await.unwrap();
     let deposit = order("first", new.reference.as_str(), "100000");
     service.money().add_deposit(&STAFF, &deposit).await.unwrap();
     new.live_key
@@ -70,14 +59,9 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
         } else {
             // Kills only one process of the server, which then restarts the others and resets their
             // shared memory.
-            let row = sqlx::query("SELECT pg_backend_pid()")
-                .fetch_one(&mut conn)
-                .await;
+            let row = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut conn).await;
             let pid: i32 = row.unwrap().get(0);
-            let killed = Command::new("kill")
-                .arg("-KILL")
-                .arg(pid.to_string())
-                .status();
+            let killed = Command::new("kill").arg("-KILL").arg(pid.to_string()).status();
             assert!(killed.unwrap().success());
             while sqlx::query("SELECT 1").fetch_one(&mut conn).await.is_ok() {}
         }
@@ -94,11 +78,7 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
         let b = Service::open(config).await.ok().unwrap();
         let mut accepted = before;
         for _ in 0..others {
-            let sent = b
-                .messages()
-                .send(request(&key, "12345678", "hello"))
-                .await
-                .unwrap();
+            let sent = b.messages().send(request(&key, "12345678", "hello")).await.unwrap();
             accepted.insert(sent.transid.unwrap().0);
         }
         proxy.state.release.notify_one();
@@ -136,11 +116,7 @@ async fn every_answered_send_is_stored_after_the_server_is_killed() {
             tokio::spawn(async move {
                 let mut accepted = BTreeSet::new();
                 while !done.load(Ordering::Relaxed) {
-                    match service
-                        .messages()
-                        .send(request(&key, "12345678", "hello"))
-                        .await
-                    {
+                    match service.messages().send(request(&key, "12345678", "hello")).await {
                         Ok(sent) => assert!(accepted.insert(sent.transid.unwrap().0)),
                         Err(SendError::Refused(_)) => tokio::task::yield_now().await,
                         Err(SendError::Lost) => panic!("the server could be asked"),
@@ -167,10 +143,7 @@ async fn every_answered_send_is_stored_after_the_server_is_killed() {
         accepted.append(&mut task.await.unwrap());
     }
     assert_eq!(stored(&mut conn).await, accepted);
-    assert_eq!(
-        services[0].operations().check().await.unwrap(),
-        Vec::<String>::new()
-    );
+    assert_eq!(services[0].operations().check().await.unwrap(), Vec::<String>::new());
     for service in services {
         service.close().await;
     }

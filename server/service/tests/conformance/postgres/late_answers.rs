@@ -24,10 +24,7 @@ async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit()
     conn.execute(SLOW_QUESTIONS).await.unwrap();
     let url = world.database.url();
     let proxy = Proxy::before(&url, None).await;
-    let limits = Limits {
-        requests_per_second: Some(2),
-        ..Limits::default()
-    };
+    let limits = Limits { requests_per_second: Some(2), ..Limits::default() };
     let service = proxy.service_with(&world, &url, limits).await;
     let messages = service.messages();
     let send = || messages.send(request(&customer.live, "12345678", "hello"));

@@ -21,35 +21,21 @@ fn slot(id: i64) -> i64 {
 async fn each_process_has_its_own_node_number_and_ids_never_collide() {
     let world = World::new(Backend::Postgres).await;
     let customer = world.active("one@example.org", "100").await;
-    let services = [
-        world.service.clone(),
-        peer(&world, 1).await,
-        peer(&world, 2).await,
-    ];
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
     let sends = (0..300).map(|n| {
         let (service, key) = (services[n % 3].clone(), customer.live.clone());
-        async move {
-            service
-                .messages()
-                .send(request(&key, "12345678", "hello"))
-                .await
-        }
+        async move { service.messages().send(request(&key, "12345678", "hello")).await }
     });
     let mut by_service: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
     for (n, sent) in join_all(sends).await.into_iter().enumerate() {
         let id = sent.unwrap().transid.unwrap().0;
         assert!(by_service.entry(n % 3).or_default().insert(id));
     }
-    let slots = by_service
-        .values()
-        .map(|ids| ids.iter().map(|id| slot(*id)).collect());
+    let slots = by_service.values().map(|ids| ids.iter().map(|id| slot(*id)).collect());
     let slots: Vec<BTreeSet<i64>> = slots.collect();
     assert!(slots.iter().all(|slots| slots.len() == 1), "{slots:?}");
     assert_eq!(slots.iter().flatten().collect::<BTreeSet<_>>().len(), 3);
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM messages").await,
-        300
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM messages").await, 300);
     // Each process counts in its own rows.
     let counting = "SELECT COUNT(DISTINCT node) FROM message_days WHERE writer = 0 AND n > 0";
     assert_eq!(world.database.number(counting).await, 3);
@@ -83,10 +69,7 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     // It gets the number that has been free the longest.
     let service = peer(&world, 1).await;
     let customer = world.active("one@example.org", "1").await;
-    let sent = service
-        .messages()
-        .send(request(&customer.live, "12345678", "hello"))
-        .await;
+    let sent = service.messages().send(request(&customer.live, "12345678", "hello")).await;
     assert_eq!(slot(sent.unwrap().transid.unwrap().0), 77);
     let refused = open(&world, 2, Limits::default()).await;
     assert!(matches!(refused.err(), Some(OpenError::TooManyNodes)));
@@ -100,10 +83,7 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
     let customer = world.active("one@example.org", "5").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let send = async |service: &Service| {
-        let sent = service
-            .messages()
-            .send(request(&customer.live, "12345678", "hello"))
-            .await;
+        let sent = service.messages().send(request(&customer.live, "12345678", "hello")).await;
         slot(sent.unwrap().transid.unwrap().0)
     };
     let connection = ConnectionRecord {
@@ -119,22 +99,13 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
         last_error: None,
         updated_at: world.now(),
     };
-    a.delivery()
-        .report_connections(vec![connection.clone()])
-        .await
-        .unwrap();
-    b.delivery()
-        .report_connections(vec![connection])
-        .await
-        .unwrap();
+    a.delivery().report_connections(vec![connection.clone()]).await.unwrap();
+    b.delivery().report_connections(vec![connection]).await.unwrap();
     assert_eq!(world.database.number(CONNECTIONS).await, 2);
     let before = send(&a).await;
     world.pass(30_000);
     b.operations().renew_node().await.unwrap();
-    assert!(
-        !b.operations().nodes_ended().await.unwrap(),
-        "half a minute isn't too long"
-    );
+    assert!(!b.operations().nodes_ended().await.unwrap(), "half a minute isn't too long");
     world.pass(1);
     assert!(b.operations().nodes_ended().await.unwrap());
     assert!(!b.operations().nodes_ended().await.unwrap(), "said once");

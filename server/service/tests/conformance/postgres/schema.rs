@@ -11,10 +11,7 @@ use crate::database::{Backend, Database};
 
 /// Tables that only PostgreSQL has, and where SQLite's only process keeps the same data.
 const ONLY_POSTGRES: [(&str, &str); 6] = [
-    (
-        "reference_shards",
-        "nowhere: a reference is unique by its application's row",
-    ),
+    ("reference_shards", "nowhere: a reference is unique by its application's row"),
     ("rate_buckets", "in memory"),
     ("spool_chunks", "in files of the data folder"),
     ("commit_groups", "the commit to a file is answered"),
@@ -52,19 +49,12 @@ const OTHER_COLUMNS: [(&str, &str, &str); 4] = [
 
 /// Foreign keys that PostgreSQL doesn't have. A distributed table may refer only to accounts, and
 /// nothing may refer to it.
-const OTHER_REFERENCES: [(&str, &str); 2] = [
-    ("deposits", "applications"),
-    ("sender_requests", "applications"),
-];
+const OTHER_REFERENCES: [(&str, &str); 2] =
+    [("deposits", "applications"), ("sender_requests", "applications")];
 
 /// Primary keys that differ, SQLite's first, and why.
 const OTHER_KEYS: [(&str, &[&str], &[&str], &str); 2] = [
-    (
-        "message_events",
-        &["id"],
-        &["message_id", "id"],
-        "events are partitioned by the message",
-    ),
+    ("message_events", &["id"], &["message_id", "id"], "events are partitioned by the message"),
     (
         "transfers",
         &["id"],
@@ -75,10 +65,7 @@ const OTHER_KEYS: [(&str, &[&str], &[&str], &str); 2] = [
 
 /// Indexes that differ, and why.
 const OTHER_INDEXES: [(&str, &str); 5] = [
-    (
-        "transfers_by_application",
-        "with PostgreSQL the primary key does it",
-    ),
+    ("transfers_by_application", "with PostgreSQL the primary key does it"),
     ("queue_due", "with PostgreSQL rows of one time are in order"),
     (
         "message_events_by_message",
@@ -199,11 +186,7 @@ fn texts(value: &Value) -> Vec<String> {
 fn default_of(value: &Value) -> Vec<String> {
     let default = value.as_str().unwrap_or_default();
     // A number that the database assigns.
-    if default.contains("nextval") {
-        Vec::new()
-    } else {
-        words(default)
-    }
+    if default.contains("nextval") { Vec::new() } else { words(default) }
 }
 
 async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
@@ -243,24 +226,14 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     );
     for row in rows(conn, indexes).await {
         let mut columns = texts(&row[4]);
-        let name = if row[3] == "c" {
-            text(&row[1])
-        } else {
-            String::new()
-        };
+        let name = if row[3] == "c" { text(&row[1]) } else { String::new() };
         if ENDING_IN_THE_ID.contains(&name.as_str()) {
             columns.push("id".to_owned());
         }
         let sql = row[5].as_str().unwrap_or_default();
-        let condition = sql
-            .split_once(" WHERE ")
-            .map_or("", |(_, condition)| condition);
+        let condition = sql.split_once(" WHERE ").map_or("", |(_, condition)| condition);
         let index = (name, columns, row[2].as_i64() == Some(1), words(condition));
-        schema
-            .get_mut(&text(&row[0]))
-            .unwrap()
-            .indexes
-            .insert(index);
+        schema.get_mut(&text(&row[0])).unwrap().indexes.insert(index);
     }
     let references = format!(
         "SELECT json_group_array(json_array(m.name, f.\"from\", f.\"table\", f.\"to\")) \
@@ -268,11 +241,7 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     );
     for row in rows(conn, references).await {
         let reference = (vec![text(&row[1])], text(&row[2]), vec![text(&row[3])]);
-        schema
-            .get_mut(&text(&row[0]))
-            .unwrap()
-            .references
-            .insert(reference);
+        schema.get_mut(&text(&row[0])).unwrap().references.insert(reference);
     }
     let statements = format!(
         "SELECT json_group_array(json_array(m.name, m.sql)) FROM sqlite_master m WHERE {TABLES}"
@@ -337,11 +306,7 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
             table.primary_key = texts(&row[4]);
             continue;
         }
-        let name = if row[6] == true {
-            String::new()
-        } else {
-            text(&row[1])
-        };
+        let name = if row[6] == true { String::new() } else { text(&row[1]) };
         let condition = words(row[5].as_str().unwrap_or_default());
         let index = (name, texts(&row[4]), row[3] == true, condition);
         table.indexes.insert(index);
@@ -359,11 +324,7 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
     );
     for row in rows(conn, references).await {
         let reference = (texts(&row[1]), text(&row[2]), texts(&row[3]));
-        schema
-            .get_mut(&text(&row[0]))
-            .unwrap()
-            .references
-            .insert(reference);
+        schema.get_mut(&text(&row[0])).unwrap().references.insert(reference);
     }
     let checks = json(
         "c.relname, pg_get_expr(k.conbin, k.conrelid)",
@@ -443,10 +404,7 @@ fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
         assert!(columns.remove(column).is_some(), "{column}: {what_for}");
     }
     let checks = &mut postgres.get_mut("installation").unwrap().checks;
-    for check in [
-        "shards > 0",
-        "distribution = 'begun' OR distribution = 'done'",
-    ] {
+    for check in ["shards > 0", "distribution = 'begun' OR distribution = 'done'"] {
         assert!(checks.remove(&words(check)), "{check}");
     }
     for (table, other) in OTHER_REFERENCES {
@@ -461,9 +419,7 @@ fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
         assert_eq!(keys, [of_sqlite, of_postgres], "{table}: {why}");
     }
     for table in sqlite.values_mut().chain(postgres.values_mut()) {
-        table
-            .indexes
-            .retain(|(name, ..)| OTHER_INDEXES.iter().all(|(other, _)| other != name));
+        table.indexes.retain(|(name, ..)| OTHER_INDEXES.iter().all(|(other, _)| other != name));
     }
     (sqlite, postgres)
 }
@@ -537,10 +493,7 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
              password_changed_at, shard) VALUES (1, 'a', 'b', 'staff', 1, 1, 1)",
         ],
     ];
-    for (conn, insert) in [&mut both.sqlite, &mut both.postgres]
-        .into_iter()
-        .zip(inserts)
-    {
+    for (conn, insert) in [&mut both.sqlite, &mut both.postgres].into_iter().zip(inserts) {
         for insert in insert {
             conn.execute(insert).await.unwrap();
         }
@@ -582,10 +535,7 @@ async fn the_owner_of_the_tables_may_not_change_the_ledger_and_the_audit_log() {
     let granted: Vec<String> = granted.iter().map(|row| text(&row[0])).collect();
     let times = |privilege: &str| granted.iter().filter(|found| *found == privilege).count();
     assert_eq!([times("SELECT"), times("INSERT")], [2, 2]);
-    assert_eq!(
-        [times("UPDATE"), times("DELETE"), times("TRUNCATE")],
-        [0, 0, 0]
-    );
+    assert_eq!([times("UPDATE"), times("DELETE"), times("TRUNCATE")], [0, 0, 0]);
 }
 
 fn migrations(dialect: &str) -> BTreeSet<String> {
@@ -601,12 +551,10 @@ async fn each_migration_exists_for_both_databases_and_is_applied() {
     let mut both = migrated().await;
     let mut applied = Vec::new();
     for conn in [&mut both.sqlite, &mut both.postgres] {
-        let found = sqlx::query(AssertSqlSafe(format!(
-            "SELECT version, description {APPLIED}"
-        )))
-        .fetch_all(conn)
-        .await
-        .unwrap();
+        let found = sqlx::query(AssertSqlSafe(format!("SELECT version, description {APPLIED}")))
+            .fetch_all(conn)
+            .await
+            .unwrap();
         let names = found.iter().map(|row| {
             let (version, name): (i64, String) = (row.get(0), row.get(1));
             format!("{version:04}_{name}.sql")

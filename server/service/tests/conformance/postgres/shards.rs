@@ -66,42 +66,21 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
     world.expand_all().await;
     let all = service.applications().all_applications().await.unwrap();
     let references: Vec<Reference> = all.iter().map(|record| record.reference).collect();
-    let expected: Vec<Reference> = customers
-        .iter()
-        .map(|customer| customer.reference)
-        .collect();
+    let expected: Vec<Reference> = customers.iter().map(|customer| customer.reference).collect();
     assert_eq!(references, expected);
     for request in service.applications().sender_requests(true).await.unwrap() {
-        service
-            .applications()
-            .accept_sender(&STAFF, request.id)
-            .await
-            .unwrap();
+        service.applications().accept_sender(&STAFF, request.id).await.unwrap();
     }
     for customer in &customers {
         let access = world.access(&customer.live).await;
-        let filter = MessageFilter {
-            limit: 100,
-            ..MessageFilter::default()
-        };
+        let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
         let page = service.messages().list(&access, &filter).await.unwrap();
         assert_eq!(page.items.len(), 20);
         let id = customer.account.id;
-        let page = service
-            .messages()
-            .account_messages(id, None, &filter)
-            .await
-            .unwrap();
+        let page = service.messages().account_messages(id, None, &filter).await.unwrap();
         assert_eq!(page.items.len(), 20);
-        let filter = BatchFilter {
-            limit: 100,
-            ..BatchFilter::default()
-        };
-        let page = service
-            .messages()
-            .account_batches(id, None, &filter)
-            .await
-            .unwrap();
+        let filter = BatchFilter { limit: 100, ..BatchFilter::default() };
+        let page = service.messages().account_batches(id, None, &filter).await.unwrap();
         assert_eq!(page.items.len(), 1);
         let applications = service.applications();
         let statement = applications.statement(id, customer.reference, whole(None, 10));
@@ -109,14 +88,9 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
         assert_eq!(world.balance(&customer.live).await, money("9"));
     }
     assert_eq!(service.delivery().queue_state().await.unwrap().waiting, 60);
-    for table in [
-        "messages",
-        "queue",
-        "batches",
-        "message_days",
-        "message_quarters",
-        "sender_requests",
-    ] {
+    for table in
+        ["messages", "queue", "batches", "message_days", "message_quarters", "sender_requests"]
+    {
         assert_eq!(strays(&world, table).await, 0, "{table}");
     }
     world.assert_sound().await;
@@ -143,10 +117,7 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     let mut sent = Vec::new();
     for _ in 0..10 {
         for customer in &customers {
-            sent.push((
-                customer,
-                world.send(&customer.live, "91234567").await.unwrap(),
-            ));
+            sent.push((customer, world.send(&customer.live, "91234567").await.unwrap()));
         }
     }
     let claimed = claim_all(&world, sent.len()).await;
@@ -163,12 +134,7 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     let receipts = claimed.iter().map(|(_, message)| receipt(message.id));
     let unknown = receipt(Transid(7));
     let receipts: Vec<_> = receipts.chain([unknown]).collect();
-    world
-        .service
-        .delivery()
-        .record_carrier_receipts("acme", receipts)
-        .await
-        .unwrap();
+    world.service.delivery().record_carrier_receipts("acme", receipts).await.unwrap();
     for (customer, sent) in &sent {
         let status = world.status(customer, sent.transid.unwrap()).await;
         assert_eq!(status, MessageStatus::Delivered);
@@ -197,11 +163,7 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
         let mut sent = Vec::new();
         for customer in order.map(|place| &customers[place]) {
             world.pass(1);
-            let id = world
-                .send(&customer.live, "91234567")
-                .await
-                .unwrap()
-                .transid;
+            let id = world.send(&customer.live, "91234567").await.unwrap().transid;
             sent.push((customer, id.unwrap()));
         }
         let results = claim_all(&world, sent.len()).await;
@@ -215,11 +177,8 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
         let mut conn = world.database.connect().await;
         conn.execute(INSERT).await.unwrap();
         assert_eq!(world.service.delivery().match_crossed().await.unwrap(), 1);
-        let expected = [
-            MessageStatus::Submitted,
-            MessageStatus::Submitted,
-            MessageStatus::Delivered,
-        ];
+        let expected =
+            [MessageStatus::Submitted, MessageStatus::Submitted, MessageStatus::Delivered];
         for ((customer, id), expected) in sent.into_iter().zip(expected) {
             assert_eq!(world.status(customer, id).await, expected);
         }
@@ -251,19 +210,16 @@ async fn the_only_place_goes_to_whichever_shard_has_a_message() {
 async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all_shards_fits() {
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     let mut sent = Vec::new();
-    for (customer, number) in [
-        (&customers[0], "91234567"),
-        (&customers[1], "91234567"),
-        (&customers[2], "97654321"),
-    ] {
+    for (customer, number) in
+        [(&customers[0], "91234567"), (&customers[1], "91234567"), (&customers[2], "97654321")]
+    {
         let id = world.send(&customer.live, number).await.unwrap().transid;
         sent.push((customer, id.unwrap()));
     }
     let claimed = claim_all(&world, sent.len()).await;
-    let results = claimed.iter().map(|(lease, message)| Submitted {
-        lease: *lease,
-        ..answered(message, lost())
-    });
+    let results = claimed
+        .iter()
+        .map(|(lease, message)| Submitted { lease: *lease, ..answered(message, lost()) });
     let delivery = world.service.delivery();
     let recording = delivery.record_submitted("acme", results.collect());
     recording.await.unwrap();
@@ -279,11 +235,7 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
         let recording = delivery.record_carrier_receipts("acme", vec![receipt]);
         recording.await.unwrap();
     }
-    let expected = [
-        MessageStatus::Unknown,
-        MessageStatus::Unknown,
-        MessageStatus::Delivered,
-    ];
+    let expected = [MessageStatus::Unknown, MessageStatus::Unknown, MessageStatus::Delivered];
     for ((customer, id), expected) in sent.iter().zip(expected) {
         assert_eq!(world.status(customer, *id).await, expected);
     }
@@ -300,10 +252,7 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
     recording.await.unwrap();
     let (first, second) = (&sent[0], &sent[1]);
     assert_eq!(world.status(first.0, first.1).await, MessageStatus::Unknown);
-    assert_eq!(
-        world.status(second.0, second.1).await,
-        MessageStatus::Delivered
-    );
+    assert_eq!(world.status(second.0, second.1).await, MessageStatus::Delivered);
     world.assert_sound().await;
 }
 
@@ -315,9 +264,7 @@ async fn sweeps_and_deposits_go_over_all_shards() {
         accepted(&world, customer, &rows(20)).await;
     }
     world.expand_all().await;
-    world
-        .deposit("nobody's", Reference::from_number(1), "5")
-        .await;
+    world.deposit("nobody's", Reference::from_number(1), "5").await;
     world.assert_sound().await;
     let ledger = service.money();
     let assigning = ledger.assign_deposit(&STAFF, "nobody's", customers[1].reference);

@@ -22,68 +22,33 @@ async fn claims_of_several_processes_never_overlap() {
     const MESSAGES: usize = 400;
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "100").await;
-    upload(
-        &world.service,
-        &customer.live,
-        None,
-        &rows(MESSAGES / 2),
-        plain(),
-    )
-    .await
-    .unwrap();
+    upload(&world.service, &customer.live, None, &rows(MESSAGES / 2), plain()).await.unwrap();
     world.expand_all().await;
     let sends = (0..MESSAGES / 2).map(|_| world.send(&customer.live, "12345678"));
     assert!(join_all(sends).await.iter().all(Result::is_ok));
-    let services = [
-        world.service.clone(),
-        peer(&world, 1).await,
-        peer(&world, 2).await,
-    ];
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
     let mut seen = BTreeSet::new();
     while seen.len() < MESSAGES {
         let claims = services
             .iter()
             .map(|service| async move { service.delivery().claim(SANDBOX_CARRIER, 7).await });
         let claims = join_all(claims).await;
-        let found: Vec<_> = claims
-            .into_iter()
-            .flat_map(|claim| claim.unwrap().1)
-            .collect();
-        assert!(
-            !found.is_empty(),
-            "{} were never claimed",
-            MESSAGES - seen.len()
-        );
+        let found: Vec<_> = claims.into_iter().flat_map(|claim| claim.unwrap().1).collect();
+        assert!(!found.is_empty(), "{} were never claimed", MESSAGES - seen.len());
         for message in found {
             assert!(seen.insert(message.id), "claimed twice");
         }
     }
     for service in &services {
-        assert!(
-            service
-                .delivery()
-                .claim(SANDBOX_CARRIER, 7)
-                .await
-                .unwrap()
-                .1
-                .is_empty()
-        );
+        assert!(service.delivery().claim(SANDBOX_CARRIER, 7).await.unwrap().1.is_empty());
     }
     world.assert_sound().await;
 }
 
 async fn statuses(world: &World, customer: &Customer) -> Vec<MessageStatus> {
     let access = world.access(&customer.live).await;
-    let filter = MessageFilter {
-        limit: 1000,
-        ..MessageFilter::default()
-    };
-    let page = world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap();
+    let filter = MessageFilter { limit: 1000, ..MessageFilter::default() };
+    let page = world.service.messages().list(&access, &filter).await.unwrap();
     page.items.iter().map(|message| message.status).collect()
 }
 
@@ -100,22 +65,13 @@ async fn an_expired_claim_is_ended_by_another_process() {
     assert_eq!(b.delivery().end_leases(Leases::Over).await.unwrap(), 0);
     world.pass(60_000);
     assert_eq!(b.delivery().end_leases(Leases::Over).await.unwrap(), 3);
-    assert_eq!(
-        statuses(&world, &customer).await,
-        [MessageStatus::Unknown; 3]
-    );
+    assert_eq!(statuses(&world, &customer).await, [MessageStatus::Unknown; 3]);
     // The results of the first process come too late: only the carrier message IDs are stored.
     let outcomes = [taken_as("one"), refused(), SubmitOutcome::NotSent];
-    let results = claimed
-        .iter()
-        .zip(outcomes)
-        .map(|(message, outcome)| answered(message, outcome));
+    let results = claimed.iter().zip(outcomes).map(|(message, outcome)| answered(message, outcome));
     let taken = world.record("acme", &lease, results.collect()).await;
     assert!(taken.is_empty());
-    assert_eq!(
-        statuses(&world, &customer).await,
-        [MessageStatus::Unknown; 3]
-    );
+    assert_eq!(statuses(&world, &customer).await, [MessageStatus::Unknown; 3]);
     let named = "SELECT COUNT(*) FROM segments WHERE carrier_message_id = 'one'";
     assert_eq!(world.database.number(named).await, 1);
     world.assert_sound().await;
@@ -127,9 +83,7 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
     let customer = world.active("one@example.org", "1000").await;
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let file = rows(20_000);
-    let accepted = upload(&a, &customer.live, None, &file, plain())
-        .await
-        .unwrap();
+    let accepted = upload(&a, &customer.live, None, &file, plain()).await.unwrap();
     let id = accepted.batchid.unwrap();
     // First only B, then both.
     b.messages().expand(id).await.unwrap();
@@ -139,14 +93,8 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
         one.unwrap();
         two.unwrap();
     }
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM messages").await,
-        20_000
-    );
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM queue").await,
-        20_000
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM messages").await, 20_000);
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM queue").await, 20_000);
     assert_eq!(world.balance(&customer.live).await, money("0"));
     world.database.assert_spools(0).await;
     world.assert_sound().await;
@@ -157,14 +105,8 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "1000").await;
     let gone = peer(&world, 1).await;
-    let ticket = gone
-        .messages()
-        .begin_bulk(Some(customer.live.expose()), None)
-        .await
-        .unwrap();
-    let accepted = upload(&gone, &customer.live, None, &rows(9000), plain())
-        .await
-        .unwrap();
+    let ticket = gone.messages().begin_bulk(Some(customer.live.expose()), None).await.unwrap();
+    let accepted = upload(&gone, &customer.live, None, &rows(9000), plain()).await.unwrap();
     let id = accepted.batchid.unwrap();
     gone.messages().expand(id).await.unwrap();
     // The process stops in the middle of a step, which must be atomic.
@@ -176,22 +118,13 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
     step.abort();
     std::mem::forget((gone, ticket));
     world.expand_all().await;
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM messages").await,
-        9000
-    );
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM uploads").await,
-        1
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM messages").await, 9000);
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM uploads").await, 1);
     // The upload that it had begun ends with it.
     world.pass(31_000);
     world.service.operations().renew_node().await.unwrap();
     assert!(world.service.operations().nodes_ended().await.unwrap());
-    assert_eq!(
-        world.database.number("SELECT COUNT(*) FROM uploads").await,
-        0
-    );
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM uploads").await, 0);
     world.database.assert_spools(0).await;
     world.assert_sound().await;
 }
@@ -214,24 +147,10 @@ async fn a_process_wakes_the_others_when_it_leaves_work_for_them() {
     };
     tokio::time::timeout(SOON, first).await.unwrap();
     let batch = b.batch_accepted();
-    upload(&world.service, &customer.live, None, &rows(2), plain())
-        .await
-        .unwrap();
+    upload(&world.service, &customer.live, None, &rows(2), plain()).await.unwrap();
     tokio::time::timeout(SOON, batch.notified()).await.unwrap();
     let reinstated = b.reinstated();
-    world
-        .service
-        .applications()
-        .suspend(&STAFF, customer.reference, "a reason")
-        .await
-        .unwrap();
-    world
-        .service
-        .applications()
-        .reinstate(&STAFF, customer.reference)
-        .await
-        .unwrap();
-    tokio::time::timeout(SOON, reinstated.notified())
-        .await
-        .unwrap();
+    world.service.applications().suspend(&STAFF, customer.reference, "a reason").await.unwrap();
+    world.service.applications().reinstate(&STAFF, customer.reference).await.unwrap();
+    tokio::time::timeout(SOON, reinstated.notified()).await.unwrap();
 }

@@ -22,25 +22,13 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    let (lease, claimed) = world
-        .service
-        .delivery()
-        .claim(SANDBOX_CARRIER, 2)
-        .await
-        .unwrap();
-    let results = vec![
-        answered(&claimed[0], refused()),
-        answered(&claimed[1], taken_as("a")),
-    ];
+    let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 2).await.unwrap();
+    let results = vec![answered(&claimed[0], refused()), answered(&claimed[1], taken_as("a"))];
     world.record(SANDBOX_CARRIER, &lease, results).await;
     assert_eq!(noted(&world).await, [(claimed[0].id.0, 7)]);
     world.pass(49 * HOUR_MS);
     world.service.delivery().expire().await.unwrap();
-    let statuses: Vec<i64> = noted(&world)
-        .await
-        .iter()
-        .map(|(_, status)| *status)
-        .collect();
+    let statuses: Vec<i64> = noted(&world).await.iter().map(|(_, status)| *status).collect();
     assert_eq!(statuses, [7, 6, 6]);
     world.assert_sound().await;
     world.pass(401 * 24 * HOUR_MS);
@@ -53,11 +41,6 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
         limit: 10,
         ..MessageFilter::default()
     };
-    let page = world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap();
+    let page = world.service.messages().list(&access, &filter).await.unwrap();
     assert!(page.items.is_empty() && page.next.is_none());
 }

@@ -33,10 +33,7 @@ async fn tables(world: &World) -> Vec<String> {
 
 /// Returns the number of messages outside the tables of days and weeks.
 async fn strays(world: &World) -> i64 {
-    world
-        .database
-        .number("SELECT COUNT(*) FROM messages_other")
-        .await
+    world.database.number("SELECT COUNT(*) FROM messages_other").await
 }
 
 /// Opens the service again with this setting.
@@ -57,16 +54,8 @@ async fn left_from(world: &World, customer: &Customer, day: i64) -> usize {
     world.service.operations().drop_history().await.unwrap();
     world.assert_sound().await;
     let access = world.access(&customer.live).await;
-    let filter = MessageFilter {
-        limit: 100,
-        ..MessageFilter::default()
-    };
-    let found = world
-        .service
-        .messages()
-        .list(&access, &filter)
-        .await
-        .unwrap();
+    let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+    let found = world.service.messages().list(&access, &filter).await.unwrap();
     found.items.len()
 }
 

@@ -19,11 +19,7 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     assert!(world.service.operations().backup(&file).await.is_err());
     world.expand_all().await;
     // Restores the backup as the docs describe: its folder becomes the data folder.
-    std::fs::rename(
-        place.path().join("heliograph.db.spool"),
-        place.path().join("spool"),
-    )
-    .unwrap();
+    std::fs::rename(place.path().join("heliograph.db.spool"), place.path().join("spool")).unwrap();
     let restored = Service::open(Config {
         database_url: format!("sqlite:{}", file.display()),
         data_dir: place.path().to_owned(),
@@ -35,20 +31,9 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
         restored.messages().expand(id).await.unwrap();
     }
     let access = world.access(&customer.live).await;
-    let record = restored
-        .messages()
-        .batch(&access, id)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        (record.status, record.counts.queued),
-        (BatchStatus::Sending, 4500)
-    );
-    assert_eq!(
-        restored.operations().check().await.unwrap(),
-        Vec::<String>::new()
-    );
+    let record = restored.messages().batch(&access, id).await.unwrap().unwrap();
+    assert_eq!((record.status, record.counts.queued), (BatchStatus::Sending, 4500));
+    assert_eq!(restored.operations().check().await.unwrap(), Vec::<String>::new());
     restored.close().await;
 }
 
@@ -66,19 +51,9 @@ async fn a_backup_can_be_opened_as_a_database() {
     config.database_url = format!("sqlite:{}", copy.display());
     config.data_dir = world.folder().join("restored");
     let restored = Service::open(config).await.unwrap();
-    assert_eq!(
-        restored.operations().check().await.unwrap(),
-        Vec::<String>::new()
-    );
-    let access = restored
-        .messages()
-        .authorize(Some(customer.live.expose()))
-        .await
-        .unwrap();
-    assert_eq!(
-        restored.messages().balance(&access).await.unwrap(),
-        money("0.95")
-    );
+    assert_eq!(restored.operations().check().await.unwrap(), Vec::<String>::new());
+    let access = restored.messages().authorize(Some(customer.live.expose())).await.unwrap();
+    assert_eq!(restored.messages().balance(&access).await.unwrap(), money("0.95"));
 }
 
 #[cfg(unix)]
@@ -87,19 +62,10 @@ async fn only_the_owner_can_read_the_database_and_its_copies() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new(Backend::Sqlite).await;
     world.account("one@example.org").await;
-    world
-        .service
-        .operations()
-        .backup(&world.folder().join("data/copy.db"))
-        .await
-        .unwrap();
+    world.service.operations().backup(&world.folder().join("data/copy.db")).await.unwrap();
     for entry in std::fs::read_dir(world.folder().join("data")).unwrap() {
         let entry = entry.unwrap();
-        if entry
-            .path()
-            .extension()
-            .is_none_or(|extension| extension != "lock")
-        {
+        if entry.path().extension().is_none_or(|extension| extension != "lock") {
             let mode = entry.metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
         }

@@ -16,16 +16,10 @@ async fn after_a_crash_accepted_uploads_go_on_and_unfinished_files_are_removed()
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.messages().expand(id).await.unwrap();
-    let ticket = world
-        .service
-        .messages()
-        .begin_bulk(Some(customer.live.expose()), None)
-        .await
-        .unwrap();
-    let mut cut_off = ticket
-        .upload(domain::BulkMode::OneToOne, domain::BulkWriting::Plain)
-        .await
-        .unwrap();
+    let ticket =
+        world.service.messages().begin_bulk(Some(customer.live.expose()), None).await.unwrap();
+    let mut cut_off =
+        ticket.upload(domain::BulkMode::OneToOne, domain::BulkWriting::Plain).await.unwrap();
     cut_off.write(b"12345678,a\n").await.unwrap();
     assert_eq!(spools(&world), 2);
     // Simulates a killed process, whose destructors never run.

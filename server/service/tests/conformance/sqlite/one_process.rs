@@ -27,10 +27,7 @@ async fn a_command_beside_the_server_makes_no_database_and_keeps_the_prices() {
     let mut config = world.config();
     config.prices = crate::world::prices("1", "2");
     let beside = Service::open_beside(config).await.unwrap();
-    assert_eq!(
-        beside.money().price_list().await.unwrap().prices,
-        world.config().prices
-    );
+    assert_eq!(beside.money().price_list().await.unwrap().prices, world.config().prices);
 }
 
 #[tokio::test]

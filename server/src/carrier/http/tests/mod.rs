@@ -65,9 +65,7 @@ fn submit(message: &str) -> HttpSubmit {
 /// Sends one message, which the upstream accepts, and returns the request.
 async fn one(lines: &str, message: &str) -> Seen {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}")]).await;
-    let outcome = carrier_at(upstream.port, lines)
-        .submit(&submit(message))
-        .await;
+    let outcome = carrier_at(upstream.port, lines).submit(&submit(message)).await;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
     upstream.seen().remove(0)
 }
@@ -123,46 +121,22 @@ async fn a_form_is_percent_encoded() {
 #[tokio::test]
 async fn the_rules_decide_what_an_answer_means() {
     let error = |text: &str| text.to_owned();
-    let accepted = |id: Option<&str>| HttpOutcome::Accepted {
-        message_id: id.map(str::to_owned),
-    };
+    let accepted = |id: Option<&str>| HttpOutcome::Accepted { message_id: id.map(str::to_owned) };
     // The text begins with "HTTP status ".
     let status = |text: &str| text[12..15].parse().unwrap();
-    let retry = |text| HttpOutcome::Retry {
-        status: status(text),
-        error: error(text),
-    };
-    let refused = |text| HttpOutcome::Refused {
-        status: status(text),
-        error: error(text),
-    };
+    let retry = |text| HttpOutcome::Retry { status: status(text), error: error(text) };
+    let refused = |text| HttpOutcome::Refused { status: status(text), error: error(text) };
     let unknown = |status| HttpOutcome::Unknown {
         error: format!("HTTP status {status}, for which there is no rule"),
     };
     for (status, body, wanted) in [
-        (
-            "200 OK",
-            "{\"status\":0,\"id\":\"a-1\"}",
-            accepted(Some("a-1")),
-        ),
-        (
-            "200 OK",
-            "{\"status\":\"0\",\"id\":77}",
-            accepted(Some("77")),
-        ),
+        ("200 OK", "{\"status\":0,\"id\":\"a-1\"}", accepted(Some("a-1"))),
+        ("200 OK", "{\"status\":\"0\",\"id\":77}", accepted(Some("77"))),
         ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
         ("200 OK", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        (
-            "202 Accepted",
-            "{\"status\":\"busy\"}",
-            HttpOutcome::Throttled,
-        ),
+        ("202 Accepted", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
         ("200 OK", "{\"status\":17}", refused("HTTP status 200 17")),
-        (
-            "200 OK",
-            "{\"status\":\"a\\u0000b\"}",
-            refused("HTTP status 200 ab"),
-        ),
+        ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("HTTP status 200 ab")),
         ("503 Busy", "<html>", retry("HTTP status 503")),
         // No rule matches these answers.
         ("200 OK", "", unknown(200)),
@@ -191,9 +165,7 @@ async fn an_answer_may_be_a_text() {
         "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\n\
          outcome = \"accepted\"\n"
     );
-    let outcome = carrier_at(upstream.port, &lines)
-        .submit(&submit("Hi"))
-        .await;
+    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
 }
 
@@ -206,10 +178,7 @@ async fn a_request_without_an_answer_is_unknown() {
         Act::CutAfter("220 mail.example.org ready\r\n"),
     ] {
         let (outcome, requests) = outcome_of(act.clone()).await;
-        assert!(
-            matches!(outcome, HttpOutcome::Unknown { .. }),
-            "{act:?}: {outcome:?}"
-        );
+        assert!(matches!(outcome, HttpOutcome::Unknown { .. }), "{act:?}: {outcome:?}");
         assert_eq!(requests, 1, "{act:?}");
     }
 }
@@ -227,10 +196,7 @@ async fn an_answer_that_takes_too_long_is_unknown() {
     let lines = format!("{QUERY}{RULES}").replace("$PORT", &upstream.port.to_string());
     let mut settings = settings(&lines).unwrap();
     settings.timeout = Duration::from_millis(200);
-    let outcome = HttpCarrier::new(settings)
-        .unwrap()
-        .submit(&submit("Hi"))
-        .await;
+    let outcome = HttpCarrier::new(settings).unwrap().submit(&submit("Hi")).await;
     let error = "no answer in time".to_owned();
     assert_eq!(outcome, HttpOutcome::Unknown { error });
     assert_eq!(upstream.seen().len(), 1);
@@ -259,10 +225,7 @@ async fn without_tls_the_message_is_not_sent() {
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
     let lines = QUERY.replace("http:", "https:");
     let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
-    assert!(
-        matches!(outcome, HttpOutcome::NotSent { .. }),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -276,10 +239,7 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     settings.timeout = Duration::from_millis(400);
     let carrier = HttpCarrier::new(settings).unwrap();
     let outcome = carrier.submit(&submit("Hi")).await;
-    assert!(
-        matches!(outcome, HttpOutcome::NotSent { .. }),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
     accepted.await.unwrap().unwrap();
 }
 
@@ -287,23 +247,13 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
 async fn only_the_named_authority_is_trusted() {
     let folder = TempDir::new().unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let (cert, key) = (
-        folder.path().join("cert.pem"),
-        folder.path().join("key.pem"),
-    );
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     fs::write(&cert, made.cert.pem()).unwrap();
     fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let acceptor = crate::tls::acceptor(&crate::tls::TlsFiles {
-        cert: cert.clone(),
-        key,
-    })
-    .unwrap();
+    let acceptor = crate::tls::acceptor(&crate::tls::TlsFiles { cert: cert.clone(), key }).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let log = Arc::new(Log::with([Act::Answer(
-        "200 OK",
-        "{\"status\":0,\"id\":\"t\"}",
-    )]));
+    let log = Arc::new(Log::with([Act::Answer("200 OK", "{\"status\":0,\"id\":\"t\"}")]));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             if let Ok(stream) = acceptor.accept(stream).await {
@@ -313,10 +263,7 @@ async fn only_the_named_authority_is_trusted() {
     });
     let url = QUERY.replace("http:", "https:");
     let outcome = carrier_at(port, &url).submit(&submit("Hi")).await;
-    assert!(
-        matches!(outcome, HttpOutcome::NotSent { .. }),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
     let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
     let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await;
     let message_id = Some("t".to_owned());
@@ -353,20 +300,13 @@ async fn a_request_is_not_repeated_when_a_kept_connection_breaks() {
     let outcome = carrier.submit(&submit("1")).await;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
     let outcome = carrier.submit(&submit("2")).await;
-    assert!(
-        matches!(outcome, HttpOutcome::Unknown { .. }),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, HttpOutcome::Unknown { .. }), "{outcome:?}");
     assert_eq!((upstream.seen().len(), upstream.opened()), (2, 1));
 }
 
 #[tokio::test]
 async fn there_are_no_more_requests_at_a_time_than_connections() {
-    let acts = [
-        Act::Stall,
-        Act::Stall,
-        Act::Answer("200 OK", "{\"status\":0}"),
-    ];
+    let acts = [Act::Stall, Act::Stall, Act::Answer("200 OK", "{\"status\":0}")];
     let upstream = Upstream::start(&acts).await;
     let carrier = carrier_at(upstream.port, &format!("{QUERY}connections = 2\n"));
     let carrier = Arc::new(carrier);
@@ -393,17 +333,12 @@ async fn a_request_whose_turn_comes_too_late_is_not_sent() {
     let upstream = Upstream::start(&[answer.clone(), answer]).await;
     let lines = format!("{QUERY}connections = 9\nrate = 4\n");
     let carrier = carrier_at(upstream.port, &lines);
-    let after = |ms| HttpSubmit {
-        not_after: Instant::now() + Duration::from_millis(ms),
-        ..submit("Hi")
-    };
+    let after =
+        |ms| HttpSubmit { not_after: Instant::now() + Duration::from_millis(ms), ..submit("Hi") };
     let submits = [after(60_000), after(100), after(60_000)];
     let [first, second, third] = &submits;
-    let outcomes = tokio::join!(
-        carrier.submit(first),
-        carrier.submit(second),
-        carrier.submit(third)
-    );
+    let outcomes =
+        tokio::join!(carrier.submit(first), carrier.submit(second), carrier.submit(third));
     let accepted = HttpOutcome::Accepted { message_id: None };
     assert_eq!(outcomes, (accepted.clone(), HttpOutcome::TooLate, accepted));
     assert_eq!(upstream.seen().len(), 2);
@@ -411,13 +346,9 @@ async fn a_request_whose_turn_comes_too_late_is_not_sent() {
 
 #[tokio::test]
 async fn the_window_is_what_the_rate_allows_within_a_lease() {
-    for (rate, lease_s, taken) in [
-        (0, 60, 900),
-        (20, 60, 200),
-        (20, 600, 200),
-        (20, 12, 40),
-        (1, 10, 1),
-    ] {
+    for (rate, lease_s, taken) in
+        [(0, 60, 900), (20, 60, 200), (20, 600, 200), (20, 12, 40), (1, 10, 1)]
+    {
         let lines =
             format!("{QUERY}connections = 900\nrate = {rate}\n{RULES}").replace("$PORT", "1");
         let lease = Duration::from_secs(lease_s);
@@ -448,26 +379,14 @@ fn a_wrong_setting_of_a_carrier_is_named() {
         ("127.0.0.1:1/", "a{number}.example.org/", "url must be"),
         ("/send", "/{password}", "{password} needs password"),
         ("\"accepted\"", "\"refused\"", "message_id is for"),
-        (
-            "\"accepted\"\nmessage_id = \"/id\"",
-            "\"retry\"",
-            "no answer has the outcome accepted",
-        ),
+        ("\"accepted\"\nmessage_id = \"/id\"", "\"retry\"", "no answer has the outcome accepted"),
         ("\"accepted\"", "\"taken\"", "answer.1: outcome"),
         ("http = 503", "http = 5", "answer.4: http"),
         ("http = 503", "http = \"5xy\"", "answer.4: http"),
         ("http = 503\n", "", "answer.4: http is missing"),
         ("/status", "status", "field must be a JSON pointer"),
-        (
-            "field = \"/status\"\nequals = 0",
-            "equals = 0",
-            "equals needs a field",
-        ),
-        (
-            "http = 503",
-            "http = 503\nstatus = 1",
-            "answer.4: unknown setting status",
-        ),
+        ("field = \"/status\"\nequals = 0", "equals = 0", "equals needs a field"),
+        ("http = 503", "http = 503\nstatus = 1", "answer.4: unknown setting status"),
     ] {
         refused(&fine.replace(from, to), named);
     }

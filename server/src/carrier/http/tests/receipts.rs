@@ -16,9 +16,7 @@ fn of(lines: &str) -> Result<ReceiptSettings, String> {
 }
 
 fn read(settings: &ReceiptSettings, pairs: &[(&str, &str)]) -> Result<HttpReceipt, NoReceipt> {
-    let pairs = pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     receipt(settings, &fields(pairs))
 }
 
@@ -36,11 +34,8 @@ fn statuses_are_read_from_parameters() {
         ("delivrd", ReceiptState::Intermediate, Some("27")),
     ] {
         let pairs = [("id", "a-1"), ("status", status), ("err", "27"), ("x", "y")];
-        let wanted = HttpReceipt {
-            message_id: "a-1".to_owned(),
-            state,
-            error: error.map(str::to_owned),
-        };
+        let wanted =
+            HttpReceipt { message_id: "a-1".to_owned(), state, error: error.map(str::to_owned) };
         assert_eq!(read(&settings, &pairs), Ok(wanted), "{status}");
     }
 }
@@ -58,22 +53,12 @@ fn a_receipt_names_a_message_and_a_status() {
         let found = read(&settings, pairs);
         assert_eq!(found, Err(NoReceipt::Incomplete), "{pairs:?}");
     }
-    for body in [
-        Value::Null,
-        json!([1]),
-        json!({"id": {"id": 1}, "status": 1}),
-    ] {
+    for body in [Value::Null, json!([1]), json!({"id": {"id": 1}, "status": 1})] {
         let found = receipt(&settings, &body);
         assert_eq!(found, Err(NoReceipt::Incomplete), "{body}");
     }
     // The same value again doesn't make another receipt.
-    let pairs = [
-        ("id", "a"),
-        ("id", "a"),
-        ("status", "1"),
-        ("x", "1"),
-        ("x", "2"),
-    ];
+    let pairs = [("id", "a"), ("id", "a"), ("status", "1"), ("x", "1"), ("x", "2")];
     assert_eq!(read(&settings, &pairs).unwrap().message_id, "a");
 }
 
@@ -82,12 +67,7 @@ fn several_receipts_are_refused() {
     let by_name = of(RECEIPT).unwrap();
     for pairs in [
         &[("id", "a"), ("id", "b"), ("status", "1")][..],
-        &[
-            ("id", "a"),
-            ("status", "1"),
-            ("id", "a"),
-            ("status", "DELIVRD"),
-        ],
+        &[("id", "a"), ("status", "1"), ("id", "a"), ("status", "DELIVRD")],
         &[("id", "a"), ("id", "b"), ("id", "c"), ("status", "1")],
     ] {
         let found = read(&by_name, pairs);
@@ -107,10 +87,7 @@ fn several_receipts_are_refused() {
         (&at("/0/id", "/0/status"), two.clone()),
         (&at("/r/0/id", "/r/0/status"), json!({"r": two})),
         (&at("/r/0/s/1/id", "/t"), json!({"r": [{"s": two}], "t": 1})),
-        (
-            &at("/id", "/s/0"),
-            json!({"id": "a", "s": ["DELIVRD", "UNDELIV"]}),
-        ),
+        (&at("/id", "/s/0"), json!({"id": "a", "s": ["DELIVRD", "UNDELIV"]})),
     ] {
         let found = receipt(settings, &body);
         assert_eq!(found, Err(NoReceipt::Several), "{body}");
@@ -137,16 +114,8 @@ fn json_is_read_by_name_or_pointer() {
 fn a_wrong_setting_of_receipts_is_named() {
     for (from, to, named) in [
         ("\"hidden-0123456789\"", "\"hidden\"", "at least 16"),
-        (
-            "\"hidden-0123456789\"",
-            "\"hidden/0123456789\"",
-            "at least 16",
-        ),
-        (
-            "secret = \"hidden-0123456789\"\n",
-            "",
-            "secret (or secret_file) is missing",
-        ),
+        ("\"hidden-0123456789\"", "\"hidden/0123456789\"", "at least 16"),
+        ("secret = \"hidden-0123456789\"\n", "", "secret (or secret_file) is missing"),
         ("message_id = \"id\"\n", "", "message_id is missing"),
         ("status = \"status\"\n", "", "status is missing"),
         ("status = \"status\"", "status = \"\"", "status must be"),
@@ -154,11 +123,7 @@ fn a_wrong_setting_of_receipts_is_named() {
         ("\"REJECTD\"", "\"DELIVRD\"", "is listed twice"),
         ("\"REJECTD\"", "[1, [{}]]", "failed must be a list"),
         ("error =", "errors =", "unknown setting errors"),
-        (
-            "[carrier.receipt]",
-            "[[carrier.receipt]]",
-            "receipt must be a table",
-        ),
+        ("[carrier.receipt]", "[[carrier.receipt]]", "receipt must be a table"),
     ] {
         let error = of(&RECEIPT.replace(from, to)).unwrap_err();
         assert!(error.contains(named), "{from} -> {to}: {error}");

@@ -60,10 +60,7 @@ struct Connections {
 
 impl Log {
     pub fn with(acts: impl IntoIterator<Item = Act>) -> Self {
-        Self {
-            acts: Mutex::new(acts.into_iter().collect()),
-            ..Self::default()
-        }
+        Self { acts: Mutex::new(acts.into_iter().collect()), ..Self::default() }
     }
 }
 
@@ -154,10 +151,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
 fn whole(bytes: &[u8]) -> Option<Seen> {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;
-    let seen = Seen {
-        head: head.to_owned(),
-        body: body.to_owned(),
-    };
+    let seen = Seen { head: head.to_owned(), body: body.to_owned() };
     let length = seen.header("content-length").map_or("0", |length| length);
     (body.len() >= length.parse().unwrap()).then_some(seen)
 }

@@ -12,11 +12,7 @@ use crate::worker::watched::ReadState;
 
 async fn service(folder: &TempDir) -> Service {
     let network = Network {
-        carriers: vec![CarrierInfo {
-            name: "acme".to_owned(),
-            sandbox: false,
-            whole: false,
-        }],
+        carriers: vec![CarrierInfo { name: "acme".to_owned(), sandbox: false, whole: false }],
         routes: Routes::default(),
         country_code: "266".to_owned(),
         default_sender: "Heliograph".to_owned(),
@@ -57,17 +53,9 @@ async fn a_carrier_is_closed_until_its_drain_state_is_read() {
     let service = service(&folder).await;
     assert!(!is_open_after(0, &service).await);
     assert!(is_open_after(1, &service).await);
-    service
-        .delivery()
-        .drain_carrier(&STAFF, "acme", true)
-        .await
-        .unwrap();
+    service.delivery().drain_carrier(&STAFF, "acme", true).await.unwrap();
     assert!(!is_open_after(1, &service).await);
-    service
-        .delivery()
-        .resume_carrier(&STAFF, "acme")
-        .await
-        .unwrap();
+    service.delivery().resume_carrier(&STAFF, "acme").await.unwrap();
     assert!(is_open_after(1, &service).await);
     // The drain state isn't known while the database can't be read.
     service.close().await;
@@ -106,10 +94,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         // Ends the grace period.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
         watch.reported[0].connections[0].bound_at = long_ago;
-        (
-            wakes_rerouting(&service).await,
-            service.delivery().unusable_carriers().len(),
-        )
+        (wakes_rerouting(&service).await, service.delivery().unusable_carriers().len())
     };
     assert_eq!(look_at(Bound).await, (false, 0));
     assert_eq!(look_at(Waiting).await, (true, 1));

@@ -86,10 +86,7 @@ impl Centre {
     fn refuses_bind(system_id: &str, password: &str) -> bool {
         let refused = (system_id, password) != (SYSTEM_ID, PASSWORD);
         if refused {
-            println!(
-                "{}",
-                json!({ "event": "refused_bind", "system_id": system_id })
-            );
+            println!("{}", json!({ "event": "refused_bind", "system_id": system_id }));
         }
         refused
     }
@@ -102,11 +99,7 @@ async fn send_receipt(esme: Arc<ESME>, due: Due) {
         Some(b'3') => ("EXPIRED", 3),
         _ => ("DELIVRD", 2),
     };
-    let (delivered, error) = if number == 2 {
-        ("001", "000")
-    } else {
-        ("000", "011")
-    };
+    let (delivered, error) = if number == 2 { ("001", "000") } else { ("000", "011") };
     let now = time::OffsetDateTime::now_utc();
     let now = format!(
         "{:02}{:02}{:02}{:02}{:02}",
@@ -138,10 +131,7 @@ async fn send_receipt(esme: Arc<ESME>, due: Due) {
         Ok(_) => 0,
         Err(error) => error as u32,
     };
-    println!(
-        "{}",
-        json!({ "event": "receipt", "id": id, "state": state, "answer": answer })
-    );
+    println!("{}", json!({ "event": "receipt", "id": id, "state": state, "answer": answer }));
 }
 
 #[async_trait]
@@ -155,10 +145,7 @@ impl SmppServerListener for Centre {
         if Self::refuses_bind(&pdu.system_id, &pdu.password) {
             return pdu.reject(SmppError::ESME_RINVPASWD);
         }
-        println!(
-            "{}",
-            json!({ "event": "bound", "mode": "bind_transceiver" })
-        );
+        println!("{}", json!({ "event": "bound", "mode": "bind_transceiver" }));
         pdu.accept(NAME.to_owned(), VERSION)
     }
 
@@ -184,10 +171,7 @@ impl SmppServerListener for Centre {
         if Self::refuses_bind(&pdu.system_id, &pdu.password) {
             return pdu.reject(SmppError::ESME_RINVPASWD);
         }
-        println!(
-            "{}",
-            json!({ "event": "bound", "mode": "bind_transmitter" })
-        );
+        println!("{}", json!({ "event": "bound", "mode": "bind_transmitter" }));
         pdu.accept(NAME.to_owned(), VERSION)
     }
 
@@ -203,11 +187,7 @@ impl SmppServerListener for Centre {
             return pdu.reject(SmppError::ESME_RINVDSTADR);
         }
         let (answered, receipted) = self.next_ids();
-        let due = Due {
-            id: receipted,
-            session_id: session_id.clone(),
-            pdu: pdu.clone(),
-        };
+        let due = Due { id: receipted, session_id: session_id.clone(), pdu: pdu.clone() };
         self.receivers.lock().await.due.push(due);
         // The receipt may arrive before the answer, as with a real SMSC.
         self.send_receipts().await;
@@ -217,9 +197,7 @@ impl SmppServerListener for Centre {
     async fn on_esme_bound(&self, esme: ESME, session_id: &String) {
         if esme.can_receive {
             let mut receivers = self.receivers.lock().await;
-            receivers
-                .sessions
-                .insert(session_id.clone(), Arc::new(esme));
+            receivers.sessions.insert(session_id.clone(), Arc::new(esme));
             drop(receivers);
             self.send_receipts().await;
         }

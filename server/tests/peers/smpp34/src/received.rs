@@ -14,9 +14,9 @@ pub fn line(pdu: &submit_sm, refused: bool) -> Value {
     let payload = pdu.tlvs.message_payload();
     let octets = payload.unwrap_or(&pdu.short_message);
     let (header, octets) = match octets {
-        [length, rest @ ..] if pdu.esm_class & HEADER != 0 => rest
-            .split_at_checked(usize::from(*length))
-            .unwrap_or_default(),
+        [length, rest @ ..] if pdu.esm_class & HEADER != 0 => {
+            rest.split_at_checked(usize::from(*length)).unwrap_or_default()
+        }
         whole => (&[][..], whole),
     };
     json!({
