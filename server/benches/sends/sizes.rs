@@ -18,7 +18,7 @@ pub fn measure(table: &mut Table) {
     let what = "WebAssembly, brotli";
     match machine::wasm_bytes() {
         Some(bytes) => {
-            table.add(what, Figure::Kilobytes(float(bytes) / 1000.0), Target::AtMost(300.0))
+            table.add(what, Figure::Kilobytes(float(bytes) / 1000.0), Target::AtMost(300.0));
         }
         None => table.not_measured(what, "it isn't built (make build)"),
     }

@@ -26,7 +26,6 @@ fn wide(text: &str) -> Vec<u8> {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn receipts_in_many_dialects_are_read() {
     let plain = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 \
         stat:DELIVRD err:000 text:Hello id:9 stat:EXPIRED";

@@ -179,7 +179,7 @@ mod tests {
         ] {
             match read_one(values).unwrap_err() {
                 Error::Failed(Fault::Corrupt { table: "queue", column: of, value }) => {
-                    assert_eq!((&*of, &*value), (column, held))
+                    assert_eq!((&*of, &*value), (column, held));
                 }
                 other => panic!("{other:?}"),
             }

@@ -184,7 +184,6 @@ pub struct NewSegment {
 
 /// A stored segment. The fields are in the order of [`OF`].
 #[derive(Clone, Debug, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the fields are named like the columns")]
 pub struct Segment {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub message_id: Transid,

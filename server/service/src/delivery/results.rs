@@ -211,7 +211,7 @@ impl Plan {
         };
         match outcome {
             MessageOutcome::Submitted => {
-                self.taken.push(Taken { id, segments: self.counted.then_some(result.segments) })
+                self.taken.push(Taken { id, segments: self.counted.then_some(result.segments) });
             }
             MessageOutcome::Failed { error } => {
                 self.failed.push(ending(MessageStatus::Failed, error, false));
