@@ -147,7 +147,7 @@ mod watch {
                     Ok(end) => self.go_on(end),
                     // The end isn't known. Ask again in a minute.
                     Err(_) => {
-                        self.go_on(Some(SessionEnd { in_ms: NOTICE_MS + AGAIN_MS, idle: true }))
+                        self.go_on(Some(SessionEnd { in_ms: NOTICE_MS + AGAIN_MS, idle: true }));
                     }
                 }
             });
