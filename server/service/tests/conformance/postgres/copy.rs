@@ -94,7 +94,7 @@ fn sorted(rows: Vec<String>) -> Vec<String> {
 async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
     // SQLite keeps this key in a file.
     let columns = format!(
-        "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_info('{table}') \
+        "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_xinfo('{table}') \
          WHERE name <> 'sealing_key'"
     );
     let columns = texts(conn, columns).await.join(", ");
