@@ -285,7 +285,7 @@ test('an account chooses its notifications', async ({ portal }) => {
 test('without a mail server the email is changed by support', async ({ portal }) => {
   await portal.register();
   await portal.open('/account');
-  await expect(portal.page.getByText('only support can change your email')).toBeVisible();
+  await expect(portal.page.getByText('Contact support to change your email')).toBeVisible();
   await expect(portal.button('Change email')).toHaveCount(0);
 });
 

@@ -54,7 +54,7 @@ test('an accepted name stays in use beside a new request', async ({ portal, serv
   await portal.form('Request sender name').getByLabel('Sender name').fill(second);
   await portal.button('Request sender name').click();
   await expect(portal.main.locator('.notice')).toContainText(second);
-  await expect(portal.main).toContainText(`Your request for ${second} waits`);
+  await expect(portal.main).toContainText(`Your request for ${second} is pending`);
   await portal.open(`/applications/${reference}`);
   await expect(portal.fact('Sender name')).toHaveText(first);
   const sent = await server.send(key, '58000001', 'While another name is asked for');

@@ -40,7 +40,7 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   const next = (name: string) =>
     portal.page.getByRole('region', { name: 'First steps' }).getByRole('link', { name });
 
-  await step('The front page says what it is', async () => {
+  await step('Read the front page', async () => {
     await portal.open('/');
     await expect(portal.heading('Text messages from your systems')).toBeVisible();
   });
@@ -84,9 +84,9 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   );
 
   await step(
-    'Ask for activation',
+    'Request activation',
     async () => {
-      await next('Ask for activation').click();
+      await next('Request activation').click();
       await portal.button('Request activation').click();
       await expect(portal.main).toContainText('You requested activation');
     },
