@@ -86,7 +86,7 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   await step(
     'Request activation',
     async () => {
-      await next('Request activation').click();
+      await next('Ask for activation').click();
       await portal.button('Request activation').click();
       await expect(portal.main).toContainText('You requested activation');
     },
