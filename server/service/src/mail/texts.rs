@@ -59,7 +59,7 @@ const STOP_IT: &str = "If you didn't ask for this, open the link below and press
 pub(crate) fn email_change_asked(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailStop,
-        subject: "A new email was requested for your account".to_owned(),
+        subject: "A new email was asked for your account".to_owned(),
         body: format!(
             "Somebody who is signed in to your account and knows its password asked for the new \
              email {new}. Your account keeps this address until the owner of the new one confirms \
