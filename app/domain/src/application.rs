@@ -26,7 +26,7 @@ words! {
 }
 
 words! {
-    /// What to do with a message if a carrier's answer to its submit is lost.
+    /// The policy for a message whose carrier didn't answer the submit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum LostAnswer {

@@ -271,7 +271,7 @@ pub struct ApplicationRecord {
     pub test_balance: Money,
     pub created_at: Timestamp,
     pub activation_requested_at: Option<Timestamp>,
-    /// What to do with a message if a carrier's answer is lost.
+    /// The policy for a message whose carrier didn't answer the submit.
     pub lost_answer: LostAnswer,
     /// Why staff suspended the application. `None` if it isn't suspended.
     pub suspend_reason: Option<String>,

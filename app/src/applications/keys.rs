@@ -89,7 +89,7 @@ pub fn KeysPage() -> impl IntoView {
     view! { <Loaded data render/> }
 }
 
-/// What is known about a key.
+/// A key as its page shows it.
 struct KnownKey {
     record: Option<KeyRecord>,
     /// Recent calls with a replaced key of this kind.

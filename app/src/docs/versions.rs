@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde_json::Value;
 
-/// What programs can rely on. The OpenAPI document has the same text.
+/// The rules that programs can rely on. The OpenAPI document has the same text.
 pub const VERSION_RULES: &str = "Within a version, paths, parameters, fields, codes and stable \
     words keep their names and their meaning. New ones may be added at any time. A program should \
     ignore fields that it doesn't know, and handle an unknown status, reason or error like any \

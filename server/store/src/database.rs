@@ -62,7 +62,7 @@ pub struct Store {
     readers: AnyPool,
 }
 
-/// What to do if the file of a SQLite database is missing.
+/// The action if the file of a SQLite database is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Make,

@@ -42,7 +42,7 @@ pub struct BulkParser {
     error_count: u64,
 }
 
-/// What the buffer starts with.
+/// The beginning of the buffer.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// The start of the file, perhaps with a byte order mark.

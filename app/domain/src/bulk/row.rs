@@ -8,7 +8,7 @@ use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
 use crate::{MessageText, Number, Reason};
 
-/// What is wrong with a row. If several things are wrong, the encoding takes precedence over the
+/// The fault of a row. If several things are wrong, the encoding takes precedence over the
 /// number, and the number over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {

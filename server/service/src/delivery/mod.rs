@@ -96,7 +96,7 @@ pub struct Submitted {
     pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
-/// What a claim found out about the messages that are left in the queue.
+/// The facts that a claim found about the messages that are left in the queue.
 pub(crate) struct Learned {
     /// Whether fewer single messages were due than the claim asked for.
     pub(crate) no_single_waits: bool,

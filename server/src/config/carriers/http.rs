@@ -75,7 +75,7 @@ pub struct AnswerRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer(pub String);
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Accepted,

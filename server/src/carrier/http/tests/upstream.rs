@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// What the upstream does with the next request.
+/// The upstream's reaction to the next request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Answers, and keeps the connection.
