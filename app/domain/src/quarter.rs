@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::status::StatusCounts;
 use crate::{MessageStatus, Money, Timestamp};
 
 /// The length of a quarter hour in milliseconds.
@@ -30,9 +31,8 @@ pub enum Figure {
     /// Delivered messages in one delivery time bucket: the index of its limit in
     /// [`DELIVERY_TIMES_MS`], or the next index for the bucket above all limits.
     Delivered(usize),
-    Failed,
-    Expired,
-    Rejected,
+    /// Messages with another final status.
+    Ended(MessageStatus),
 }
 
 impl Figure {
@@ -41,15 +41,10 @@ impl Figure {
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
             MessageStatus::Delivered => {
-                Some(Self::Delivered(DELIVERY_TIMES_MS.partition_point(|limit| *limit < took_ms)))
+                let bucket = DELIVERY_TIMES_MS.partition_point(|limit| *limit < took_ms);
+                Some(Self::Delivered(bucket))
             }
-            MessageStatus::Failed => Some(Self::Failed),
-            MessageStatus::Expired => Some(Self::Expired),
-            MessageStatus::Rejected => Some(Self::Rejected),
-            MessageStatus::Queued
-            | MessageStatus::Sending
-            | MessageStatus::Unknown
-            | MessageStatus::Submitted => None,
+            _ => status.is_final().then_some(Self::Ended(status)),
         }
     }
 }
@@ -62,9 +57,8 @@ pub struct Figures {
     pub cost: Money,
     /// The number of delivered messages in each bucket, in the order of [`DELIVERY_TIMES_MS`].
     pub delivered: [i64; DELIVERY_TIMES],
-    pub failed: i64,
-    pub expired: i64,
-    pub rejected: i64,
+    /// The number of messages with each final status but `Delivered`.
+    pub ended: StatusCounts,
 }
 
 impl Figures {
@@ -74,9 +68,7 @@ impl Figures {
         let count = match figure {
             Figure::Accepted => &mut self.accepted,
             Figure::Delivered(bucket) => &mut self.delivered[bucket.min(DELIVERY_TIMES - 1)],
-            Figure::Failed => &mut self.failed,
-            Figure::Expired => &mut self.expired,
-            Figure::Rejected => &mut self.rejected,
+            Figure::Ended(status) => self.ended.get_mut(status),
         };
         *count = count.saturating_add(n);
         self.cost = self.cost.checked_add(cost).unwrap_or(self.cost);
@@ -87,9 +79,7 @@ impl Figures {
         for (bucket, n) in other.delivered.iter().enumerate() {
             self.add_to(Figure::Delivered(bucket), *n, Money::ZERO);
         }
-        self.add_to(Figure::Failed, other.failed, Money::ZERO);
-        self.add_to(Figure::Expired, other.expired, Money::ZERO);
-        self.add_to(Figure::Rejected, other.rejected, Money::ZERO);
+        self.ended.add(&other.ended);
         self.add_to(Figure::Accepted, other.accepted, other.cost);
     }
 
@@ -98,9 +88,17 @@ impl Figures {
         self.delivered.iter().sum()
     }
 
+    /// Returns the number of messages with a final status.
+    pub fn of_status(&self, status: MessageStatus) -> i64 {
+        match status {
+            MessageStatus::Delivered => self.delivered(),
+            _ => self.ended.get(status),
+        }
+    }
+
     /// Returns the number of messages without a final status.
     pub fn under_way(&self) -> i64 {
-        self.accepted - self.delivered() - self.failed - self.expired - self.rejected
+        self.accepted - self.delivered() - self.ended.total()
     }
 
     /// Returns the time within which `percent` of the delivered messages were delivered. The time
@@ -156,7 +154,7 @@ mod tests {
         }
         assert_eq!(Figure::of_ending(MessageStatus::Submitted, 5), None);
         let failed = Figure::of_ending(MessageStatus::Failed, 5);
-        assert_eq!(failed, Some(Figure::Failed));
+        assert_eq!(failed, Some(Figure::Ended(MessageStatus::Failed)));
     }
 
     #[test]
@@ -179,11 +177,11 @@ mod tests {
         let mut quarter = Figures::default();
         quarter.add_to(Figure::Accepted, 5, money("0.25"));
         quarter.add_to(Figure::Delivered(2), 2, Money::ZERO);
-        quarter.add_to(Figure::Rejected, 1, Money::ZERO);
+        quarter.add_to(Figure::Ended(MessageStatus::Rejected), 1, Money::ZERO);
         hour.add(&quarter);
         hour.add(&quarter);
         assert_eq!((hour.accepted, hour.cost), (10, money("0.5")));
-        assert_eq!((hour.delivered(), hour.rejected), (4, 2));
+        assert_eq!((hour.delivered(), hour.of_status(MessageStatus::Rejected)), (4, 2));
         assert_eq!(hour.under_way(), 4);
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::api_key::KeyKind;
 use crate::decision::Work;
 use crate::security_event::SecurityEventKind;
+pub use crate::status::StatusCounts;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
@@ -553,65 +554,6 @@ pub struct ChargeRecord {
     pub released: Money,
     /// The explanation, in one sentence.
     pub why: String,
-}
-
-/// The number of messages with each status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StatusCounts {
-    pub queued: i64,
-    pub sending: i64,
-    pub unknown: i64,
-    pub submitted: i64,
-    pub delivered: i64,
-    pub failed: i64,
-    pub expired: i64,
-    pub rejected: i64,
-}
-
-impl StatusCounts {
-    pub const fn get(mut self, status: MessageStatus) -> i64 {
-        *self.get_mut(status)
-    }
-
-    /// Returns the number of all messages.
-    pub fn total(&self) -> i64 {
-        let statuses = MessageStatus::ALL.into_iter();
-        statuses.map(|status| self.get(status)).sum()
-    }
-
-    /// Returns the number of messages with a final status.
-    pub fn completed(&self) -> i64 {
-        let finals = MessageStatus::ALL.into_iter().filter(|status| status.is_final());
-        finals.map(|status| self.get(status)).sum()
-    }
-
-    /// Adds other counts to these.
-    pub fn add(&mut self, other: &Self) {
-        for status in MessageStatus::ALL {
-            *self.get_mut(status) += other.get(status);
-        }
-    }
-
-    /// Returns the number of delivered messages per thousand completed ones, rounded down. Returns
-    /// `None` if no message is completed yet.
-    pub fn delivered_per_mille(&self) -> Option<i64> {
-        let completed = self.completed();
-        (completed > 0).then(|| self.delivered.saturating_mul(1000) / completed)
-    }
-
-    /// Returns a mutable reference to the count of a status.
-    pub const fn get_mut(&mut self, status: MessageStatus) -> &mut i64 {
-        match status {
-            MessageStatus::Queued => &mut self.queued,
-            MessageStatus::Sending => &mut self.sending,
-            MessageStatus::Unknown => &mut self.unknown,
-            MessageStatus::Submitted => &mut self.submitted,
-            MessageStatus::Delivered => &mut self.delivered,
-            MessageStatus::Failed => &mut self.failed,
-            MessageStatus::Expired => &mut self.expired,
-            MessageStatus::Rejected => &mut self.rejected,
-        }
-    }
 }
 
 words! {

@@ -1,36 +1,208 @@
-//! Statuses of messages.
+//! The statuses of messages. This file is the one place that describes them: the database, the API
+//! and the pages take ranks, codes, sentences and patterns from here.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// The status of a message.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    @only_written
+    /// The status of a message, in the order of the codes in the database. The statuses that aren't
+    /// final come first, and `Delivered` is the first final one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum MessageStatus {
-        /// Accepted, stored and charged. The message waits for a carrier.
+        Scheduled = "scheduled",
         Queued = "queued",
-        /// A connection has claimed the message.
         Sending = "sending",
-        /// Submitted, but the carrier didn't answer.
         Unknown = "unknown",
-        /// A carrier accepted the message.
         Submitted = "submitted",
-        /// The handset received the message.
         Delivered = "delivered",
-        /// The network gave up.
         Failed = "failed",
-        /// The message wasn't delivered in time.
         Expired = "expired",
-        /// No carrier accepted the message.
         Rejected = "rejected",
+        Cancelled = "cancelled",
     }
 }
 
+/// The description of a status.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The rank of a stored status never decreases. All final statuses have the same rank.
+    pub rank: u8,
+    /// False while no call can produce the status. The API and the pages leave it out.
+    pub is_shown: bool,
+    /// What the status means, for the API reference.
+    pub meaning: &'static str,
+    /// The sentence for a step of a message's timeline.
+    pub step: &'static str,
+    /// If the message isn't delivered, or may not be: why, and what to do about it.
+    pub trouble: Option<(&'static str, &'static str)>,
+    pub mark: Mark,
+    pub bar: Bar,
+}
+
+/// The shape and colour of a status on pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Good,
+    Waiting,
+    Moving,
+    Bad,
+    Unclear,
+}
+
+/// The part of a chart's bar that stands for a status.
+#[derive(Clone, Copy, Debug)]
+pub struct Bar {
+    /// The position in the bar, from its foot. The fixed order tells statuses apart without
+    /// colours.
+    pub position: u8,
+    pub mark: Mark,
+    /// The rotation of the stripes, in degrees.
+    pub turn: i16,
+    /// The width of the stripes. 6 fills the bar.
+    pub stripe: u8,
+}
+
+const fn bar(position: u8, mark: Mark, turn: i16, stripe: u8) -> Bar {
+    Bar { position, mark, turn, stripe }
+}
+
+const SEND_AGAIN_LATER: &str =
+    "Send the message again later. If it fails again, reach the person another way.";
+
 impl MessageStatus {
-    /// Returns the status's code in the database: its index in [`Self::ALL`]. Final statuses come
-    /// last. A code is never reused for another status.
+    /// The statuses that the API and the pages show.
+    pub const SHOWN: [Self; 8] = [
+        Self::Queued,
+        Self::Sending,
+        Self::Unknown,
+        Self::Submitted,
+        Self::Delivered,
+        Self::Failed,
+        Self::Expired,
+        Self::Rejected,
+    ];
+
+    /// Describes the status.
+    pub const fn describe(self) -> Description {
+        match self {
+            Self::Scheduled => Description {
+                rank: 0,
+                is_shown: false,
+                meaning: "Accepted, stored and charged; waits for its time.",
+                step: "Accepted and charged. The message waits for its time.",
+                trouble: None,
+                mark: Mark::Waiting,
+                bar: bar(3, Mark::Waiting, 45, 1),
+            },
+            Self::Queued => Description {
+                rank: 1,
+                is_shown: true,
+                meaning: "Accepted, stored and charged; waits for a carrier.",
+                step: "Accepted and charged. The message waits for a carrier.",
+                trouble: None,
+                mark: Mark::Waiting,
+                bar: bar(4, Mark::Waiting, 0, 1),
+            },
+            Self::Sending => Description {
+                rank: 2,
+                is_shown: true,
+                meaning: "On its way to a carrier.",
+                step: "We are submitting it to a carrier.",
+                trouble: None,
+                mark: Mark::Moving,
+                bar: bar(2, Mark::Moving, 45, 2),
+            },
+            Self::Unknown => Description {
+                rank: 3,
+                is_shown: true,
+                meaning: "Submitted to a carrier that didn't answer.",
+                step: "We submitted it to a carrier, but the carrier's answer was lost. The message may \
+                       have arrived. A receipt may still confirm it.",
+                trouble: Some((
+                    "We submitted it to a carrier, but the carrier's answer was lost. The message \
+                     may have arrived. A receipt may still confirm it.",
+                    "Wait. The message gets a final status within 48 hours.",
+                )),
+                mark: Mark::Unclear,
+                bar: bar(5, Mark::Waiting, 0, 4),
+            },
+            Self::Submitted => Description {
+                rank: 4,
+                is_shown: true,
+                meaning: "A carrier accepted it. From now on, the charge stays.",
+                step: "A carrier accepted it.",
+                trouble: None,
+                mark: Mark::Moving,
+                bar: bar(1, Mark::Moving, 45, 4),
+            },
+            Self::Delivered => Description {
+                rank: Self::FINAL_RANK,
+                is_shown: true,
+                meaning: "The phone received it.",
+                step: "It arrived on the phone.",
+                trouble: None,
+                mark: Mark::Good,
+                bar: bar(0, Mark::Good, 0, 6),
+            },
+            Self::Failed => Description {
+                rank: Self::FINAL_RANK,
+                is_shown: true,
+                meaning: "The network couldn't deliver it.",
+                step: "The carrier couldn't deliver it.",
+                trouble: Some(("The carrier couldn't deliver it.", SEND_AGAIN_LATER)),
+                mark: Mark::Bad,
+                bar: bar(6, Mark::Bad, -45, 4),
+            },
+            Self::Expired => Description {
+                rank: Self::FINAL_RANK,
+                is_shown: true,
+                meaning: "Its time ran out, after 48 hours at most.",
+                step: "It wasn't delivered in time.",
+                trouble: Some(("It wasn't delivered in time.", SEND_AGAIN_LATER)),
+                mark: Mark::Bad,
+                bar: bar(7, Mark::Bad, -45, 2),
+            },
+            Self::Rejected => Description {
+                rank: Self::FINAL_RANK,
+                is_shown: true,
+                meaning: "No carrier accepted it; the charge is released.",
+                step: "The carrier refused the message.",
+                trouble: Some((
+                    "The carrier refused the message.",
+                    "If this happens to other messages too, contact support and quote the \
+                     transaction ID.",
+                )),
+                mark: Mark::Bad,
+                bar: bar(8, Mark::Bad, 90, 3),
+            },
+            Self::Cancelled => Description {
+                rank: Self::FINAL_RANK,
+                is_shown: false,
+                meaning: "Cancelled before a carrier had it; the charge is released.",
+                step: "It was cancelled.",
+                trouble: None,
+                mark: Mark::Waiting,
+                bar: bar(9, Mark::Waiting, 90, 2),
+            },
+        }
+    }
+
+    /// The rank of all final statuses.
+    const FINAL_RANK: u8 = 5;
+
+    /// Parses the code of a shown status.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::SHOWN.into_iter().find(|status| status.as_str() == text)
+    }
+
+    pub const fn rank(self) -> u8 {
+        self.describe().rank
+    }
+
+    /// Returns the status's code in the database: its index in [`Self::ALL`].
     pub const fn code(self) -> i64 {
         self as i64
     }
@@ -41,24 +213,99 @@ impl MessageStatus {
         Self::ALL.get(index).copied()
     }
 
-    /// Returns the rank of the status. The rank of a stored status never decreases.
-    pub const fn rank(self) -> u8 {
-        match self {
-            Self::Queued => 0,
-            Self::Sending => 1,
-            Self::Unknown => 2,
-            Self::Submitted => 3,
-            Self::Delivered | Self::Failed | Self::Expired | Self::Rejected => 4,
-        }
-    }
-
     /// Whether the status is final. A final status never changes.
     pub const fn is_final(self) -> bool {
-        self.rank() == 4
+        self.rank() == Self::FINAL_RANK
     }
 
     /// Whether a stored status may become `next`, which requires a higher rank.
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()
+    }
+}
+
+/// The number of messages with each status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusCounts([i64; MessageStatus::ALL.len()]);
+
+impl StatusCounts {
+    pub const fn get(&self, status: MessageStatus) -> i64 {
+        self.0[status as usize]
+    }
+
+    pub const fn get_mut(&mut self, status: MessageStatus) -> &mut i64 {
+        &mut self.0[status as usize]
+    }
+
+    /// Returns these counts with that of one status.
+    pub const fn with(mut self, status: MessageStatus, n: i64) -> Self {
+        self.0[status as usize] = n;
+        self
+    }
+
+    /// Returns the number of all messages.
+    pub fn total(&self) -> i64 {
+        self.0.iter().sum()
+    }
+
+    /// Returns the number of messages with a final status.
+    pub fn completed(&self) -> i64 {
+        let finals = MessageStatus::ALL.into_iter().filter(|status| status.is_final());
+        finals.map(|status| self.get(status)).sum()
+    }
+
+    /// Adds other counts to these.
+    pub fn add(&mut self, other: &Self) {
+        for status in MessageStatus::ALL {
+            *self.get_mut(status) += other.get(status);
+        }
+    }
+
+    /// Returns the number of delivered messages per thousand completed ones, rounded down. Returns
+    /// `None` if no message is completed yet.
+    pub fn delivered_per_mille(&self) -> Option<i64> {
+        let completed = self.completed();
+        let delivered = self.get(MessageStatus::Delivered);
+        (completed > 0).then(|| delivered.saturating_mul(1000) / completed)
+    }
+}
+
+/// An object with the shown statuses.
+impl Serialize for StatusCounts {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(MessageStatus::SHOWN.map(|status| (status.as_str(), self.get(status))))
+    }
+}
+
+impl<'de> Deserialize<'de> for StatusCounts {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let given = std::collections::BTreeMap::<MessageStatus, i64>::deserialize(from)?;
+        Ok(given.into_iter().fold(Self::default(), |counts, (status, n)| counts.with(status, n)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shown_statuses_are_listed() {
+        let shown = MessageStatus::ALL.into_iter().filter(|status| status.describe().is_shown);
+        assert!(shown.eq(MessageStatus::SHOWN));
+    }
+
+    #[test]
+    fn final_statuses_come_last() {
+        assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.is_final()));
+        assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.describe().rank));
+    }
+
+    #[test]
+    fn counts_are_an_object_of_the_shown_statuses() {
+        let counts = StatusCounts::default().with(MessageStatus::Failed, 3);
+        let json = serde_json::to_value(counts).unwrap();
+        assert_eq!(json["failed"], 3);
+        assert_eq!(json.as_object().unwrap().len(), MessageStatus::SHOWN.len());
+        assert_eq!(serde_json::from_value::<StatusCounts>(json).unwrap(), counts);
     }
 }

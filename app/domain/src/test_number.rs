@@ -61,7 +61,7 @@ impl TestNumber {
         if number.kind() != Kind::Local {
             return None;
         }
-        let value = number.digits().strip_prefix("00000")?.parse().ok()?;
+        let value: u16 = number.digits().strip_prefix("00000")?.parse().ok()?;
         Self::ALL.into_iter().find(|reserved| reserved.value() == value)
     }
 }

@@ -133,10 +133,14 @@ fn messages_arrive() {
 fn counts_are_added_and_tell_how_many_of_the_completed_were_delivered() {
     let mut counts = StatusCounts::default();
     assert_eq!(counts.delivered_per_mille(), None);
-    counts.queued = 5;
+    *counts.get_mut(MessageStatus::Queued) = 5;
     assert_eq!((counts.total(), counts.completed()), (5, 0));
     assert_eq!(counts.delivered_per_mille(), None);
-    counts.add(&StatusCounts { delivered: 2, failed: 1, submitted: 4, ..StatusCounts::default() });
+    let more =
+        [(MessageStatus::Delivered, 2), (MessageStatus::Failed, 1), (MessageStatus::Submitted, 4)];
+    let more =
+        more.into_iter().fold(StatusCounts::default(), |all, (status, n)| all.with(status, n));
+    counts.add(&more);
     assert_eq!((counts.total(), counts.completed()), (12, 3));
     assert_eq!(counts.delivered_per_mille(), Some(666));
 }
