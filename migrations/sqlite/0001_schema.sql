@@ -3,8 +3,8 @@
 -- UTC. Flags are 0 or 1, but an event such as disabling an account is stored as its time instead.
 -- SQLite's STRICT tables call the integer type INTEGER, and PostgreSQL calls it BIGINT.
 --
--- The status of a message or of a segment is a number: 0 queued, 1 sending, 2 unknown, 3 submitted,
--- 4 delivered, 5 failed, 6 expired, 7 rejected. From 4 on it is final.
+-- The status of a message or of a segment is a number. Here its name stands in braces, and
+-- `app/domain/src/status.rs` describes it. From `delivered` on it is final.
 --
 -- No CHECK has an IN list of more than two constants, because SQLite builds a b-tree for such a
 -- list at every execution.
@@ -454,7 +454,7 @@ CREATE TABLE messages (
     body           TEXT,              -- text; null if it is that of the batch
     requestid      TEXT,              -- the caller's own ID, if any
     batch_id       INTEGER,           -- the batch, if it is a row of one
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- see the top of the file
+    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
     pages          INTEGER NOT NULL,  -- billed
     segments       INTEGER NOT NULL,  -- as sent over the air
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
@@ -476,7 +476,7 @@ CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
 -- Messages that are unknown, failed, expired or rejected. They are few, because a delivered message
 -- has no entry.
 CREATE INDEX messages_unusual ON messages (application_id, test, status)
-    WHERE status > 4 OR status = 2;
+    WHERE status > {delivered} OR status = {unknown};
 
 -- Events that a message's own row doesn't show: retries, late receipts.
 CREATE TABLE message_events (
@@ -484,7 +484,7 @@ CREATE TABLE message_events (
     message_id     INTEGER NOT NULL,
     application_id INTEGER NOT NULL,  -- of the message
     -- new or unchanged status of the message
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
     at             INTEGER NOT NULL,  -- when it happened
     detail         TEXT               -- description of the event
 ) STRICT;
@@ -526,7 +526,7 @@ CREATE TABLE segments (
     carrier        TEXT NOT NULL,     -- carrier that it was submitted to
     carrier_message_id TEXT,          -- as in the carrier's receipts; null if unknown
     -- like a message's, from unknown to expired
-    status         INTEGER NOT NULL CHECK (status BETWEEN 2 AND 6),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {unknown} AND {expired}),
     error          TEXT,              -- why it wasn't delivered
     -- number of submits that happened or may have happened; at most 2
     submits        INTEGER NOT NULL,
@@ -536,7 +536,7 @@ CREATE TABLE segments (
 CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
     WHERE carrier_message_id IS NOT NULL;
 CREATE INDEX segments_unanswered ON segments (carrier, message_id)
-    WHERE status = 2 AND carrier_message_id IS NULL;
+    WHERE status = {unknown} AND carrier_message_id IS NULL;
 
 -- Receipts whose carrier message ID isn't known yet: the answer to the submit may come later.
 CREATE TABLE unmatched_receipts (
@@ -544,7 +544,7 @@ CREATE TABLE unmatched_receipts (
     carrier        TEXT NOT NULL,     -- carrier that sent it
     carrier_message_id TEXT NOT NULL,
     -- reported status: delivered, failed or expired
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL   -- when it came
 ) STRICT;
@@ -637,7 +637,7 @@ CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
     day            INTEGER NOT NULL,  -- day of acceptance
-    status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- see the top of the file
+    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
@@ -654,10 +654,10 @@ CREATE TABLE message_quarters (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
     quarter        INTEGER NOT NULL,  -- of acceptance: quarter hours since 1970-01-01 UTC
-    -- 0: all messages. 5, 6, 7: messages with this status. From 100 on: delivered messages, 100 for
-    -- those delivered within a second, and higher numbers for slower ones.
+    -- 0: all messages. From 100 on: delivered messages, 100 for those delivered within a second, and
+    -- higher numbers for slower ones. Other numbers: messages with this final status.
     figure         INTEGER NOT NULL
-        CHECK (figure = 0 OR figure BETWEEN 5 AND 7 OR figure BETWEEN 100 AND 114),
+        CHECK (figure = 0 OR figure BETWEEN {failed} AND {cancelled} OR figure BETWEEN 100 AND 114),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),

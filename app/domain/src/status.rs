@@ -218,6 +218,11 @@ impl MessageStatus {
         self.rank() == Self::FINAL_RANK
     }
 
+    /// Whether few messages have the status, so that an index on it is worth its writes.
+    pub const fn is_rare(self) -> bool {
+        !matches!(self, Self::Delivered) && (self.is_final() || matches!(self, Self::Unknown))
+    }
+
     /// Whether a stored status may become `next`, which requires a higher rank.
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()

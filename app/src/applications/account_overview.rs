@@ -13,7 +13,7 @@ use crate::ui::{DateTime, Fact, StateMark, Table, answered_within, in_zone};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Problem,
-    crate::reports::{Periods, of_status},
+    crate::reports::Periods,
     domain::decision::Work,
     domain::quarter::Figures,
     domain::records::StatusCounts,
@@ -127,7 +127,7 @@ async fn by_utc_day(
             today.add(&found.counts);
         }
     }
-    let counts = MessageStatus::ALL.map(|status| Count {
+    let counts = MessageStatus::SHOWN.map(|status| Count {
         status: Some(status),
         today: today.get(status),
         all: all.get(status),
@@ -156,8 +156,8 @@ async fn by_day(
     let statuses = MessageStatus::ALL.into_iter().filter(|one| one.is_final());
     let finals = statuses.map(|status| Count {
         status: Some(status),
-        today: of_status(&today, status),
-        all: of_status(&all, status),
+        today: today.of_status(status),
+        all: all.of_status(status),
     });
     let under_way = Count { status: None, today: today.under_way(), all: all.under_way() };
     Ok(std::iter::once(under_way).chain(finals).collect())

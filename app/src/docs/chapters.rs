@@ -63,25 +63,12 @@ pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
     }
 }
 
-const fn meaning(status: MessageStatus) -> &'static str {
-    match status {
-        MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
-        MessageStatus::Sending => "On its way to a carrier.",
-        MessageStatus::Unknown => "Submitted to a carrier that didn't answer.",
-        MessageStatus::Submitted => "A carrier accepted it. From now on, the charge stays.",
-        MessageStatus::Delivered => "The phone received it.",
-        MessageStatus::Failed => "The network couldn't deliver it.",
-        MessageStatus::Expired => "Its time ran out, after 48 hours at most.",
-        MessageStatus::Rejected => "No carrier accepted it; the charge is released.",
-    }
-}
-
 /// The chapter about the statuses of a message.
 pub fn statuses() -> impl IntoView {
-    let statuses = Table::wide(&MessageStatus::ALL)
+    let statuses = Table::wide(&MessageStatus::SHOWN)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .column("Final", |status| if status.is_final() { "yes" } else { "no" })
-        .column("Meaning", |status| meaning(*status))
+        .column("Meaning", |status| status.describe().meaning)
         .in_region("Statuses of a message");
     view! {
         <h2 id="statuses">"Statuses"</h2>

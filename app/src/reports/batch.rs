@@ -112,7 +112,7 @@ fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
 fn counts(batch: &BatchRecord) -> AnyView {
     let messages = messages_of(batch);
     let counts = batch.counts;
-    Table::narrow(&MessageStatus::ALL)
+    Table::narrow(&MessageStatus::SHOWN)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .styled("amount", "Messages", |status| {
             let count = counts.get(*status);

@@ -18,19 +18,13 @@ use {
     service::{FiguresByPeriod, MessageFilter, Service},
 };
 
-/// The statuses from the foot of a bar to its top. The fixed order tells statuses apart even
-/// without colours.
+/// Returns the statuses from the foot of a bar to its top.
 #[cfg(feature = "ssr")]
-const ORDER: [MessageStatus; 8] = [
-    MessageStatus::Delivered,
-    MessageStatus::Submitted,
-    MessageStatus::Sending,
-    MessageStatus::Queued,
-    MessageStatus::Unknown,
-    MessageStatus::Failed,
-    MessageStatus::Expired,
-    MessageStatus::Rejected,
-];
+fn order() -> [MessageStatus; MessageStatus::SHOWN.len()] {
+    let mut order = MessageStatus::SHOWN;
+    order.sort_unstable_by_key(|status| status.describe().bar.position);
+    order
+}
 
 /// The kinds of chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +217,7 @@ impl Source<'_> {
         let found = messages.account_days(self.account_id, self.reference, Some(self.key), days);
         let found = found.await?;
         let statuses =
-            ORDER.into_iter().filter(|status| self.status.is_none_or(|only| only == *status));
+            order().into_iter().filter(|status| self.status.is_none_or(|only| only == *status));
         let layers = statuses.map(|status| Layer {
             part: Part::Status(status),
             periods: amounts(&found, |counts| counts.get(status)),
@@ -269,12 +263,12 @@ impl Source<'_> {
 
     /// Builds a layer for each final status, and one for the messages under way.
     fn by_status(&self, figures: &FiguresByPeriod) -> Vec<Layer> {
-        let statuses = ORDER.into_iter().filter(|status| status.is_final());
+        let statuses = order().into_iter().filter(|status| status.is_final());
         let chosen = statuses.filter(|status| self.status.is_none_or(|only| only == *status));
         let mut layers: Vec<_> = chosen
             .map(|status| Layer {
                 part: Part::Status(status),
-                periods: layer(figures, |figures| of_status(figures, status)),
+                periods: layer(figures, |figures| figures.of_status(status)),
             })
             .collect();
         if self.status.is_none() {
@@ -308,23 +302,8 @@ impl Source<'_> {
 #[cfg(feature = "ssr")]
 pub fn count(figures: &Figures, status: Option<MessageStatus>) -> i64 {
     match status {
-        Some(status) => of_status(figures, status),
+        Some(status) => figures.of_status(status),
         None => figures.accepted,
-    }
-}
-
-/// Returns the number of messages with a final status.
-#[cfg(feature = "ssr")]
-pub fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
-    match status {
-        MessageStatus::Delivered => figures.delivered(),
-        MessageStatus::Failed => figures.failed,
-        MessageStatus::Expired => figures.expired,
-        MessageStatus::Rejected => figures.rejected,
-        MessageStatus::Queued
-        | MessageStatus::Sending
-        | MessageStatus::Unknown
-        | MessageStatus::Submitted => 0,
     }
 }
 

@@ -27,23 +27,11 @@ const ASK_SUPPORT: &str =
     "If this happens to other messages too, contact support and quote the transaction ID.";
 
 fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
+    let by_status = status.describe().trouble?;
+    if !status.is_final() {
+        return Some(by_status);
+    }
     // An error in the carrier's own words gets the sentences of the status.
-    let by_status = match status {
-        MessageStatus::Queued
-        | MessageStatus::Sending
-        | MessageStatus::Submitted
-        | MessageStatus::Delivered => return None,
-        MessageStatus::Unknown => {
-            return Some((
-                "We submitted it to a carrier, but the carrier's answer was lost. The message may \
-                 have arrived. A receipt may still confirm it.",
-                "Wait. The message gets a final status within 48 hours.",
-            ));
-        }
-        MessageStatus::Failed => ("The carrier couldn't deliver it.", SEND_AGAIN_LATER),
-        MessageStatus::Expired => ("It wasn't delivered in time.", SEND_AGAIN_LATER),
-        MessageStatus::Rejected => ("The carrier refused the message.", ASK_SUPPORT),
-    };
     Some(error.and_then(DeliveryError::parse).map_or(by_status, sentences))
 }
 

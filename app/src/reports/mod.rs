@@ -26,7 +26,6 @@ mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
 #[cfg(feature = "ssr")]
-pub use chart::of_status;
 pub use details::ReportPage;
 pub use explained::meaning;
 #[cfg(feature = "ssr")]

@@ -2,6 +2,7 @@
 //! without colours.
 
 use domain::MessageStatus;
+use domain::status::Mark;
 use leptos::prelude::*;
 
 /// A fill: the CSS class of its colour, its rotation in degrees, and the width of its stripes.
@@ -10,16 +11,14 @@ pub struct Fill(&'static str, i16, u8);
 
 impl Fill {
     pub const fn of_status(status: MessageStatus) -> Self {
-        match status {
-            MessageStatus::Delivered => Self("ink-good", 0, 6),
-            MessageStatus::Submitted => Self("ink-moving", 45, 4),
-            MessageStatus::Sending => Self("ink-moving", 45, 2),
-            MessageStatus::Queued => Self("ink-waiting", 0, 1),
-            MessageStatus::Unknown => Self("ink-waiting", 0, 4),
-            MessageStatus::Failed => Self("ink-bad", -45, 4),
-            MessageStatus::Expired => Self("ink-bad", -45, 2),
-            MessageStatus::Rejected => Self("ink-bad", 90, 3),
-        }
+        let bar = status.describe().bar;
+        let ink = match bar.mark {
+            Mark::Good => "ink-good",
+            Mark::Moving => "ink-moving",
+            Mark::Waiting | Mark::Unclear => "ink-waiting",
+            Mark::Bad => "ink-bad",
+        };
+        Self(ink, bar.turn, bar.stripe)
     }
 
     /// Returns the fill of an application. There are two, because an account has at most one

@@ -28,7 +28,7 @@ pub fn spoken(batch: &BatchRecord) -> String {
     match batch.status {
         BatchStatus::Done => format!(
             "The batch is done: {} of {} delivered.",
-            grouped(batch.counts.delivered),
+            grouped(batch.counts.get(MessageStatus::Delivered)),
             grouped(done)
         ),
         BatchStatus::Expanding | BatchStatus::Sending => {

@@ -44,18 +44,13 @@ fn aside(words: String) -> impl IntoView {
 /// Returns the sentence for a step.
 fn told(entry: &TimelineEntry, first: bool) -> String {
     let detail = entry.detail.as_deref();
-    let words = match entry.status {
-        MessageStatus::Queued if first => "Accepted and charged. The message waits for a carrier.",
-        MessageStatus::Queued => "It waits for a carrier again.",
-        MessageStatus::Sending => "We are submitting it to a carrier.",
-        MessageStatus::Submitted => {
-            return match detail.and_then(|detail| detail.strip_prefix(TAKEN_BY)) {
-                Some(carrier) => format!("The carrier {carrier} accepted it."),
-                None => "A carrier accepted it.".to_owned(),
-            };
+    let carrier = detail.and_then(|detail| detail.strip_prefix(TAKEN_BY));
+    let words = match (entry.status, carrier) {
+        (MessageStatus::Queued, _) if !first => "It waits for a carrier again.",
+        (MessageStatus::Submitted, Some(carrier)) => {
+            return format!("The carrier {carrier} accepted it.");
         }
-        MessageStatus::Delivered => "It arrived on the phone.",
-        status => meaning(status, detail).unwrap_or_default(),
+        (status, _) => meaning(status, detail).unwrap_or(status.describe().step),
     };
     words.to_owned()
 }

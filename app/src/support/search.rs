@@ -140,7 +140,7 @@ fn batches(found: &Found) -> Option<AnyView> {
             view! { <StateMark state=batch.status/> }
         })
         .amount("Rows", |(_, batch)| batch.rows)
-        .amount("Delivered", |(_, batch)| batch.counts.delivered)
+        .amount("Delivered", |(_, batch)| batch.counts.get(MessageStatus::Delivered))
         .column("Application", |(owner, _)| owner_link(owner));
     (!found.batches.is_empty()).then(|| table.in_region("Batches"))
 }

@@ -1,6 +1,7 @@
 //! States in one style for all pages.
 
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
+use domain::status::Mark;
 use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus};
 use leptos::prelude::*;
 
@@ -46,12 +47,12 @@ impl From<SenderStatus> for State {
 
 impl From<MessageStatus> for State {
     fn from(status: MessageStatus) -> Self {
-        let class = match status {
-            MessageStatus::Queued => WAITING,
-            MessageStatus::Sending | MessageStatus::Submitted => MOVING,
-            MessageStatus::Delivered => GOOD,
-            MessageStatus::Unknown => UNCLEAR,
-            MessageStatus::Failed | MessageStatus::Expired | MessageStatus::Rejected => BAD,
+        let class = match status.describe().mark {
+            Mark::Good => GOOD,
+            Mark::Waiting => WAITING,
+            Mark::Moving => MOVING,
+            Mark::Bad => BAD,
+            Mark::Unclear => UNCLEAR,
         };
         Self(class, status.as_str())
     }

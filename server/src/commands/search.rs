@@ -110,7 +110,7 @@ impl From<(Owner, BatchRecord)> for Batch {
             account: owner.email,
             status: record.status.as_str(),
             rows: record.rows,
-            delivered: record.counts.delivered,
+            delivered: record.counts.get(MessageStatus::Delivered),
             created_at: DateTime(record.created_at),
         }
     }

@@ -111,8 +111,8 @@ statements! {
     const GIVE_UP: Sql = in_shard!(
         r"
         UPDATE batches SET queued = queued - $3,
-            rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
-            expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END,
+            rejected = rejected + CASE WHEN $4 = {rejected} THEN $3 ELSE 0 END,
+            expired = expired + CASE WHEN $4 = {expired} THEN $3 ELSE 0 END,
             released = released + cost - expanded_cost, expanded_at = $5,
             done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
                 ELSE done_at END
@@ -205,7 +205,7 @@ impl UnexpandedBatch {
 
 fn record(row: &Row<'_>) -> Result<BatchRecord> {
     let mut counts = StatusCounts::default();
-    for status in MessageStatus::ALL {
+    for status in MessageStatus::SHOWN {
         *counts.get_mut(status) = row.get::<i64>(status.as_str())?;
     }
     let done_at = row.get("done_at")?;

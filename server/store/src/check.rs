@@ -10,28 +10,15 @@ use crate::error::Result;
 /// An expression for the name of a message's status.
 macro_rules! status_word {
     ($column:literal) => {
-        concat!(
-            "CASE ",
-            $column,
-            " WHEN 0 THEN 'queued' WHEN 1 THEN 'sending' WHEN 2 THEN 'unknown' \
-             WHEN 3 THEN 'submitted' WHEN 4 THEN 'delivered' WHEN 5 THEN 'failed' \
-             WHEN 6 THEN 'expired' ELSE 'rejected' END"
-        )
+        concat!("(SELECT s.column2 FROM (VALUES {statuses}) AS s WHERE s.column1 = ", $column, ")")
     };
 }
 
 /// An expression for the index of a message's delivery time in `quarter::DELIVERY_TIMES_MS`.
 macro_rules! delivery_time {
     () => {
-        "CASE WHEN final_at - created_at <= 1000 THEN 0 WHEN final_at - created_at <= 2000 THEN 1 \
-         WHEN final_at - created_at <= 3000 THEN 2 WHEN final_at - created_at <= 5000 THEN 3 \
-         WHEN final_at - created_at <= 10000 THEN 4 WHEN final_at - created_at <= 20000 THEN 5 \
-         WHEN final_at - created_at <= 30000 THEN 6 WHEN final_at - created_at <= 60000 THEN 7 \
-         WHEN final_at - created_at <= 120000 THEN 8 WHEN final_at - created_at <= 300000 THEN 9 \
-         WHEN final_at - created_at <= 900000 THEN 10 \
-         WHEN final_at - created_at <= 3600000 THEN 11 \
-         WHEN final_at - created_at <= 21600000 THEN 12 \
-         WHEN final_at - created_at <= 86400000 THEN 13 ELSE 14 END"
+        "(SELECT COUNT(*) FROM (VALUES {delivery_times}) AS d
+          WHERE d.column1 < final_at - created_at)"
     };
 }
 
@@ -179,7 +166,7 @@ statements! {
         status_word!("status"),
         r"
             || COALESCE(' and taken by ' || carrier, '') AS what
-        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)"
+        FROM messages WHERE released > 0 AND (status < {expired} OR submitted_at IS NOT NULL)"
             => " AND shard = $1",
     );
     const FAILED_IS_RELEASED: Sql = in_shard!(
@@ -188,7 +175,7 @@ statements! {
         status_word!("status"),
         r"
             || ' without a carrier and not released' AS what
-        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6
+        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= {expired}
           AND COALESCE(error, '') <> 'no_answer'" => " AND shard = $1",
     );
     const FINAL_HAS_ITS_TIMES: Sql = in_shard!(
@@ -198,8 +185,8 @@ statements! {
         r" || ' with final_at '
             || COALESCE(CAST(final_at AS TEXT), 'null') AS what
         FROM messages
-        WHERE ((status >= 4) <> (final_at IS NOT NULL)
-           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL))" => " AND shard = $1",
+        WHERE ((status >= {delivered}) <> (final_at IS NOT NULL)
+           OR (status BETWEEN {submitted} AND {failed} AND submitted_at IS NULL))" => " AND shard = $1",
     );
     const WAITING_IS_QUEUED: Sql = in_shard!(
         r"
@@ -209,7 +196,7 @@ statements! {
             || ' and not in the queue' AS what
         FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.shard = $1",
         r"
-        WHERE m.status < 2 AND q.message_id IS NULL" => " AND m.shard = $1",
+        WHERE m.status < {unknown} AND q.message_id IS NULL" => " AND m.shard = $1",
     );
     const QUEUED_IS_WAITING: Sql = in_shard!(
         r"
@@ -219,8 +206,8 @@ statements! {
         r" END AS what
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.shard = $1",
         r"
-        WHERE (m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.submission = 0))" => " AND q.shard = $1",
+        WHERE (m.id IS NULL OR m.status >= {submitted} OR m.application_id <> q.application_id
+           OR (m.status = {unknown} AND q.submission = 0))" => " AND q.shard = $1",
     );
     const SEGMENT_IS_A_MESSAGES: Sql = in_shard!(
         r"
@@ -238,8 +225,8 @@ statements! {
             => " AND m.shard = $1",
         r"
         WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
-           OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
-           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.shard = $1",
+           OR (m.status = {submitted} AND s.status = {unknown} AND s.carrier_message_id IS NULL)
+           OR (m.status = {delivered} AND s.status <> {delivered}) OR (m.status < {sending} OR m.status > {expired}))" => " AND s.shard = $1",
     );
     const BATCH_IS_CHARGED: Sql = in_shard!(
         r"
@@ -281,13 +268,13 @@ statements! {
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
                    CAST(SUM(released) AS BIGINT) AS released,
                    MIN(application_id) AS application_id, MAX(application_id) AS other,
-                   SUM(CASE status WHEN 0 THEN 1 ELSE 0 END) AS queued,
-                   SUM(CASE status WHEN 1 THEN 1 ELSE 0 END) AS sending,
-                   SUM(CASE status WHEN 2 THEN 1 ELSE 0 END) AS unknown,
-                   SUM(CASE status WHEN 3 THEN 1 ELSE 0 END) AS submitted,
-                   SUM(CASE status WHEN 4 THEN 1 ELSE 0 END) AS delivered,
-                   SUM(CASE status WHEN 5 THEN 1 ELSE 0 END) AS failed,
-                   SUM(CASE WHEN status >= 6 THEN 1 ELSE 0 END) AS ended
+                   SUM(CASE status WHEN {queued} THEN 1 ELSE 0 END) AS queued,
+                   SUM(CASE status WHEN {sending} THEN 1 ELSE 0 END) AS sending,
+                   SUM(CASE status WHEN {unknown} THEN 1 ELSE 0 END) AS unknown,
+                   SUM(CASE status WHEN {submitted} THEN 1 ELSE 0 END) AS submitted,
+                   SUM(CASE status WHEN {delivered} THEN 1 ELSE 0 END) AS delivered,
+                   SUM(CASE status WHEN {failed} THEN 1 ELSE 0 END) AS failed,
+                   SUM(CASE WHEN status >= {expired} THEN 1 ELSE 0 END) AS ended
             FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"
             GROUP BY batch_id) m ON m.batch_id = b.id
@@ -362,11 +349,11 @@ statements! {
                   GROUP BY 1, 2, 3
                   UNION ALL SELECT application_id, test, quarter, figure, -COUNT(*), 0
                   FROM (SELECT application_id, test, created_at / 900000 AS quarter,
-                               CASE WHEN status <> 4 THEN status ELSE 100 + ",
+                               CASE WHEN status <> {delivered} THEN status ELSE 100 + ",
         delivery_time!(),
         r" END AS figure
                         FROM messages
-                        WHERE status > 3" => " AND shard = $1",
+                        WHERE status >= {delivered}" => " AND shard = $1",
         r") f
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE (n <> 0 OR cost <> 0)
@@ -405,7 +392,7 @@ statements! {
         status_word!("status"),
         r" || ' after its time' AS what
         FROM messages
-        WHERE id < $1 AND status < 4" => " AND shard = $2",
+        WHERE id < $1 AND status < {delivered}" => " AND shard = $2",
     );
 }
 

@@ -54,9 +54,9 @@ statements! {
     const CLAIMED: Sql = Sql::sqlite(r"
         SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
                sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
-        FROM messages WHERE id = ?1 AND status < 3");
+        FROM messages WHERE id = ?1 AND status < {submitted}");
     const START: Sql = Sql::sqlite(r"
-        UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2");
+        UPDATE messages SET status = {sending}, sending_at = ?2 WHERE id = ?1 AND status < {unknown}");
     /// `$1` is `[[message ID, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"

@@ -115,7 +115,7 @@ statements! {
     const NOTE_UNUSUAL: Sql = Sql::postgres(r"
         INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
         SELECT shard, application_id, test, status, id
-        FROM messages WHERE status > 4 OR status = 2");
+        FROM messages WHERE status > {delivered} OR status = {unknown}");
     const SET_NUMBER: Sql = Sql::postgres("SELECT setval($1::text::regclass, $2)");
     const BY_KIND: Sql = Sql::same(r"
         SELECT kind, CAST(SUM(amount) AS BIGINT) AS amount FROM transfers GROUP BY kind");

@@ -13,6 +13,7 @@ use sqlx::{AnyConnection, Executor as _, Row as _};
 
 use super::chore::Chore;
 use super::history::{MessageTables, Partition, Range};
+use super::names::with_names;
 use super::query::{Conn, Connection, run};
 use super::sql::Dialect;
 use super::{commit_groups, postgres, sqlite};
@@ -382,18 +383,15 @@ impl Dialect {
 
     /// Returns the version, the name and the SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
+        const SQLITE: &str =
+            with_names!(include_str!("../../../migrations/sqlite/0001_schema.sql"));
+        const POSTGRES: &str = with_names!(concat!(
+            include_str!("../../../migrations/postgres/0001_schema.sql"),
+            include_str!("run_commit_group.sql"),
+        ));
         match self {
-            Self::Sqlite => {
-                &[(1, "schema", include_str!("../../../migrations/sqlite/0001_schema.sql"))]
-            }
-            Self::Postgres => &[(
-                1,
-                "schema",
-                concat!(
-                    include_str!("../../../migrations/postgres/0001_schema.sql"),
-                    include_str!("run_commit_group.sql"),
-                ),
-            )],
+            Self::Sqlite => &[(1, "schema", SQLITE)],
+            Self::Postgres => &[(1, "schema", POSTGRES)],
         }
     }
 }

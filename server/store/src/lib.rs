@@ -46,6 +46,7 @@ pub mod listening;
 mod log;
 pub mod margins;
 pub mod messages;
+mod names;
 pub mod nodes;
 pub mod notices;
 pub mod outbox;

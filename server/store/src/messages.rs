@@ -42,7 +42,7 @@ statements! {
     const OPEN: Sql = Sql {
         sqlite: r"
             SELECT id, application_id, test, batch_id, created_at, status, cost
-            FROM messages WHERE id = ?1 AND status < 4",
+            FROM messages WHERE id = ?1 AND status < {delivered}",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
@@ -55,7 +55,7 @@ statements! {
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
                   AND id BETWEEN $2 AND $3 AND shard = $4
-                  AND status < 4
+                  AND status < {delivered}
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD
     };
@@ -68,10 +68,10 @@ statements! {
         r") AS leased,
                (
                    SELECT MIN(COALESCE(s.error, ''))
-                   FROM segments s WHERE s.message_id = messages.id AND s.status = 5"
+                   FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
             => " AND shard = $4",
         r") AS failed
-        FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND shard = $4",
+        FROM messages WHERE id >= $1 AND id < $2 AND status < {delivered}" => " AND shard = $4",
         " ORDER BY id LIMIT $3",
     );
     /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
@@ -81,7 +81,7 @@ statements! {
                 submitted_at = CASE WHEN ?5 = 1 THEN COALESCE(submitted_at, ?6)
                     ELSE submitted_at END,
                 released = CASE WHEN ?4 = 1 THEN cost ELSE 0 END
-            WHERE id = ?1 AND status < 4",
+            WHERE id = ?1 AND status < {delivered}",
         postgres: r"
             -- Rows are looked up by ID in an object instead of being joined. For IDs that are newer
             -- than its statistics, PostgreSQL expects a single row and would compare each message
@@ -98,7 +98,7 @@ statements! {
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $3 AND $4 AND shard = $5
-              AND status < 4",
+              AND status < {delivered}",
         ..Sql::IN_SHARD
     };
 }

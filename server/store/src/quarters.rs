@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use domain::quarter::{Figure, Figures, QuarterRange};
-use domain::{ApplicationId, Money, Timestamp};
+use domain::{ApplicationId, MessageStatus, Money, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
@@ -131,35 +131,29 @@ impl Changes {
 /// The code of the shortest delivery times. The codes of longer ones follow.
 const DELIVERED: i64 = 100;
 
-/// Returns the code in the column `figure`: 0 for all messages, the code of the status for failed,
-/// expired and rejected messages, and for delivered messages a code per range of delivery times.
+/// Returns the code in the column `figure`: 0 for all messages, a code per range of delivery times
+/// for delivered messages, and the code of the status for messages with another final status.
 const fn code(figure: Figure) -> i64 {
     match figure {
         Figure::Accepted => 0,
-        Figure::Failed => 5,
-        Figure::Expired => 6,
-        Figure::Rejected => 7,
+        Figure::Ended(status) => status.code(),
         Figure::Delivered(bucket) => DELIVERED + bucket.cast_signed() as i64,
     }
 }
 
 fn figure(row: &Row<'_>) -> Result<Figure> {
     let code: i64 = row.get("figure")?;
+    let corrupt = || {
+        Error::Failed(Fault::Corrupt {
+            table: "message_quarters",
+            column: "figure".into(),
+            value: code.to_string(),
+        })
+    };
     Ok(match code {
         0 => Figure::Accepted,
-        5 => Figure::Failed,
-        6 => Figure::Expired,
-        7 => Figure::Rejected,
-        _ => {
-            let bucket = usize::try_from(code - DELIVERED).map_err(|_| {
-                Error::Failed(Fault::Corrupt {
-                    table: "message_quarters",
-                    column: "figure".into(),
-                    value: code.to_string(),
-                })
-            })?;
-            Figure::Delivered(bucket)
-        }
+        DELIVERED.. => Figure::Delivered(usize::try_from(code - DELIVERED).map_err(|_| corrupt())?),
+        _ => Figure::Ended(MessageStatus::from_code(code).ok_or_else(corrupt)?),
     })
 }
 

@@ -116,16 +116,16 @@ BEGIN
     LOOP
         EXECUTE $statement$
             WITH moved AS (
-                UPDATE messages SET status = 3, carrier = $3, segments = COALESCE($4, segments),
+                UPDATE messages SET status = {submitted}, carrier = $3, segments = COALESCE($4, segments),
                     submitted_at = COALESCE(submitted_at, $2)
-                WHERE id = ANY ($1) AND status = 1
+                WHERE id = ANY ($1) AND status = {sending}
                 RETURNING application_id, test, created_at / 900000 AS quarter, batch_id)
             SELECT array_agg(
                 ROW(application_id, test, quarter, batch_id, s.status, s.sign * n, NULL, 0)::counted)
             FROM (
                 SELECT application_id, test, quarter, batch_id, COUNT(*) AS n
                 FROM moved GROUP BY application_id, test, quarter, batch_id) summed,
-                (VALUES (1, -1), (3, 1)) AS s (status, sign)
+                (VALUES ({sending}, -1), ({submitted}, 1)) AS s (status, sign)
             $statement$
             INTO more USING of_one.ids, now_ms, of_one.carrier, of_one.segments;
         counts := counts || more;
@@ -133,7 +133,7 @@ BEGIN
     IF parts.ids <> '{}' THEN
         INSERT INTO segments AS s (shard, message_id, segment, segments, application_id, carrier,
             carrier_message_id, status, submits, submitted_at)
-        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.name, 3, 1, now_ms
+        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.name, {submitted}, 1, now_ms
         FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
             parts.carriers, parts.names)
             AS r (id, number, segments, application, carrier, name)
@@ -141,7 +141,7 @@ BEGIN
         ON CONFLICT (shard, message_id, segment)
         DO UPDATE SET carrier_message_id = COALESCE(
             excluded.carrier_message_id, s.carrier_message_id),
-            status = CASE s.status WHEN 2 THEN excluded.status ELSE s.status END,
+            status = CASE s.status WHEN {unknown} THEN excluded.status ELSE s.status END,
             submits = 2, submitted_at = excluded.submitted_at;
     END IF;
 END $$;
@@ -181,7 +181,7 @@ BEGIN
                       AND carrier_message_id = r.name
                     OFFSET 0) s
                 ORDER BY r.receipt, s.message_id DESC) f
-            WHERE segments = 1 AND segment_status < 4
+            WHERE segments = 1 AND segment_status < {delivered}
             ORDER BY message_id, receipt) o;
     END IF;
     FOR of_one IN
@@ -194,16 +194,16 @@ BEGIN
             WITH moved AS (
                 UPDATE messages SET status = $4, error = $5, final_at = $3, released = 0,
                     submitted_at = COALESCE(submitted_at, $3)
-                WHERE id = ANY ($2) AND status = 3
+                WHERE id = ANY ($2) AND status = {submitted}
                 RETURNING id, application_id, test, created_at / 900000 AS quarter, batch_id,
                     -- Like `Figure::of_ending`: the first limit that isn't exceeded.
-                    CASE status WHEN 4 THEN 100 + width_bucket(final_at - created_at - 1, ARRAY[
-                        1000, 2000, 3000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 900000,
-                        3600000, 21600000, 86400000]::bigint[]) ELSE status END AS figure),
+                    CASE status WHEN {delivered} THEN 100 + (
+                        SELECT COUNT(*) FROM (VALUES {delivery_times}) AS d
+                        WHERE d.column1 < final_at - created_at) ELSE status END AS figure),
             -- Like `Tally`: a message that isn't delivered gets a row, by which reports find it.
             noted AS (
                 INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
-                SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
+                SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > {delivered})
             SELECT (SELECT array_agg(id) FROM moved),
                    (SELECT array_agg(
                         ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
@@ -212,12 +212,12 @@ BEGIN
                         SELECT application_id, test, quarter, batch_id, figure, COUNT(*) AS n
                         FROM moved
                         GROUP BY application_id, test, quarter, batch_id, figure) summed,
-                        (VALUES (3, -1), ($4, 1)) AS s (status, sign))
+                        (VALUES ({submitted}, -1), ($4, 1)) AS s (status, sign))
             $statement$
             INTO ended, more USING of_shard, of_one.ids, now_ms, of_one.status, of_one.error;
         IF named IS NOT NULL AND ended IS NOT NULL THEN
             UPDATE segments SET status = of_one.status, error = of_one.error
-            WHERE message_id = ANY (ended) AND segment = 1 AND status < 4;
+            WHERE message_id = ANY (ended) AND segment = 1 AND status < {delivered};
         END IF;
         done := done || ended;
         counts := counts || more;
@@ -384,7 +384,7 @@ DECLARE
     start CONSTANT TEXT := $statement$
         WITH started AS (
             UPDATE messages SET status = COALESCE($5, status),
-                sending_at = CASE WHEN status < 2 THEN $2 ELSE sending_at END
+                sending_at = CASE WHEN status < {unknown} THEN $2 ELSE sending_at END
             WHERE id = ANY ($1) AND status BETWEEN $3 AND $4
             RETURNING id, application_id, test, batch_id, created_at, status, cost, number, kind,
                 sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
@@ -457,11 +457,11 @@ BEGIN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
         WHERE message_id = ANY (due);
         -- Nearly all messages are queued. The others were claimed before and keep their status.
-        EXECUTE start INTO started, ids, counts USING due, now_ms, 0, 0, 1;
+        EXECUTE start INTO started, ids, counts USING due, now_ms, {queued}, {queued}, {sending};
         IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
             due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
             EXECUTE start INTO started_before, ids, none
-            USING due, now_ms, 1, 2, NULL::bigint;
+            USING due, now_ms, {sending}, {unknown}, NULL::bigint;
         END IF;
     END IF;
     IF begun IS NOT NULL THEN
@@ -528,13 +528,13 @@ BEGIN
             THEN COALESCE(b.done_at, now_ms) ELSE b.done_at END
     FROM (
         SELECT batch_id,
-               SUM(CASE status WHEN 0 THEN n ELSE 0 END)::bigint AS queued,
-               SUM(CASE status WHEN 1 THEN n ELSE 0 END)::bigint AS sending,
-               SUM(CASE status WHEN 3 THEN n ELSE 0 END)::bigint AS submitted,
-               SUM(CASE status WHEN 4 THEN n ELSE 0 END)::bigint AS delivered,
-               SUM(CASE status WHEN 5 THEN n ELSE 0 END)::bigint AS failed,
-               SUM(CASE status WHEN 6 THEN n ELSE 0 END)::bigint AS expired,
-               SUM(CASE status WHEN 7 THEN n ELSE 0 END)::bigint AS rejected
+               SUM(CASE status WHEN {queued} THEN n ELSE 0 END)::bigint AS queued,
+               SUM(CASE status WHEN {sending} THEN n ELSE 0 END)::bigint AS sending,
+               SUM(CASE status WHEN {submitted} THEN n ELSE 0 END)::bigint AS submitted,
+               SUM(CASE status WHEN {delivered} THEN n ELSE 0 END)::bigint AS delivered,
+               SUM(CASE status WHEN {failed} THEN n ELSE 0 END)::bigint AS failed,
+               SUM(CASE status WHEN {expired} THEN n ELSE 0 END)::bigint AS expired,
+               SUM(CASE status WHEN {rejected} THEN n ELSE 0 END)::bigint AS rejected
         FROM unnest(counts) WHERE batch_id IS NOT NULL
         GROUP BY batch_id) c
     WHERE b.id = ANY (ARRAY(SELECT DISTINCT batch_id FROM unnest(counts)))

@@ -135,7 +135,7 @@ statements! {
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 CROSS JOIN messages m ON m.id = s.message_id
-                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL)
+                WHERE s.carrier = $2 AND s.status = {unknown} AND s.carrier_message_id IS NULL)
             WHERE address IN (SELECT value FROM json_each($1))",
         postgres: r"
             SELECT COALESCE(
@@ -150,7 +150,7 @@ statements! {
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
-                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL
+                WHERE s.carrier = $2 AND s.status = {unknown} AND s.carrier_message_id IS NULL
                   AND s.shard = $5 AND m.shard = $5) u
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
         ..Sql::IN_SHARD
@@ -159,13 +159,13 @@ statements! {
     const FINISH: Sql = Sql {
         sqlite: r"
             UPDATE segments SET status = ?3, error = ?4
-            WHERE message_id = ?1 AND segment = ?2 AND status < 4",
+            WHERE message_id = ?1 AND segment = ?2 AND status < {delivered}",
         postgres: r"
             UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE segments.message_id = (r.value ->> 0)::bigint
               AND segments.segment = (r.value ->> 1)::bigint
-              AND segments.shard = $2 AND status < 4",
+              AND segments.shard = $2 AND status < {delivered}",
         ..Sql::IN_SHARD
     };
 }

@@ -84,11 +84,19 @@ macro_rules! in_shard {
 }
 pub(crate) use in_shard;
 
-/// Declares a file's statements and lists them. The tests prepare all listed statements, and
+/// Declares a file's statements and lists them. Names of statuses stand in braces
+/// ([`super::names`]). The tests prepare all listed statements, and
 /// [`super::check`] runs all statements of its own file.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
-        $($(#[$doc])* const $name: Sql = $sql;)*
+        $($(#[$doc])* const $name: Sql = {
+            const SQL: Sql = $sql;
+            Sql {
+                sqlite: $crate::names::with_names!(SQL.sqlite),
+                postgres: $crate::names::with_names!(SQL.postgres),
+                ..SQL
+            }
+        };)*
         #[cfg_attr(not(test), allow(dead_code, reason = "only the check reads its list"))]
         pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
     };

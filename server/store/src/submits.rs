@@ -14,30 +14,30 @@ statements! {
         r"
         SELECT id, application_id, number, kind, submitted_at
         FROM messages
-        WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4"
+        WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2 AND submitted_at < $4"
             => " AND shard = $6",
         " ORDER BY id LIMIT $3",
     );
     /// `$1` is `[[ID, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET status = 3, carrier = ?3, segments = COALESCE(?2, segments),
+            UPDATE messages SET status = {submitted}, carrier = ?3, segments = COALESCE(?2, segments),
                 submitted_at = COALESCE(submitted_at, ?4)
-            WHERE id = ?1 AND status < 3",
+            WHERE id = ?1 AND status < {submitted}",
         postgres: r"
             -- The rows of the parameter are looked up by ID instead of being joined: see
             -- `messages::FINISH`.
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
                 FROM jsonb_array_elements($1::text::jsonb))
-            UPDATE messages SET status = 3, carrier = $2,
+            UPDATE messages SET status = {submitted}, carrier = $2,
                 segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments),
                 submitted_at = COALESCE(submitted_at, $3)
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
-              AND status < 3",
+              AND status < {submitted}",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, unknown 0|1, partly accepted 0|1]]`.
@@ -46,7 +46,7 @@ statements! {
             UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN 2 ELSE status END,
                 submitted_at = CASE ?3 WHEN 1 THEN COALESCE(submitted_at, ?5)
                     ELSE submitted_at END
-            WHERE id = ?1 AND status < 3",
+            WHERE id = ?1 AND status < {submitted}",
         postgres: r"
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
@@ -59,7 +59,7 @@ statements! {
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
-              AND status < 3",
+              AND status < {submitted}",
         ..Sql::IN_SHARD
     };
 }

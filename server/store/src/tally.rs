@@ -179,8 +179,7 @@ struct Unusual {
 
 impl Unusual {
     fn of(message: &OpenMessage, status: MessageStatus) -> Option<Self> {
-        use MessageStatus::{Expired, Failed, Rejected, Unknown};
-        matches!(status, Unknown | Failed | Expired | Rejected).then(|| Self {
+        status.is_rare().then(|| Self {
             application_id: message.application_id,
             test: message.test,
             status: status.code(),

@@ -7,6 +7,7 @@ use domain::{BatchId, MessageStatus};
 
 use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
+use crate::names::with_names;
 
 /// The start of each list statement: all fields of a message that reports show, as one JSON value.
 /// `FROM (…) m` follows. The batch is read only for a message that has no text of its own. `$shard`
@@ -102,18 +103,10 @@ impl Condition {
             // The messages of an upload have consecutive IDs, so a search is limited to these IDs.
             Self::Batch(_) => None,
             Self::Number(_) => Some(Path::Number),
-            Self::Status(status) => match status {
-                MessageStatus::Unknown
-                | MessageStatus::Failed
-                | MessageStatus::Expired
-                | MessageStatus::Rejected => Some(Path::Unusual),
-                // Every message has, or had, one of these statuses. An index on them would have to
-                // be written for each send.
-                MessageStatus::Queued
-                | MessageStatus::Sending
-                | MessageStatus::Submitted
-                | MessageStatus::Delivered => None,
-            },
+            // Every message has, or had, one of the other statuses. An index on them would have to
+            // be written for each send.
+            Self::Status(status) if status.is_rare() => Some(Path::Unusual),
+            Self::Status(_) => None,
         }
     }
 }
@@ -161,7 +154,9 @@ impl Path {
     const fn always(self) -> &'static str {
         match self {
             // A partial index is used only if the statement repeats the condition of the index.
-            Self::Unusual => " AND d.test = $2 AND (d.status > 4 OR d.status = 2)",
+            Self::Unusual => {
+                with_names!(" AND d.test = $2 AND (d.status > {delivered} OR d.status = {unknown})")
+            }
             Self::Queue => "",
             _ => " AND d.test = $2",
         }

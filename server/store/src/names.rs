@@ -1,0 +1,140 @@
+//! Names in SQL that stand for values of the domain. A text has them in braces:
+//!
+//! - `{delivered}` and so on: the code of a status.
+//! - `{statuses}`: the rows `(code, 'name')` of all statuses, after `VALUES`.
+//! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
+
+use domain::MessageStatus;
+use domain::quarter::DELIVERY_TIMES_MS;
+
+/// Replaces the names in a text that is known when the program is compiled.
+macro_rules! with_names {
+    ($text:expr) => {{
+        const TEXT: &str = $text;
+        const LENGTH: usize = $crate::names::replaced::<0>(TEXT).1;
+        const BYTES: [u8; LENGTH] = $crate::names::replaced::<LENGTH>(TEXT).0;
+        match str::from_utf8(&BYTES) {
+            Ok(text) => text,
+            Err(_) => unreachable!(),
+        }
+    }};
+}
+pub(crate) use with_names;
+
+/// Replaces the names. Returns the text, if `N` is its length, and its length.
+pub(crate) const fn replaced<const N: usize>(text: &str) -> ([u8; N], usize) {
+    let bytes = text.as_bytes();
+    let mut out = Out([0; N], 0);
+    let mut at = 0;
+    while at < bytes.len() {
+        let used = if bytes[at] == b'{' { out.value(bytes, at + 1) } else { 0 };
+        if used == 0 {
+            out.push(bytes[at]);
+            at += 1;
+        } else {
+            at += used + 2;
+        }
+    }
+    (out.0, out.1)
+}
+
+struct Out<const N: usize>([u8; N], usize);
+
+impl<const N: usize> Out<N> {
+    const fn push(&mut self, byte: u8) {
+        if self.1 < N {
+            self.0[self.1] = byte;
+        }
+        self.1 += 1;
+    }
+
+    const fn text(&mut self, text: &str) {
+        let mut i = 0;
+        while i < text.len() {
+            self.push(text.as_bytes()[i]);
+            i += 1;
+        }
+    }
+
+    const fn number(&mut self, number: i64) {
+        if number >= 10 {
+            self.number(number / 10);
+        }
+        self.push(b'0' + (number % 10) as u8);
+    }
+
+    /// Writes the value of the name at `at`, which a brace must follow. Returns the length of the
+    /// name, or 0 if there is no name.
+    const fn value(&mut self, bytes: &[u8], at: usize) -> usize {
+        let mut i = 0;
+        while i < MessageStatus::ALL.len() {
+            let name = MessageStatus::ALL[i].as_str();
+            if is_at(bytes, at, name) {
+                self.number(MessageStatus::ALL[i].code());
+                return name.len();
+            }
+            i += 1;
+        }
+        if is_at(bytes, at, "statuses") {
+            self.statuses();
+            return "statuses".len();
+        }
+        if is_at(bytes, at, "delivery_times") {
+            self.delivery_times();
+            return "delivery_times".len();
+        }
+        0
+    }
+
+    const fn statuses(&mut self) {
+        let mut i = 0;
+        while i < MessageStatus::ALL.len() {
+            self.text(if i == 0 { "(" } else { ", (" });
+            self.number(MessageStatus::ALL[i].code());
+            self.text(", '");
+            self.text(MessageStatus::ALL[i].as_str());
+            self.text("')");
+            i += 1;
+        }
+    }
+
+    const fn delivery_times(&mut self) {
+        let mut i = 0;
+        while i < DELIVERY_TIMES_MS.len() {
+            self.text(if i == 0 { "(" } else { ", (" });
+            self.number(DELIVERY_TIMES_MS[i]);
+            self.text(")");
+            i += 1;
+        }
+    }
+}
+
+const fn is_at(bytes: &[u8], at: usize, name: &str) -> bool {
+    let end = at + name.len();
+    if bytes.len() <= end || bytes[end] != b'}' {
+        return false;
+    }
+    let mut i = 0;
+    while i < name.len() {
+        if bytes[at + i] != name.as_bytes()[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_replaced_by_values() {
+        let text =
+            with_names!("status < {delivered} AND list = '{}' AND x IN ({sending}, {unknown})");
+        assert_eq!(text, "status < 5 AND list = '{}' AND x IN (2, 3)");
+        assert!(
+            with_names!("VALUES {statuses}").starts_with("VALUES (0, 'scheduled'), (1, 'queued')")
+        );
+        assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
+        assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");
+    }
+}
