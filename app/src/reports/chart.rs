@@ -227,11 +227,15 @@ impl Source<'_> {
             sum.add(&day.counts);
         }
         // The counts by day have no delivery times.
-        let times = match sum.delivered {
+        let times = match sum.get(MessageStatus::Delivered) {
             0 => None,
             _ => self.figures(By::DeliveryTime).await?.times,
         };
-        Ok(Content { layers: layers.collect(), delivered: (sum.delivered, sum.completed()), times })
+        Ok(Content {
+            layers: layers.collect(),
+            delivered: (sum.get(MessageStatus::Delivered), sum.completed()),
+            times,
+        })
     }
 
     /// Builds the layers from the figures by quarter hour.

@@ -1,5 +1,6 @@
 //! The progress of a batch.
 
+use domain::MessageStatus;
 use domain::records::{BatchRecord, BatchStatus};
 use leptos::prelude::*;
 
@@ -40,6 +41,7 @@ pub fn spoken(batch: &BatchRecord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::MessageStatus;
     use domain::records::{BatchRecord, BatchStatus, StatusCounts};
     use domain::{BatchId, Money, Timestamp};
 
@@ -64,12 +66,10 @@ mod tests {
     #[test]
     fn progress_is_spoken_in_quarters() {
         for (delivered, failed, percent) in [(0, 0, 0), (1, 0, 0), (1, 1, 25), (4, 2, 75)] {
-            let counts = StatusCounts {
-                queued: 8 - delivered - failed,
-                delivered,
-                failed,
-                ..StatusCounts::default()
-            };
+            let counts = StatusCounts::default()
+                .with(MessageStatus::Queued, 8 - delivered - failed)
+                .with(MessageStatus::Delivered, delivered)
+                .with(MessageStatus::Failed, failed);
             assert_eq!(
                 spoken(&batch(BatchStatus::Sending, counts)),
                 format!("At least {percent} percent of the messages are completed.")
@@ -79,7 +79,9 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_done_says_how_many_were_delivered() {
-        let counts = StatusCounts { delivered: 5, failed: 3, ..StatusCounts::default() };
+        let counts = StatusCounts::default()
+            .with(MessageStatus::Delivered, 5)
+            .with(MessageStatus::Failed, 3);
         assert_eq!(
             spoken(&batch(BatchStatus::Done, counts)),
             "The batch is done: 5 of 8 delivered."

@@ -1,5 +1,6 @@
 //! `/support/search`: searches for one text among all kinds of records.
 
+use domain::MessageStatus;
 use domain::support::{Found, FoundDeposit, Owner};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
 /// Conditions on the status of a message, in the schema's numbers.
-const DELIVERED: &str = "status = 4";
-const NOT_FINAL: &str = "status < 4";
+const DELIVERED: &str = "status = 5";
+const NOT_FINAL: &str = "status < 5";
 
 /// Connects to a database without the limits of the program's own connections.
 pub async fn connect(url: &str) -> AnyConnection {

@@ -1,5 +1,6 @@
 //! `heliograph search`.
 
+use domain::MessageStatus;
 use domain::Reference;
 use domain::records::{ApplicationRecord, BatchRecord};
 use domain::support::{AccountLine, Found, FoundDeposit, MaskedMessage, Owner};

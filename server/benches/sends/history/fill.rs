@@ -162,7 +162,7 @@ async fn count_quarters(db: &mut AnyConnection, shard: &str, today: i64) {
          SELECT {shard}application_id, test, quarter, figure, 0, 1, COUNT(*), SUM(cost) \
          FROM (SELECT {shard}application_id, test, created_at / 900000 AS quarter, \
                    CASE WHEN accepted = 1 THEN 0 \
-                       WHEN status = 4 THEN 100 + created_at / 1000 % 10 ELSE status END AS figure, \
+                       WHEN status = 5 THEN 100 + created_at / 1000 % 10 ELSE status END AS figure, \
                    CASE accepted WHEN 1 THEN cost - released ELSE 0 END AS cost \
                FROM messages CROSS JOIN (SELECT 0 AS accepted UNION ALL SELECT 1) f \
                WHERE created_at < {}) m \

@@ -22,6 +22,7 @@ use super::{
     ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, KeyRows, NamedReceiptRows, RUN,
     ReceiptRows, SegmentRows, SendRows, SubmittedRows, read,
 };
+use crate::names::with_names;
 
 /// The days that have their own tables.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
@@ -35,7 +36,8 @@ const CALLS: i64 = 8;
 /// Inserts 1,000 applications and 1,000 uploads. Messages of the last day wait for receipts. Those
 /// of the day before are being sent, and those of two days before are queued. Application 41 is
 /// suspended.
-const FILL: &str = r"
+const FILL: &str = with_names!(
+    r"
     INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
     SELECT n, n, '', 'customer', 0, 0, 1 FROM generate_series(1, 1000) n;
     INSERT INTO applications (shard, id, account_id, category, reference, live_hash, test_hash,
@@ -47,8 +49,8 @@ const FILL: &str = r"
         pages, segments, unit_price, cost, released, created_at)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 0, '57000001', 'local', 'x',
         CASE WHEN day = 20009 AND i <= 1000 THEN i END,
-        CASE day WHEN 20007 THEN CASE WHEN i % 16 = 0 THEN 1 ELSE 0 END
-            WHEN 20008 THEN 1 WHEN 20009 THEN 3 ELSE 4 END,
+        CASE day WHEN 20007 THEN CASE WHEN i % 16 = 0 THEN {sending} ELSE {queued} END
+            WHEN 20008 THEN {sending} WHEN 20009 THEN {submitted} ELSE {delivered} END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1::bigint, 2000) i;
     INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
@@ -60,7 +62,7 @@ const FILL: &str = r"
     INSERT INTO segments (shard, message_id, segment, segments, application_id, carrier,
         carrier_message_id, status, submits, submitted_at)
     SELECT 1, id, 1, 1, application_id, 'acme', 'name ' || id, status, 1, created_at
-    FROM messages WHERE status > 2;
+    FROM messages WHERE status > {unknown};
     INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, created_at)
     SELECT 1, application_id, row_number() OVER (), application_id, -3, 50000, 2, id, created_at
@@ -83,7 +85,8 @@ const FILL: &str = r"
     ANALYZE;
     -- PostgreSQL takes the rows per page from here, and the number of pages from the table itself.
     UPDATE pg_class SET reltuples = reltuples * 500
-    WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace AND reltuples > 1000";
+    WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace AND reltuples > 1000"
+);
 const ID_OF: &str = r"
     CREATE FUNCTION pg_temp.id_of(day BIGINT, i BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS
         'SELECT (day * 86400000 + i * 30000 - 1704067200000) << 21'";
@@ -150,7 +153,7 @@ fn group(call: i64) -> CommitGroup {
             ids: taken,
         },
         receipts: ReceiptRows {
-            statuses: each(|n| 4 + n % 2),
+            statuses: each(|n| 5 + n % 2),
             errors: each(|_| None),
             ids: final_ids,
         },
@@ -158,7 +161,7 @@ fn group(call: i64) -> CommitGroup {
             receipts: each(|n| n),
             carriers: each(|_| "acme".to_owned()),
             names: named.iter().map(|id| format!("name {id}")).collect(),
-            statuses: each(|n| 4 + n % 2),
+            statuses: each(|n| 5 + n % 2),
             errors: each(|_| None),
         },
         price: 1,

@@ -9,6 +9,7 @@ use super::super::prepared::stores;
 use super::super::query::{At, query_in_shard};
 use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
+use crate::names::with_names;
 use domain::ids::{Shard, id_of_day};
 
 /// Possible results of SQLite's ANALYZE for ten million messages of one customer, whose uploads
@@ -125,14 +126,15 @@ const DAYS: std::ops::Range<i64> = 20_000..20_010;
 /// One customer sends 20,000 messages a day to 10,000 numbers. Every tenth message has a request ID
 /// that many messages share, and some messages have one that few share. Most messages are
 /// delivered. There are many batches, and some of them have these messages.
-const FILL: &str = "
+const FILL: &str = with_names!(
+    "
     INSERT INTO messages (shard, id, application_id, test, number, kind, body, requestid, batch_id,
         status, pages, segments, unit_price, cost, released, created_at)
     SELECT 1, ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0,
         (57000000 + i * 7919 % 10000)::text, 'local', 'x',
         CASE WHEN i % 10 = 0 THEN 'all' WHEN i % 1000 = 1 THEN 'few' END,
         CASE WHEN i BETWEEN 50 AND 90 THEN day END,
-        CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END,
+        CASE WHEN i % 5000 = 3 THEN {rejected} WHEN i % 20 = 4 THEN {expired} ELSE {delivered} END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1, 20000) i;
     INSERT INTO batches (shard, id, application_id, test, body, rows, pages, cost, price_local,
@@ -143,8 +145,9 @@ const FILL: &str = "
         0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM generate_series(10000, 30000) n;
     INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
-    SELECT shard, application_id, test, status, id FROM messages WHERE status > 4;
-    ANALYZE";
+    SELECT shard, application_id, test, status, id FROM messages WHERE status > {delivered};
+    ANALYZE"
+);
 
 #[tokio::test]
 async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {

@@ -96,14 +96,14 @@ const CASES: &[(&str, &str)] = &[
         "figure 0: 0 and cost 1 too many",
     ),
     ("UPDATE messages SET released = cost", "released 50000, transferred 0"),
-    ("UPDATE messages SET released = cost, status = 4", "given back though delivered"),
+    ("UPDATE messages SET released = cost, status = 5", "given back though delivered"),
     (
-        "UPDATE messages SET status = 6, final_at = 1; DELETE FROM queue",
+        "UPDATE messages SET status = 7, final_at = 1; DELETE FROM queue",
         "without a carrier and not released",
     ),
-    ("UPDATE messages SET status = 4", "delivered with final_at null"),
+    ("UPDATE messages SET status = 5", "delivered with final_at null"),
     ("DELETE FROM queue", "queued and not in the queue"),
-    ("UPDATE messages SET status = 6, final_at = 1, error = 'x'", "message is expired"),
+    ("UPDATE messages SET status = 7, final_at = 1, error = 'x'", "message is expired"),
     (
         "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
         "credited 1 times",

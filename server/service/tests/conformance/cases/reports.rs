@@ -152,12 +152,12 @@ async fn the_portal_tells_messages_of_live_and_test_keys_apart(backend: Backend)
         let messages = service.messages();
         let days = messages.account_days(account, None, Some(kind), of_days);
         let days = days.await.unwrap();
-        assert_eq!((days.len(), days[0].counts.queued), (1, 1));
+        assert_eq!((days.len(), days[0].counts.get(MessageStatus::Queued)), (1, 1));
     }
     let reference = Some(customer.reference);
     let messages = service.messages();
     let totals = messages.account_totals(account, reference, None, of_days);
-    assert_eq!(totals.await.unwrap().queued, 2);
+    assert_eq!(totals.await.unwrap().get(MessageStatus::Queued), 2);
 }
 
 async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: Backend) {
@@ -213,7 +213,7 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
         statements.push(
             "INSERT INTO unusual_messages (shard, application_id, test, status, message_id) \
              SELECT shard, application_id, test, status, id FROM messages \
-             WHERE status > 4 OR status = 2 ON CONFLICT DO NOTHING"
+             WHERE status > 5 OR status = 3 ON CONFLICT DO NOTHING"
                 .to_owned(),
         );
     }

@@ -369,7 +369,7 @@ async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     }
     world.expand_all().await;
     let counts = batch(world, customer, sent.upload).await.counts;
-    assert_eq!(counts.queued + counts.submitted, 4500);
+    assert_eq!(counts.get(MessageStatus::Queued) + counts.get(MessageStatus::Submitted), 4500);
     let (_, found) = claim(world, 5000).await;
     assert_eq!(found.len(), 4501 - 1100);
 
@@ -448,7 +448,7 @@ async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read()
     assert_eq!(copy(&world, &from, &target).await.unwrap().upload_rows, 0);
     open(&mut world, target.url(), 3).await;
     world.expand_all().await;
-    assert_eq!(batch(&world, &customer, id).await.counts.expired, left);
+    assert_eq!(batch(&world, &customer, id).await.counts.get(MessageStatus::Expired), left);
     world.assert_sound().await;
 }
 

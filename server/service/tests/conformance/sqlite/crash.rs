@@ -3,6 +3,7 @@
 use crate::database::Backend;
 use crate::uploads::{accepted, batch, rows};
 use crate::world::World;
+use domain::MessageStatus;
 
 /// Returns the number of upload files.
 fn spools(world: &World) -> usize {
@@ -28,7 +29,7 @@ async fn after_a_crash_accepted_uploads_go_on_and_unfinished_files_are_removed()
     let world = world.reopen().await;
     assert_eq!(spools(&world), 1);
     world.expand_all().await;
-    assert_eq!(batch(&world, &customer, id).await.counts.queued, 4500);
+    assert_eq!(batch(&world, &customer, id).await.counts.get(MessageStatus::Queued), 4500);
     assert_eq!(spools(&world), 0);
     world.assert_sound().await;
 }
