@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn a_status_is_explained_unless_it_speaks_for_itself() {
         for status in MessageStatus::ALL {
-            let speaks = matches!(
+            let speaks = !matches!(
                 status,
-                MessageStatus::Queued
-                    | MessageStatus::Sending
-                    | MessageStatus::Submitted
-                    | MessageStatus::Delivered
+                MessageStatus::Unknown
+                    | MessageStatus::Failed
+                    | MessageStatus::Expired
+                    | MessageStatus::Rejected
             );
             for error in [None, Some("HTTP status 400 blocked")] {
                 assert_eq!(meaning(status, error).is_none(), speaks, "{status:?}");

@@ -10,7 +10,11 @@ use crate::error::Result;
 /// An expression for the name of a message's status.
 macro_rules! status_word {
     ($column:literal) => {
-        concat!("(SELECT s.column2 FROM (VALUES {statuses}) AS s WHERE s.column1 = ", $column, ")")
+        concat!(
+            "(SELECT named.column2 FROM (VALUES {statuses}) AS named WHERE named.column1 = ",
+            $column,
+            ")"
+        )
     };
 }
 

@@ -192,16 +192,3 @@ pub async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use domain::quarter::DELIVERY_TIMES_MS;
-
-    /// `run_commit_group` repeats the list of delivery times.
-    #[test]
-    fn the_function_tells_the_same_delivery_times_apart() {
-        let limits = DELIVERY_TIMES_MS.map(|limit| limit.to_string()).join(",");
-        let function: String = include_str!("run_commit_group.sql").split_whitespace().collect();
-        assert!(function.contains(&format!("ARRAY[{limits}]")), "{limits}");
-    }
-}

@@ -314,7 +314,7 @@ BEGIN
     WHERE a.id = ANY (charged) AND a.id = c.id;
     INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
         pages, segments, unit_price, cost, created_at, sending_at, status, released)
-    SELECT of_shard, m.*, CASE WHEN m.sending_at IS NULL THEN 0 ELSE 1 END, 0
+    SELECT of_shard, m.*, CASE WHEN m.sending_at IS NULL THEN {queued} ELSE {sending} END, 0
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.numbers, sends.kinds,
         sends.senders, sends.bodies, sends.requestids, sends.pages, sends.segment_counts,
         sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats)
@@ -357,7 +357,7 @@ BEGIN
     INTO counts
     FROM (
         SELECT application, test, created_at / 900000 AS quarter,
-               CASE WHEN sending_at IS NULL THEN 0 ELSE 1 END AS status, COUNT(*) AS n,
+               CASE WHEN sending_at IS NULL THEN {queued} ELSE {sending} END AS status, COUNT(*) AS n,
                SUM(cost) AS cost
         FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats,
             sends.costs)

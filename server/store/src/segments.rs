@@ -46,7 +46,7 @@ statements! {
             ON CONFLICT (message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
-                status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2,
+                status = CASE status WHEN {unknown} THEN excluded.status ELSE status END, submits = 2,
                 submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -58,7 +58,7 @@ statements! {
             ON CONFLICT (shard, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, segments.carrier_message_id),
-                status = CASE segments.status WHEN 2 THEN excluded.status
+                status = CASE segments.status WHEN {unknown} THEN excluded.status
                     ELSE segments.status END,
                 submits = 2, submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
@@ -69,7 +69,7 @@ statements! {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at)
-            VALUES (?1, ?2, ?3, ?4, ?7, ?5, 2, 1, ?8)
+            VALUES (?1, ?2, ?3, ?4, ?7, ?5, {unknown}, 1, ?8)
             ON CONFLICT (message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 carrier_message_id, excluded.carrier_message_id)",
@@ -77,7 +77,7 @@ statements! {
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, at.shard
+                   (value ->> 3)::bigint, $2, value ->> 4, {unknown}, 1, $3, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
             ON CONFLICT (shard, message_id, segment)

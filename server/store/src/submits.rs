@@ -43,7 +43,7 @@ statements! {
     /// `$1` is `[[ID, unknown 0|1, partly accepted 0|1]]`.
     const BEGIN: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN 2 ELSE status END,
+            UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN {unknown} ELSE status END,
                 submitted_at = CASE ?3 WHEN 1 THEN COALESCE(submitted_at, ?5)
                     ELSE submitted_at END
             WHERE id = ?1 AND status < {submitted}",
@@ -52,7 +52,7 @@ statements! {
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
                 FROM jsonb_array_elements($1::text::jsonb))
             UPDATE messages SET carrier = $2,
-                status = CASE by_id -> id::text ->> 1 WHEN '1' THEN 2 ELSE status END,
+                status = CASE by_id -> id::text ->> 1 WHEN '1' THEN {unknown} ELSE status END,
                 submitted_at = CASE by_id -> id::text ->> 2 WHEN '1'
                     THEN COALESCE(submitted_at, $3) ELSE submitted_at END
             FROM r

@@ -154,9 +154,11 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
 /// an older message with the same carrier message ID.
 #[tokio::test]
 async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
-    const INSERT: &str = "INSERT INTO unmatched_receipts \
-        (carrier, carrier_message_id, status, received_at) \
-        SELECT 'acme', 'again', 4, MAX(created_at) FROM messages";
+    let delivered = MessageStatus::Delivered.code();
+    let insert = format!(
+        "INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, received_at) \
+         SELECT 'acme', 'again', {delivered}, MAX(created_at) FROM messages"
+    );
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     // The newest message is first in the last shard, then in the first one.
     for order in [[0, 1, 2], [2, 1, 0]] {
@@ -175,7 +177,7 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
         let taken = delivery.record_submitted("acme", results.collect());
         assert_eq!(taken.await.unwrap().len(), sent.len());
         let mut conn = world.database.connect().await;
-        conn.execute(INSERT).await.unwrap();
+        conn.execute(AssertSqlSafe(insert.clone())).await.unwrap();
         assert_eq!(world.service.delivery().match_crossed().await.unwrap(), 1);
         let expected =
             [MessageStatus::Submitted, MessageStatus::Submitted, MessageStatus::Delivered];

@@ -25,11 +25,12 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
     let (lease, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 2).await.unwrap();
     let results = vec![answered(&claimed[0], refused()), answered(&claimed[1], taken_as("a"))];
     world.record(SANDBOX_CARRIER, &lease, results).await;
-    assert_eq!(noted(&world).await, [(claimed[0].id.0, 7)]);
+    assert_eq!(noted(&world).await, [(claimed[0].id.0, MessageStatus::Rejected.code())]);
     world.pass(49 * HOUR_MS);
     world.service.delivery().expire().await.unwrap();
     let statuses: Vec<i64> = noted(&world).await.iter().map(|(_, status)| *status).collect();
-    assert_eq!(statuses, [7, 6, 6]);
+    let expired = MessageStatus::Expired.code();
+    assert_eq!(statuses, [MessageStatus::Rejected.code(), expired, expired]);
     world.assert_sound().await;
     world.pass(401 * 24 * HOUR_MS);
     world.service.delivery().expire().await.unwrap();
