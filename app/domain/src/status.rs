@@ -86,6 +86,7 @@ impl MessageStatus {
     ];
 
     /// Describes the status.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     pub const fn describe(self) -> Description {
         match self {
             Self::Scheduled => Description {

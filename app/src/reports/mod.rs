@@ -25,7 +25,6 @@ mod text;
 mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
-#[cfg(feature = "ssr")]
 pub use details::ReportPage;
 pub use explained::meaning;
 #[cfg(feature = "ssr")]

@@ -60,7 +60,7 @@ impl<const N: usize> Out<N> {
         if number >= 10 {
             self.number(number / 10);
         }
-        self.push(b'0' + (number % 10) as u8);
+        self.push(b'0' + (number % 10).to_le_bytes()[0]);
     }
 
     /// Writes the value of the name at `at`, which a brace must follow. Returns the length of the

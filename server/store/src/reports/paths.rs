@@ -100,13 +100,12 @@ impl Condition {
     pub const fn path(&self) -> Option<Path> {
         match self {
             Self::Requestid(_) => Some(Path::Requestid),
-            // The messages of an upload have consecutive IDs, so a search is limited to these IDs.
-            Self::Batch(_) => None,
             Self::Number(_) => Some(Path::Number),
-            // Every message has, or had, one of the other statuses. An index on them would have to
-            // be written for each send.
             Self::Status(status) if status.is_rare() => Some(Path::Unusual),
-            Self::Status(_) => None,
+            // Every message has, or had, one of the other statuses. An index on them would have to
+            // be written for each send. The messages of an upload have consecutive IDs, so a search
+            // is limited to these IDs.
+            Self::Status(_) | Self::Batch(_) => None,
         }
     }
 }
