@@ -251,7 +251,7 @@ fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
 fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     let number = parameters.number("number")?;
     let requestid = shared_parameters::requestid(parameters)?;
-    let statuses = MessageStatus::ALL.map(MessageStatus::as_str).join(", ");
+    let statuses = MessageStatus::SHOWN.map(MessageStatus::as_str).join(", ");
     let statuses = format!("one of {statuses}");
     let filter = MessageFilter {
         transid: read(parameters, "transid", TRANSID, Transid::parse)?,
