@@ -526,7 +526,6 @@ CREATE TABLE connections (
     PRIMARY KEY (carrier, node, number)
 );
 
--- The counts change with each claim and each result of a message of the batch.
 CREATE TABLE batches (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
@@ -547,14 +546,7 @@ CREATE TABLE batches (
     spool_offset   BIGINT NOT NULL,
     expanded_rows  BIGINT NOT NULL,
     expanded_cost  BIGINT NOT NULL,
-    queued         BIGINT NOT NULL CHECK (queued >= 0),
-    sending        BIGINT NOT NULL CHECK (sending >= 0),
-    unknown        BIGINT NOT NULL CHECK (unknown >= 0),
-    submitted      BIGINT NOT NULL CHECK (submitted >= 0),
-    delivered      BIGINT NOT NULL CHECK (delivered >= 0),
-    failed         BIGINT NOT NULL CHECK (failed >= 0),
-    expired        BIGINT NOT NULL CHECK (expired >= 0),
-    rejected       BIGINT NOT NULL CHECK (rejected >= 0),
+    open           BIGINT NOT NULL CHECK (open >= 0),
     released       BIGINT NOT NULL,
     created_at     BIGINT NOT NULL,
     expanded_at    BIGINT,
@@ -562,14 +554,22 @@ CREATE TABLE batches (
     mailed_at      BIGINT,
     PRIMARY KEY (id, shard),
     UNIQUE (last_message_id, shard),
-    CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
-    CHECK (expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
+    CHECK (open <= rows AND expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, id)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+
+-- The counts change with each claim and each result of a message of the batch.
+CREATE TABLE batch_counts (
+    shard           BIGINT NOT NULL,
+    batch_id       BIGINT NOT NULL,
+    status         BIGINT NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    n              BIGINT NOT NULL CHECK (n >= 0),
+    PRIMARY KEY (batch_id, status, shard)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 CREATE TABLE message_days (
     shard           BIGINT NOT NULL,

@@ -606,29 +606,29 @@ CREATE TABLE batches (
     spool_offset   INTEGER NOT NULL,  -- bytes of the spool that are messages already
     expanded_rows  INTEGER NOT NULL,  -- rows that are messages already
     expanded_cost  INTEGER NOT NULL,  -- price of these rows, which is no longer reserved
-    -- The number of rows by status. The counts always add up to all rows. `queued` includes the
-    -- rows that aren't messages yet.
-    queued         INTEGER NOT NULL CHECK (queued >= 0),
-    sending        INTEGER NOT NULL CHECK (sending >= 0),   -- claimed by a connection
-    unknown        INTEGER NOT NULL CHECK (unknown >= 0),   -- submitted, without an answer
-    submitted      INTEGER NOT NULL CHECK (submitted >= 0), -- accepted by a carrier
-    delivered      INTEGER NOT NULL CHECK (delivered >= 0), -- final: arrived
-    failed         INTEGER NOT NULL CHECK (failed >= 0),    -- final: the network gave up
-    expired        INTEGER NOT NULL CHECK (expired >= 0),   -- final: their time ran out
-    rejected       INTEGER NOT NULL CHECK (rejected >= 0),  -- final: no carrier accepted them
+    open           INTEGER NOT NULL CHECK (open >= 0), -- rows that aren't final
     released       INTEGER NOT NULL,  -- released part of the cost
     created_at     INTEGER NOT NULL,  -- when it was accepted
     expanded_at    INTEGER,           -- when every row had become a message or had been given up
     done_at        INTEGER,           -- when every row was final
     mailed_at      INTEGER,           -- when the mail about its end was written
-    CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
-    CHECK (expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
+    CHECK (open <= rows AND expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) STRICT;
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+
+-- Number of a batch's rows by status. A batch has a count for every status from the start, so that
+-- later changes only update counts. The counts add up to all rows. Rows that aren't messages yet
+-- count as queued.
+CREATE TABLE batch_counts (
+    batch_id       INTEGER NOT NULL,
+    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    n              INTEGER NOT NULL CHECK (n >= 0),
+    PRIMARY KEY (batch_id, status)
+) STRICT, WITHOUT ROWID;
 
 -- Number of messages by day and status, for charts. A count is the sum of several rows, so that
 -- transactions that count at the same time don't wait for one row. A single row can be negative. A

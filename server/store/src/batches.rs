@@ -11,21 +11,27 @@ use domain::{
 use serde::Deserialize;
 
 use super::WriteTx;
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Argument, Connection, Query, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
 
-/// The columns of a listed batch.
+/// The columns of listed batches. A batch has a row for each status that its rows have.
 macro_rules! listed {
-    ($where:literal => $shard:literal $(, $order:literal)?) => {
+    ($where:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(
             r"
-        SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
-               delivered, failed, expired, rejected, released, created_at, expanded_at, done_at
-        FROM batches",
-            $where => $shard,
-            $($order)?
+        SELECT b.*, c.status, c.n
+        FROM (
+            SELECT id, test, requestid, rows, pages, cost, released, created_at, expanded_at,
+                   done_at
+            FROM batches",
+            $where => concat!(" AND shard = ", $shard),
+            $($order,)?
+            r") b
+        JOIN batch_counts c ON c.batch_id = b.id AND c.n > 0" => concat!(" AND c.shard = ", $shard),
+            r"
+        ORDER BY b.id DESC",
         )
     };
 }
@@ -55,17 +61,14 @@ macro_rules! unexpanded {
 
 statements! {
     const LIST: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $4"
+        " WHERE application_id = $1 AND test = $2 AND id < $3", "$5", " ORDER BY id DESC LIMIT $4"
     );
     const LIST_OF_REQUEST: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5"
-            => " AND shard = $6",
+        " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5",
+        "$6",
         " ORDER BY id DESC LIMIT $4"
     );
-    const ONE: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4"
-    );
+    const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3", "$4");
     const MESSAGES: Sql = in_shard!(
         r"
         SELECT first_message_id, last_message_id
@@ -88,12 +91,19 @@ statements! {
         r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
-            created_at, price_id, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
-            submitted, delivered, failed, expired, rejected, released" => ", shard",
+            created_at, price_id, spool_offset, expanded_rows, expanded_cost, open, released"
+            => ", shard",
         r")
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
-                0, 0, 0, 0, 0, 0, 0, 0" => ", $17",
+                0" => ", $17",
         ")",
+    );
+    const INSERT_COUNTS: Sql = in_shard!(
+        "INSERT INTO batch_counts (batch_id, status, n" => ", shard",
+        r")
+        SELECT id, s.column1, CASE s.column1 WHEN {queued} THEN rows ELSE 0 END" => ", shard",
+        r"
+        FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
     );
     const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
     const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
@@ -110,13 +120,8 @@ statements! {
     );
     const GIVE_UP: Sql = in_shard!(
         r"
-        UPDATE batches SET queued = queued - $3,
-            rejected = rejected + CASE WHEN $4 = {rejected} THEN $3 ELSE 0 END,
-            expired = expired + CASE WHEN $4 = {expired} THEN $3 ELSE 0 END,
-            released = released + cost - expanded_cost, expanded_at = $5,
-            done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
-                ELSE done_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $6",
+        UPDATE batches SET expanded_at = $3
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $4",
     );
     /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
     /// The values that all rows share follow. The body is null if all rows share one text, which
@@ -204,10 +209,6 @@ impl UnexpandedBatch {
 }
 
 fn record(row: &Row<'_>) -> Result<BatchRecord> {
-    let mut counts = StatusCounts::default();
-    for status in MessageStatus::SHOWN {
-        *counts.get_mut(status) = row.get::<i64>(status.as_str())?;
-    }
     let done_at = row.get("done_at")?;
     let expanded = row.get::<Option<i64>>("expanded_at")?.is_some();
     Ok(BatchRecord {
@@ -222,7 +223,7 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
             (true, None) => BatchStatus::Sending,
             (true, Some(_)) => BatchStatus::Done,
         },
-        counts,
+        counts: StatusCounts::default().with(row::status(row, "batch_counts")?, row.get("n")?),
         created_at: row.get("created_at")?,
         done_at,
         test: row.get("test")?,
@@ -267,7 +268,20 @@ pub async fn list(
     };
     let listing = query(sql, (application_id, test, below, limit));
     let listing = listing.bind(requestid.map(Argument::from));
-    listing.fetch_all(conn, record).await
+    records(conn, listing).await
+}
+
+/// Reads listed batches.
+async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
+    let mut found = listing.fetch_all(conn, record).await?;
+    found.dedup_by(|next, first| {
+        let is_same = next.batchid == first.batchid;
+        if is_same {
+            first.counts.add(&next.counts);
+        }
+        is_same
+    });
+    Ok(found)
 }
 
 pub async fn one(
@@ -276,7 +290,7 @@ pub async fn one(
     test: bool,
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
-    query(ONE, (application_id, test, id.0)).fetch_optional(conn, record).await
+    Ok(records(conn, query(ONE, (application_id, test, id.0))).await?.pop())
 }
 
 /// Returns the application of a batch, and whether it was uploaded with the test key.
@@ -339,7 +353,8 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
         now,
         batch.price_id,
     );
-    query(INSERT, values).execute(conn).await.map(drop)
+    query(INSERT, values).execute(&mut *conn).await?;
+    query(INSERT_COUNTS, batch.id).execute(conn).await.map(drop)
 }
 
 /// Returns the first batch after this ID whose rows aren't all messages yet.
@@ -385,14 +400,15 @@ pub async fn advance(
 /// Ends the expansion. The remaining rows never become messages. The batch counts them under the
 /// status `rest`. Returns false if another process changed the batch first.
 pub async fn give_up(
-    conn: &mut dyn Connection,
+    tx: &mut WriteTx<'_>,
     batch: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,
 ) -> Result<bool> {
-    let values =
-        (batch.id.0, batch.spool_offset, batch.rows - batch.expanded_rows, rest.code(), now);
-    Ok(query(GIVE_UP, values).execute(conn).await? == 1)
+    let lost =
+        (batch.rows - batch.expanded_rows, batch.cost.micros() - batch.expanded_cost.micros());
+    tx.tally.give_up(batch.id, lost, rest, now);
+    Ok(query(GIVE_UP, (batch.id.0, batch.spool_offset, now)).execute(tx).await? == 1)
 }
 
 /// A row of an upload, as stored in a chunk of the spool: an array of these fields in this order.

@@ -263,22 +263,13 @@ statements! {
         r"
         WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.shard = $1",
     );
-    /// Rows that aren't messages yet count as queued. Rows that never become messages count as
-    /// rejected or expired.
     const BATCH_IS_ITS_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
                    CAST(SUM(released) AS BIGINT) AS released,
-                   MIN(application_id) AS application_id, MAX(application_id) AS other,
-                   SUM(CASE status WHEN {queued} THEN 1 ELSE 0 END) AS queued,
-                   SUM(CASE status WHEN {sending} THEN 1 ELSE 0 END) AS sending,
-                   SUM(CASE status WHEN {unknown} THEN 1 ELSE 0 END) AS unknown,
-                   SUM(CASE status WHEN {submitted} THEN 1 ELSE 0 END) AS submitted,
-                   SUM(CASE status WHEN {delivered} THEN 1 ELSE 0 END) AS delivered,
-                   SUM(CASE status WHEN {failed} THEN 1 ELSE 0 END) AS failed,
-                   SUM(CASE WHEN status >= {expired} THEN 1 ELSE 0 END) AS ended
+                   MIN(application_id) AS application_id, MAX(application_id) AS other
             FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"
             GROUP BY batch_id) m ON m.batch_id = b.id
@@ -289,19 +280,38 @@ statements! {
                           + CASE WHEN b.expanded_at IS NULL THEN 0
                             ELSE b.cost - b.expanded_cost END
            OR m.application_id <> b.application_id OR m.other <> b.application_id
-           OR b.queued <> COALESCE(m.queued, 0)
-                          + CASE WHEN b.expanded_at IS NULL THEN b.rows - b.expanded_rows
-                            ELSE 0 END
-           OR b.sending <> COALESCE(m.sending, 0) OR b.unknown <> COALESCE(m.unknown, 0)
-           OR b.submitted <> COALESCE(m.submitted, 0) OR b.delivered <> COALESCE(m.delivered, 0)
-           OR b.failed <> COALESCE(m.failed, 0)
-           OR b.rejected + b.expired <> COALESCE(m.ended, 0)
-                          + CASE WHEN b.expanded_at IS NULL THEN 0
-                            ELSE b.rows - b.expanded_rows END
+           OR b.open <> (SELECT SUM(c.n)
+                         FROM batch_counts c
+                         WHERE c.batch_id = b.id AND c.status < {delivered}" => " AND c.shard = $1",
+        r")
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
-           OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL
-                          AND b.queued + b.sending + b.unknown + b.submitted = 0))"
-            => " AND b.shard = $1",
+           OR (b.done_at IS NOT NULL) <> (b.open = 0))" => " AND b.shard = $1",
+    );
+    /// Rows that aren't messages yet count as queued. Rows that never become messages count as
+    /// rejected or expired, and it isn't stored as which of the two.
+    const BATCH_COUNTS_ARE_ITS_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'batch ' || batch_id || ': ' || n || ' ' || ",
+        status_word!("status"),
+        r" || ' too many' AS what
+        FROM (SELECT batch_id, CASE status WHEN {expired} THEN {rejected} ELSE status END AS status,
+                     CAST(SUM(n) AS BIGINT) AS n FROM (
+                  SELECT batch_id, status, n FROM batch_counts" => " WHERE shard = $1",
+        r"
+                  UNION ALL SELECT batch_id, status, -COUNT(*)
+                  FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
+        r"
+                  GROUP BY 1, 2
+                  UNION ALL SELECT id, CASE WHEN expanded_at IS NULL THEN {queued}
+                                       ELSE {rejected} END, expanded_rows - rows
+                  FROM batches" => " WHERE shard = $1",
+        r") u GROUP BY 1, 2) s
+        WHERE n <> 0 AND batch_id IN (
+            SELECT id FROM batches
+            WHERE first_message_id >= (SELECT history_low_id FROM installation)
+              AND (test = 0 OR first_message_id >= (SELECT test_low_id FROM installation))"
+            => " AND shard = $1",
+        ")",
     );
     const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_shard!(
         r"

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 44] = [
+pub const TABLES: [&str; 45] = [
     "installation",
     "prices",
     "accounts",
@@ -42,6 +42,7 @@ pub const TABLES: [&str; 44] = [
     "incidents",
     "approvals",
     "batches",
+    "batch_counts",
     "transfers",
     "deposits",
     "bank_statements",
@@ -238,6 +239,7 @@ pub(crate) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "accounts" => Some(("1 + r.id % i.shards", "CROSS JOIN installation i")),
         "applications" => Some(("a.shard", "JOIN accounts a ON a.id = r.account_id")),
+        "batch_counts" => Some(("b.shard", "JOIN batches b ON b.id = r.batch_id")),
         // A settlement belongs to a batch, not to an application.
         "transfers" => Some((
             "COALESCE(h.shard, b.shard, 1)",

@@ -1,7 +1,7 @@
 //! Deletes old messages and keeps sums of them. Also defines the tables by day or week.
 
-use domain::ApplicationId;
 use domain::ids::id_of_day;
+use domain::{ApplicationId, BatchId};
 
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
@@ -86,7 +86,17 @@ statements! {
             FROM batches WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
             => " AND shard = $3",
         " LIMIT $2)" => " AND shard = $3",
+        " RETURNING id",
     );
+    const DELETE_BATCH_COUNTS: Sql = Sql {
+        sqlite: "DELETE FROM batch_counts WHERE batch_id = ?1",
+        postgres: r"
+            DELETE FROM batch_counts
+            WHERE batch_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
+        ..Sql::IN_SHARD
+    };
 }
 
 /// The number of quarter hours in a day.
@@ -155,8 +165,11 @@ pub async fn delete_tests(
     let found: Option<(ApplicationId, i64)> =
         query(TEST_DAY, below).fetch_optional(&mut *conn, read).await?;
     let Some((application, day)) = found else {
-        let batches = query(DELETE_TEST_BATCHES, (id_of_day(below), limit));
-        return Ok(batches.execute(conn).await? > 0);
+        let deleting = query(DELETE_TEST_BATCHES, (id_of_day(below), limit));
+        let batches: Vec<BatchId> = deleting.fetch_all(&mut *conn, |row| row.get("id")).await?;
+        let deleting = query(DELETE_BATCH_COUNTS, ());
+        deleting.execute_each(conn, batches.iter().copied()).await?;
+        return Ok(!batches.is_empty());
     };
     let Range { from, below: end } = Range::of_days(day, day + 1);
     let next = nth_test(conn, application, (from, end.min(low)), limit).await?;

@@ -56,13 +56,14 @@ statements! {
     /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
     const DONE: Sql = in_shard!(
         r"
-        SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, b.delivered
+        SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, c.n AS delivered
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         JOIN batches b ON b.application_id = a.id
+        JOIN batch_counts c ON c.batch_id = b.id AND c.status = {delivered}
         WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
           AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
-            => " AND a.shard = $2 AND b.shard = $2",
+            => " AND a.shard = $2 AND b.shard = $2 AND c.shard = $2",
     );
     const NOTE_DONE: Sql = in_shard!(
         "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"

@@ -11,7 +11,8 @@
 //!   claims; then day counts and batches.
 //! - Verbs: applications, batches.
 //!
-//! Applications and batches are locked in the order of their IDs. Transactions for expired leases,
+//! Applications and batches are locked in the order of their IDs. The lock of a batch also protects
+//! its counts. Transactions for expired leases,
 //! rerouting and claims skip locked queue rows. Two transactions can still deadlock over a message
 //! and its queue row, or over a message and its application. An example is a receipt in one
 //! process, and the result or the claim of the same message in another. PostgreSQL then aborts one

@@ -492,6 +492,9 @@ END $$;
 -- Adds the changes that a group makes to the counts.
 CREATE FUNCTION commit_group_counts(of_shard BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    batch_ids BIGINT[] := ARRAY(
+        SELECT DISTINCT batch_id FROM unnest(counts) WHERE batch_id IS NOT NULL);
 BEGIN
     INSERT INTO message_days AS d (shard, application_id, test, day, status, node, writer, n)
     SELECT of_shard, application_id, test, quarter / 96 AS day, status, of_node, 0, SUM(n)
@@ -510,35 +513,25 @@ BEGIN
     ORDER BY application_id, test, quarter, figure
     ON CONFLICT (shard, application_id, test, quarter, figure, node, writer)
     DO UPDATE SET n = q.n + excluded.n, cost = q.cost + excluded.cost;
-    IF NOT EXISTS (SELECT 1 FROM unnest(counts) WHERE batch_id IS NOT NULL) THEN
+    IF batch_ids = '{}' THEN
         RETURN;
     END IF;
-    PERFORM 1
-    FROM batches
-    WHERE id = ANY (ARRAY(SELECT DISTINCT batch_id FROM unnest(counts)))
-    ORDER BY id FOR NO KEY UPDATE;
-    UPDATE batches b SET queued = b.queued + c.queued, sending = b.sending + c.sending,
-        submitted = b.submitted + c.submitted, delivered = b.delivered + c.delivered,
-        failed = b.failed + c.failed, expired = b.expired + c.expired,
-        rejected = b.rejected + c.rejected,
-        done_at = CASE
-            WHEN b.expanded_at IS NOT NULL
-              AND b.rows = b.delivered + b.failed + b.expired + b.rejected
-                  + c.delivered + c.failed + c.expired + c.rejected
-            THEN COALESCE(b.done_at, now_ms) ELSE b.done_at END
+    -- A transaction changes the counts of a batch only while it holds the lock of the batch.
+    PERFORM 1 FROM batches WHERE id = ANY (batch_ids) ORDER BY id FOR NO KEY UPDATE;
+    UPDATE batch_counts b SET n = b.n + c.n
     FROM (
-        SELECT batch_id,
-               SUM(CASE status WHEN {queued} THEN n ELSE 0 END)::bigint AS queued,
-               SUM(CASE status WHEN {sending} THEN n ELSE 0 END)::bigint AS sending,
-               SUM(CASE status WHEN {submitted} THEN n ELSE 0 END)::bigint AS submitted,
-               SUM(CASE status WHEN {delivered} THEN n ELSE 0 END)::bigint AS delivered,
-               SUM(CASE status WHEN {failed} THEN n ELSE 0 END)::bigint AS failed,
-               SUM(CASE status WHEN {expired} THEN n ELSE 0 END)::bigint AS expired,
-               SUM(CASE status WHEN {rejected} THEN n ELSE 0 END)::bigint AS rejected
-        FROM unnest(counts) WHERE batch_id IS NOT NULL
+        SELECT batch_id, status, SUM(n)::bigint AS n
+        FROM unnest(counts)
+        GROUP BY batch_id, status
+        HAVING SUM(n) <> 0) c
+    WHERE b.batch_id = ANY (batch_ids) AND b.batch_id = c.batch_id AND b.status = c.status;
+    UPDATE batches b SET open = b.open - c.n,
+        done_at = CASE WHEN b.open = c.n THEN COALESCE(b.done_at, now_ms) END
+    FROM (
+        SELECT batch_id, SUM(n)::bigint AS n
+        FROM unnest(counts) WHERE status >= {delivered}
         GROUP BY batch_id) c
-    WHERE b.id = ANY (ARRAY(SELECT DISTINCT batch_id FROM unnest(counts)))
-      AND b.id = c.batch_id;
+    WHERE b.id = ANY (batch_ids) AND b.id = c.batch_id;
 END $$;
 
 -- Stores a group. The process decided the sends and the claims by the prices and the drained

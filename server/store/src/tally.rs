@@ -113,6 +113,7 @@ statements! {
                (value ->> 3)::bigint, at.shard
         FROM jsonb_array_elements($1::text::jsonb)
         CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at");
+    /// A transaction changes the counts of a batch only while it holds the lock of the batch.
     const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -122,33 +123,26 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2
             ORDER BY id FOR UPDATE) b");
-    /// `$1` is `[[batch, n to add to each status in the order of the columns, amount released]]`.
+    /// `$1` is `[[batch, status, n to add]]`.
+    const COUNT_IN_BATCHES: Sql = Sql {
+        sqlite: "UPDATE batch_counts SET n = n + ?3 WHERE batch_id = ?1 AND status = ?2",
+        postgres: r"
+            UPDATE batch_counts c SET n = c.n + (r.value ->> 2)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE c.batch_id = (r.value ->> 0)::bigint AND c.status = (r.value ->> 1)::bigint
+              AND c.shard = $2",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[batch, number of rows that became final, amount released]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
-            UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
-                submitted = submitted + ?5, delivered = delivered + ?6, failed = failed + ?7,
-                expired = expired + ?8, rejected = rejected + ?9, released = released + ?10,
-                done_at = CASE
-                    WHEN expanded_at IS NOT NULL
-                      AND rows = delivered + failed + expired + rejected + ?6 + ?7 + ?8 + ?9
-                    THEN COALESCE(done_at, ?11) ELSE done_at END
+            UPDATE batches SET open = open - ?2, released = released + ?3,
+                done_at = CASE WHEN open = ?2 THEN COALESCE(done_at, ?4) END
             WHERE id = ?1",
         postgres: r"
-            UPDATE batches SET queued = queued + (r.value ->> 1)::bigint,
-                sending = sending + (r.value ->> 2)::bigint,
-                unknown = unknown + (r.value ->> 3)::bigint,
-                submitted = submitted + (r.value ->> 4)::bigint,
-                delivered = delivered + (r.value ->> 5)::bigint,
-                failed = failed + (r.value ->> 6)::bigint,
-                expired = expired + (r.value ->> 7)::bigint,
-                rejected = rejected + (r.value ->> 8)::bigint,
-                released = released + (r.value ->> 9)::bigint,
-                done_at = CASE
-                    WHEN expanded_at IS NOT NULL
-                      AND rows = delivered + failed + expired + rejected
-                          + (r.value ->> 5)::bigint + (r.value ->> 6)::bigint
-                          + (r.value ->> 7)::bigint + (r.value ->> 8)::bigint
-                    THEN COALESCE(done_at, $2) ELSE done_at END
+            UPDATE batches SET open = open - (r.value ->> 1)::bigint,
+                released = released + (r.value ->> 2)::bigint,
+                done_at = CASE WHEN open = (r.value ->> 1)::bigint THEN COALESCE(done_at, $2) END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
               AND batches.shard = $3",
@@ -198,6 +192,13 @@ struct BatchChange {
     counts: StatusCounts,
     /// The released part of the cost, in micro-units.
     released: i64,
+}
+
+impl BatchChange {
+    fn count(&mut self, from: MessageStatus, to: MessageStatus, n: i64) {
+        *self.counts.get_mut(from) -= n;
+        *self.counts.get_mut(to) += n;
+    }
 }
 
 /// A writer of counts. Each counter has its own rows in each process, so that no transaction waits
@@ -299,10 +300,22 @@ impl Tally {
             self.unusual.insert(is);
         }
         if let Some(batch) = message.batch_id {
-            let counts = &mut self.batches.entry(batch).or_default().counts;
-            *counts.get_mut(message.status) -= 1;
-            *counts.get_mut(to) += 1;
+            self.batches.entry(batch).or_default().count(message.status, to, 1);
         }
+    }
+
+    /// Counts rows of a batch that never become messages, and releases their price in micro-units.
+    pub(crate) fn give_up(
+        &mut self,
+        batch: BatchId,
+        (rows, released): (i64, i64),
+        to: MessageStatus,
+        now: Timestamp,
+    ) {
+        self.now = Some(now);
+        let change = self.batches.entry(batch).or_default();
+        change.count(MessageStatus::Queued, to, rows);
+        change.released += released;
     }
 
     /// Counts the release of a message's price.
@@ -353,24 +366,21 @@ async fn move_batches(
         let locking = query(LOCK_BATCHES, json(&ids)?);
         locking.finds(&mut *conn).await?;
     }
-    let rows = batches.iter().map(|(id, change)| {
-        let n = |status| change.counts.get(status);
-        (
-            *id,
-            n(MessageStatus::Queued),
-            n(MessageStatus::Sending),
-            n(MessageStatus::Unknown),
-            n(MessageStatus::Submitted),
-            n(MessageStatus::Delivered),
-            n(MessageStatus::Failed),
-            n(MessageStatus::Expired),
-            n(MessageStatus::Rejected),
-            change.released,
-        )
+    let counts = batches.iter().flat_map(|(id, change)| {
+        let counts =
+            MessageStatus::ALL.map(|status| (*id, status.code(), change.counts.get(status)));
+        counts.into_iter().filter(|(.., n)| *n != 0)
     });
+    let counts: Vec<_> = counts.collect();
+    let counting = query(COUNT_IN_BATCHES, ());
+    let counted = counting.execute_each(&mut *conn, counts.iter().copied()).await?;
+    touched("batch_counts", counts.len(), counted)?;
+    let rows = batches.iter().map(|(id, change)| (*id, change.counts.completed(), change.released));
+    let rows: Vec<_> =
+        rows.filter(|(_, completed, released)| (*completed, *released) != (0, 0)).collect();
     let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms));
-    let moved = moving.execute_each(conn, rows).await?;
-    touched("batches", batches.len(), moved)
+    let moved = moving.execute_each(conn, rows.iter().copied()).await?;
+    touched("batches", rows.len(), moved)
 }
 
 /// A message that isn't final, before a change. The fields are in the order of `messages::OPEN`.

@@ -33,9 +33,9 @@ const ROWS: i64 = 32;
 /// The number of calls. PostgreSQL may switch to a generic plan at the sixth.
 const CALLS: i64 = 8;
 
-/// Inserts 1,000 applications and 1,000 uploads. Messages of the last day wait for receipts. Those
-/// of the day before are being sent, and those of two days before are queued. Application 41 is
-/// suspended.
+/// Inserts 1,000 applications and 1,000 uploads. Messages of the last day wait for receipts, and an
+/// upload has 16 of them. Those of the day before are being sent, and those of two days before are
+/// queued. Application 41 is suspended.
 const FILL: &str = with_names!(
     r"
     INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
@@ -48,7 +48,7 @@ const FILL: &str = with_names!(
     INSERT INTO messages (shard, id, application_id, test, number, kind, body, batch_id, status,
         pages, segments, unit_price, cost, released, created_at)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 0, '57000001', 'local', 'x',
-        CASE WHEN day = 20009 AND i <= 1000 THEN i END,
+        CASE WHEN day = 20009 THEN 1 + (i - 1) / 16 END,
         CASE day WHEN 20007 THEN CASE WHEN i % 16 = 0 THEN {sending} ELSE {queued} END
             WHEN 20008 THEN {sending} WHEN 20009 THEN {submitted} ELSE {delivered} END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
@@ -74,11 +74,13 @@ const FILL: &str = with_names!(
     FROM generate_series(0, 39999) n;
     INSERT INTO batches (shard, id, application_id, test, body, rows, pages, cost, price_local,
         price_international, price_id, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
-        expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
-        released, created_at, expanded_at)
-    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
-        0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
+        expanded_cost, open, released, created_at, expanded_at)
+    SELECT 1, n, 1 + n % 1000, 0, 'x', 16, 16, 800000, 50000, 250000, 1, n, n, '', 0, 16, 800000,
+        16, 0, 0, 0
     FROM generate_series(1, 1000) n;
+    INSERT INTO batch_counts (shard, batch_id, status, n)
+    SELECT 1, n, s.column1, CASE s.column1 WHEN {submitted} THEN 16 ELSE 0 END
+    FROM generate_series(1, 1000) n, (VALUES {statuses}) AS s;
     INSERT INTO commit_groups (shard, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
@@ -364,7 +366,7 @@ async fn no_statement_of_a_group_reads_more_than_its_rows() {
     assert_eq!(reader.faults, Vec::<String>::new());
     assert!(count > CALLS * 20, "{count} plans were reported");
     // Makes sure that the plans of all statements were read.
-    for table in ["queue", "segments", "applications", "idempotency", "batches"] {
+    for table in ["queue", "segments", "applications", "idempotency", "batches", "batch_counts"] {
         assert!(reader.tables.contains(table), "{table} was never read");
     }
     let of_days = reader.tables.iter().filter(|table| table.starts_with("messages_"));

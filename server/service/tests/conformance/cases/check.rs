@@ -82,10 +82,9 @@ const CASES: &[(&str, &str)] = &[
     ("DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)", "without a message"),
     ("UPDATE batches SET cost = cost + 1", "costs 100001, reserved 100000"),
     ("UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0", "settled 0, released 0"),
-    (
-        "UPDATE batches SET queued = queued - 1, sending = sending + 1",
-        "its counts aren't its messages",
-    ),
+    ("UPDATE batches SET open = open - 1", "its counts aren't its messages"),
+    ("UPDATE batch_counts SET n = n + 1", "1 queued too many"),
+    ("DELETE FROM batch_counts", "-2 queued too many"),
     ("UPDATE batches SET done_at = 1", "its counts aren't its messages"),
     ("DELETE FROM batches WHERE expanded_rows > 0", "of a batch that isn't there"),
     ("DELETE FROM batches WHERE expanded_rows = 0", "without a batch"),

@@ -20,8 +20,9 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 12] = [
+const DISTRIBUTED: [&str; 13] = [
     "applications",
+    "batch_counts",
     "batches",
     "dropped_days",
     "idempotency",
