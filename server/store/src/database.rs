@@ -8,36 +8,32 @@ use std::time::{Duration, Instant};
 
 use domain::Reason;
 use domain::ids::Shard;
-use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::{
-    Any, AnyConnection, AnyPool, Connection as _, Database, Executor as _, PgPool, Postgres,
-    Transaction,
-};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 
 use super::chore::Chore;
 use super::dialect::without_password;
-use super::file::FileConnection;
+use super::file::{FileConnection, blocking};
 use super::gate::{Gate, Priority};
 use super::halt::Halt;
 use super::listening::Listener;
 use super::log::LogMover;
-use super::postgres::SESSION;
-use super::query::{At, Connection, query};
-use super::sql::{Dialect, Sql, statements};
+use super::postgres::{self, SESSION};
+use super::query::At;
+use super::readers::{FileReaders, Reader, Readers};
+use super::sql::Dialect;
 use super::sqlite;
 use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
-use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
+use crate::error::{Error, Fault, OpenError, Refusal, Result, is_cut};
 
 /// The timeout for getting a connection, for waiting for other verbs, and for beginning a
 /// transaction.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
-statements! {
-    /// Copies a snapshot of the database into a file, while others read and write.
-    const COPY: Sql = Sql::sqlite("VACUUM INTO $1");
-}
+/// Copies a snapshot of a SQLite database into a file, while others read and write.
+const COPY: &str = "VACUUM INTO ?1";
 
 /// The database, with connections that write (SQLite has only one) and connections that read.
 pub struct Store {
@@ -59,7 +55,7 @@ pub struct Store {
     /// Locked by the running verb, so that verbs run one at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
-    readers: AnyPool,
+    readers: Readers,
 }
 
 /// The action if the file of a SQLite database is missing.
@@ -74,50 +70,40 @@ pub enum Missing {
 impl Store {
     /// Opens a database.
     pub async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
-        sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
-        if let Some(file) = dialect.file(url) {
+        let (writers, slots, mover, readers) = if let Some(file) = dialect.file(url) {
             find_file(dialect, file, missing)?;
-        }
-        let (named, url) = (url.to_owned(), dialect.connection_url(url));
-        // Tries a single connection before opening the pools. A pool would retry for a long time
-        // and then only report a timeout.
-        let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
-        let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
-        first
-            .map_err(|error| OpenError::connecting(error, &without_password(&named)))?
-            .close()
-            .await?;
-        let (writers, places, mover) = if let Some(file) = dialect.file(&named) {
-            let file = FileConnection::open(file).map_err(OpenError::from)?;
+            let readers = FileReaders::new(file, dialect.readers());
+            let file = FileConnection::open(file)?;
             let mover = file.mover();
-            (None, vec![Some(Box::new(file))], Some(mover))
+            (None, vec![Some(Box::new(file))], Some(mover), Readers::File(Arc::new(readers)))
         } else {
+            // Tries a single connection before opening the pools. A pool would retry for a long
+            // time and then only report a timeout.
+            let shown = without_password(url);
+            let first = tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect(url)).await;
+            let first = first.map_err(|_| OpenError::NoAnswer(shown.clone()))?;
+            first.map_err(|error| OpenError::connecting(error, &shown))?.close().await?;
             // The pool has one more connection than there are writers. A connection is tested when
             // it is released, while the next transaction takes another one.
-            let writers = options::<Postgres>(dialect)
-                .max_connections(dialect.writers() + 1)
+            let writers = postgres::pool_options(dialect.writers() + 1, &[SESSION])
                 .test_before_acquire(false)
-                .after_connect(|conn, _| Box::pin(async { conn.execute(SESSION).await.map(drop) }))
-                .connect(&url)
+                .connect(url)
                 .await?;
-            let places = (0..dialect.writers()).map(|_| None).collect();
-            (Some(writers), places, None)
+            let readers = postgres::pool_options(dialect.readers(), &[SESSION, postgres::READER])
+                .connect(url)
+                .await?;
+            let slots = (0..dialect.writers()).map(|_| None).collect();
+            (Some(writers), slots, None, Readers::Postgres(readers))
         };
-        let readers = options::<Any>(dialect)
-            .max_connections(dialect.readers())
-            .test_before_acquire(dialect.is_shared())
-            .after_connect(move |conn, _| Box::pin(dialect.prepare_reader(conn)))
-            .connect(&url)
-            .await?;
         Ok(Self {
-            url: named,
+            url: url.to_owned(),
             dialect,
             node: AtomicI64::new(0),
             is_distributed: AtomicBool::new(false),
             serving: Mutex::new(None),
             writers,
-            gate: Gate::new(places),
+            gate: Gate::new(slots),
             mover,
             verbs: Arc::default(),
             halt: Halt::new(),
@@ -164,22 +150,18 @@ impl Store {
     }
 
     /// Returns a connection that reads.
-    pub async fn read(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
+    pub async fn read(&self) -> Result<Reader> {
         self.readers.acquire().await
     }
 
     /// Returns a connection that reads the rows of a shard.
-    pub async fn read_at(
-        &self,
-        shard: Shard,
-    ) -> std::result::Result<At<PoolConnection<Any>>, sqlx::Error> {
-        let conn = self.read().await?;
-        Ok(At { conn, shard })
+    pub async fn read_at(&self, shard: Shard) -> Result<At<Reader>> {
+        Ok(At { conn: self.read().await?, shard })
     }
 
     /// Begins a read-only transaction. All its statements see the same snapshot.
-    pub async fn snapshot(&self) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
-        self.readers.begin_with(self.dialect.begin_snapshot()).await
+    pub async fn snapshot(&self) -> Result<Reader> {
+        self.readers.snapshot().await
     }
 
     /// Begins the transaction of a verb. No other verb runs at the same time.
@@ -313,7 +295,7 @@ impl Store {
     /// Looks up the outcome of a transaction whose commit got no answer. Waits while the server is
     /// still committing it.
     pub async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
-        unanswered.outcome(&self.readers, self.dialect).await
+        unanswered.outcome(&self.readers).await
     }
 
     /// Returns whether all writes were stopped.
@@ -326,21 +308,24 @@ impl Store {
         self.halt.wait().await;
     }
 
-    /// Opens a connection that belongs to no pool.
-    pub async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
-        AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
+    /// Opens a connection to PostgreSQL that belongs to no pool.
+    pub async fn connect(&self) -> std::result::Result<PgConnection, sqlx::Error> {
+        PgConnection::connect(&self.url).await
     }
 
-    /// Copies a snapshot of the database into a new file that only its owner may read.
+    /// Copies a snapshot of a SQLite database into a new file that only its owner may read.
     pub async fn copy(&self, file: &Path) -> Result<()> {
+        let from = self.dialect.file(&self.url).ok_or(Fault::Stopped)?;
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => crate::error::Error::Refused(Refusal::FileExists),
-            _ => crate::error::Error::Failed(Fault::File(error)),
+            std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),
+            _ => Error::Failed(Fault::File(error)),
         })?;
-        let mut conn = self.connect().await?;
-        let name = file.to_string_lossy().into_owned();
-        query(COPY, name).execute(&mut conn).await?;
-        Ok(conn.close().await?)
+        let name = file.to_string_lossy();
+        blocking(|| {
+            let conn = rusqlite::Connection::open(from)?;
+            conn.execute(COPY, [name])?;
+            Ok(())
+        })
     }
 
     pub fn is_closed(&self) -> bool {
@@ -367,18 +352,6 @@ impl Store {
         }
         self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
-}
-
-/// Returns the options that both connection pools have in common.
-fn options<DB: Database>(dialect: Dialect) -> PoolOptions<DB>
-where
-    DB::Connection: Connection,
-{
-    PoolOptions::new()
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
 }
 
 /// Creates the database file if it is missing and may be created. Checks that the file is a

@@ -5,22 +5,17 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
 use domain::ids::Shard;
 use sqlx::postgres::PgConnection;
-use sqlx::{AnyConnection, Executor as _, Row as _};
 
 use super::chore::Chore;
 use super::history::{MessageTables, Partition, Range};
 use super::names::with_names;
-use super::query::{Conn, Connection, run};
-use super::sql::Dialect;
+use super::query::{Connection, Row, query, run};
+use super::sql::{Dialect, Sql};
 use super::{commit_groups, postgres, sqlite};
-use crate::error::{Error, OpenError, Result, timed_out};
-
-/// The timeout for testing a connection that is released to its pool.
-const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::error::{Error, OpenError, Result};
 
 /// The identifier by which a server knows a transaction.
 #[derive(Debug)]
@@ -37,13 +32,35 @@ pub enum TransactionName {
 }
 
 impl TransactionName {
+    /// Looks up the outcome of the transaction.
+    pub async fn outcome(&self, conn: &mut dyn Connection) -> Result<Outcome> {
+        match self {
+            Self::Number { id, server } => {
+                let looking_up = query(Sql::postgres(postgres::OUTCOME), (id, server));
+                let read = |row: &Row<'_>| row.get::<Option<String>>("outcome");
+                Ok(match looking_up.fetch_one(conn, read).await?.as_deref() {
+                    Some("in progress") => Outcome::UnderWay,
+                    Some("committed") => Outcome::Committed,
+                    Some("forgotten") => Outcome::Forgotten,
+                    _ => Outcome::Nothing,
+                })
+            }
+            Self::Row { shard, id } => {
+                let answer = commit_groups::answer_or_prevent(conn, *shard, *id).await?;
+                Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
+            }
+        }
+    }
+
     /// Returns the name of the running transaction, to look up the outcome if its commit gets no
     /// answer. Returns `None` if the transaction wrote nothing.
     pub async fn of(conn: &mut PgConnection) -> Result<Option<Self>> {
-        let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
-        let id: Option<String> = row.try_get("id")?;
-        let server = row.try_get("server")?;
-        Ok(id.map(|id| Self::Number { id, server }))
+        let read = |row: &Row<'_>| {
+            let id: Option<String> = row.get("id")?;
+            let server = row.get("server")?;
+            Ok(id.map(|id| Self::Number { id, server }))
+        };
+        query(Sql::postgres(postgres::TRANSACTION), ()).fetch_one(conn, read).await
     }
 
     /// Like [`TransactionName::of`], for a database whose tables are distributed. If the
@@ -136,41 +153,6 @@ impl Dialect {
         }
     }
 
-    /// Returns the URL to connect with.
-    pub(crate) fn connection_url(self, url: &str) -> String {
-        match self {
-            // `mode=rwc` creates the file if it is missing.
-            Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
-            Self::Sqlite => format!("{url}?mode=rwc"),
-            Self::Postgres => url.to_owned(),
-        }
-    }
-
-    /// Sets up a connection that writes.
-    pub(crate) async fn prepare_writer(
-        self,
-        conn: &mut AnyConnection,
-    ) -> std::result::Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
-            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
-        }
-    }
-
-    /// Sets up a connection that only reads.
-    pub(crate) async fn prepare_reader(
-        self,
-        conn: &mut AnyConnection,
-    ) -> std::result::Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
-            Self::Postgres => {
-                conn.execute(postgres::SESSION).await?;
-                conn.execute(postgres::READER).await.map(drop)
-            }
-        }
-    }
-
     /// Returns the statement that begins a transaction that writes.
     pub const fn begin(self) -> &'static str {
         match self {
@@ -190,15 +172,6 @@ impl Dialect {
         }
     }
 
-    /// Returns the statement that begins a read-only transaction, whose statements all see the same
-    /// snapshot.
-    pub(crate) const fn begin_snapshot(self) -> &'static str {
-        match self {
-            Self::Sqlite => "BEGIN",
-            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        }
-    }
-
     /// Sets up a transaction that recounts whole tables.
     pub async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
@@ -213,44 +186,6 @@ impl Dialect {
             Self::Sqlite => 4,
             Self::Postgres => 8,
         }
-    }
-
-    /// Sets up a connection that runs migrations.
-    pub(crate) async fn prepare_migration(
-        self,
-        conn: &mut AnyConnection,
-    ) -> std::result::Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite => self.prepare_writer(conn).await,
-            // No time limits: a migration waits while another process migrates, and a large table
-            // takes a long time.
-            Self::Postgres => Ok(()),
-        }
-    }
-
-    /// Returns whether a connection can be reused. `BEGIN` can be interrupted at a point where sqlx
-    /// doesn't know about the transaction yet. The next user of the connection would then be inside
-    /// that transaction.
-    pub(crate) async fn is_reusable(
-        self,
-        conn: &mut impl Connection,
-    ) -> std::result::Result<bool, sqlx::Error> {
-        if !self.is_shared() {
-            return Ok(true);
-        }
-        let asked = async {
-            let asking = sqlx::raw_sql(postgres::IN_TRANSACTION);
-            match conn.conn() {
-                Conn::Postgres(conn) => asking.fetch_one(conn).await?.try_get("n"),
-                Conn::Sqlx(conn) => asking.fetch_one(conn).await?.try_get("n"),
-                Conn::File(_) => Ok(0),
-            }
-        };
-        // Without a timeout, a connection that died silently would keep its slot in the pool.
-        let n: i64 = tokio::time::timeout(REUSE_TIMEOUT, asked)
-            .await
-            .map_err(|_| timed_out("testing a connection"))??;
-        Ok(n == 0)
     }
 
     /// Locks a chore in a shard for this transaction. Returns false if another transaction holds
@@ -351,34 +286,6 @@ impl Dialect {
             Self::Postgres => "42P01",
         };
         error.database_code().is_some_and(|code| code == missing)
-    }
-
-    /// Looks up the outcome of a transaction.
-    pub async fn outcome(
-        self,
-        conn: &mut AnyConnection,
-        transaction: &TransactionName,
-    ) -> Result<Outcome> {
-        match transaction {
-            TransactionName::Number { id, server } => {
-                let row = sqlx::query(postgres::OUTCOME)
-                    .bind(id.clone())
-                    .bind(server.clone())
-                    .fetch_one(conn)
-                    .await?;
-                let outcome: Option<String> = row.try_get("outcome")?;
-                Ok(match outcome.as_deref() {
-                    Some("in progress") => Outcome::UnderWay,
-                    Some("committed") => Outcome::Committed,
-                    Some("forgotten") => Outcome::Forgotten,
-                    _ => Outcome::Nothing,
-                })
-            }
-            TransactionName::Row { shard, id } => {
-                let answer = commit_groups::answer_or_prevent(conn, *shard, *id).await?;
-                Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
-            }
-        }
     }
 
     /// Returns the version, the name and the SQL of each migration.

@@ -1,7 +1,8 @@
 //! Distributes the tables over the servers of a Citus cluster, in steps that can be repeated. The
 //! statements that need Citus aren't in `statements!`, because no other database can prepare them.
 
-use sqlx::{AnyConnection, Connection as _};
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
 
 use super::copy;
 use super::query::{Connection, Row, query, query_of, run, run_of};
@@ -196,7 +197,7 @@ pub async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<String>
 
 /// Moves the rows of a part of a table to the shard of their account. Returns how many rows were in
 /// another shard.
-pub async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
+pub async fn move_rows(conn: &mut PgConnection, table: &str, part: &str) -> Result<u64> {
     let mut tx = conn.begin().await?;
     let moved = match table {
         "commit_groups" => {

@@ -59,6 +59,7 @@ pub mod quarters;
 pub mod query;
 pub mod queue;
 pub mod reach;
+mod readers;
 pub mod recent;
 pub mod reports;
 pub mod row;
@@ -85,5 +86,7 @@ pub mod usual_times;
 
 pub use chore::Chore;
 pub use database::{Missing, Store};
-pub use sqlx::{AnyConnection, Error as DatabaseError};
+pub use readers::Reader;
+pub use sqlx::Error as DatabaseError;
+pub use sqlx::postgres::PgConnection;
 pub use transaction::{Committed, Unanswered, WriteTx};

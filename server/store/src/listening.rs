@@ -1,13 +1,14 @@
 //! PostgreSQL's notifications.
 
-use sqlx::AnyConnection;
 use sqlx::postgres::PgListener;
 
+use super::query::{Connection, query};
+use super::sql::Sql;
 use crate::error::{Result, timed_out};
 
 /// The channel that all processes of an installation listen to.
 const CHANNEL: &str = "heliograph";
-const NOTIFY: &str = "SELECT 1::bigint AS told FROM (SELECT pg_notify('heliograph', $1)) n";
+const NOTIFY: Sql = Sql::postgres("SELECT pg_notify('heliograph', $1)");
 
 /// Receives the notifications of other processes.
 pub struct Listener(PgListener);
@@ -35,7 +36,6 @@ impl Listener {
 }
 
 /// Notifies all processes, including this one.
-pub async fn notify(conn: &mut AnyConnection, payload: &str) -> Result<()> {
-    sqlx::query(NOTIFY).bind(payload).fetch_one(conn).await?;
-    Ok(())
+pub async fn notify(conn: &mut dyn Connection, payload: &str) -> Result<()> {
+    query(NOTIFY, payload).execute(conn).await.map(drop)
 }

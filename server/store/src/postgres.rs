@@ -22,12 +22,21 @@
 //! Statements over messages name the least and the greatest message ID, so that PostgreSQL reads
 //! only the partitions between the two.
 
-use domain::Timestamp;
+use std::time::Duration;
 
+use domain::Timestamp;
+use sqlx::pool::PoolOptions;
+use sqlx::postgres::PgConnection;
+use sqlx::{Executor as _, Postgres, Row as _};
+
+use super::database::ACQUIRE_TIMEOUT;
 use super::history::{MessageTables, Partition, Range};
 use super::query::{Connection, Row, query, run, run_of};
 use super::sql::{Sql, statements};
-use crate::error::Result;
+use crate::error::{Result, timed_out};
+
+/// The timeout for testing a connection that is released to its pool.
+const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sets up a connection. A statement that exceeds the timeout is a fault. A transaction that a
 /// stopped process leaves open would block its rows and hold back vacuum. Statements are planned at
@@ -73,6 +82,9 @@ pub(crate) const RECOUNT: &str = r"
 /// spread over the day.
 pub(crate) const READER: &str = "SET random_page_cost = 0.1";
 
+/// Begins a read-only transaction. All its statements see the same snapshot.
+pub(crate) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /// Begins the transaction of a verb. Only one verb runs at a time over all processes, as on SQLite.
 /// Verbs read, decide and write, and they are rare.
 pub(crate) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
@@ -80,7 +92,7 @@ pub(crate) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176
 /// Returns 1 if a connection was released to its pool inside a transaction, where `now()` doesn't
 /// advance. The statement must be a simple query, because each message of an extended query has its
 /// own `statement_timestamp()`.
-pub(crate) const IN_TRANSACTION: &str =
+const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
 /// Returns the ID of the running transaction (null if it has written nothing) and two timestamps of
@@ -160,6 +172,40 @@ statements! {
         LIMIT 1");
     const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND shard = $3");
+}
+
+/// Returns the options of a pool of connections. `session` sets up each of them.
+pub(crate) fn pool_options(
+    connections: u32,
+    session: &'static [&'static str],
+) -> PoolOptions<Postgres> {
+    PoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_connect(move |conn: &mut PgConnection, _| {
+            Box::pin(async move {
+                for statements in session {
+                    conn.execute(*statements).await?;
+                }
+                Ok(())
+            })
+        })
+        .after_release(|conn: &mut PgConnection, _| Box::pin(is_reusable(conn)))
+}
+
+/// Returns whether a connection can be reused. `BEGIN` can be interrupted at a point where sqlx
+/// doesn't know about the transaction yet. The next user of the connection would then be inside
+/// that transaction.
+async fn is_reusable(conn: &mut PgConnection) -> std::result::Result<bool, sqlx::Error> {
+    let asked = async {
+        let row = sqlx::raw_sql(IN_TRANSACTION).fetch_one(conn).await?;
+        row.try_get::<i64, _>("n")
+    };
+    // Without a timeout, a connection that died silently would keep its slot in the pool.
+    let asked = tokio::time::timeout(REUSE_TIMEOUT, asked).await;
+    Ok(asked.map_err(|_| timed_out("testing a connection"))?? == 0)
 }
 
 /// Locks a chore until the transaction ends. Returns false if another transaction has locked it.

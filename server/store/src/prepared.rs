@@ -1,7 +1,7 @@
 //! Tests that prepare every statement once, so that a misspelled column fails here and not in
 //! production.
 
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::history::MessageTables;
 use super::sql::{Dialect, Sql};
@@ -16,8 +16,7 @@ pub(crate) async fn stores(folder: &std::path::Path) -> [Store; 2] {
     let name = format!("statements_{}", folder.file_name().unwrap().display())
         .replace(['.', '-'], "_")
         .to_lowercase();
-    sqlx::any::install_default_drivers();
-    let mut conn = AnyConnection::connect(&server).await.unwrap();
+    let mut conn = PgConnection::connect(&server).await.unwrap();
     let make = format!("CREATE DATABASE {name}");
     conn.execute(AssertSqlSafe(make)).await.unwrap();
     let sqlite = format!("sqlite:{}", folder.join("statements.db").display());
@@ -30,12 +29,34 @@ pub(crate) async fn stores(folder: &std::path::Path) -> [Store; 2] {
     stores.try_into().ok().unwrap()
 }
 
+/// Opens a connection to the file of a store.
+pub(crate) fn open_file(store: &Store) -> rusqlite::Connection {
+    rusqlite::Connection::open(store.dialect().file(store.url()).unwrap()).unwrap()
+}
+
+/// Returns the steps of SQLite's plan for a statement. Unbound parameters are null.
+pub(crate) fn sqlite_plan(conn: &rusqlite::Connection, sql: &str) -> Vec<String> {
+    let mut plan = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = plan.raw_query().mapped(|row| row.get("detail"));
+    steps.map(Result::unwrap).collect()
+}
+
 #[tokio::test]
 async fn every_statement_can_be_prepared_for_each_database() {
     let folder = tempfile::tempdir().unwrap();
-    for store in stores(folder.path()).await {
-        prepare_all(&store).await;
+    let [sqlite, postgres] = stores(folder.path()).await;
+    let conn = open_file(&sqlite);
+    let mut failed = Vec::new();
+    for (name, sql) in all_statements(Dialect::Sqlite) {
+        let prepared = conn.prepare(&sql);
+        failed.extend(prepared.err().map(|error| format!("{name}: {error}")));
     }
+    let mut conn = postgres.connect().await.unwrap();
+    for (name, sql) in all_statements(Dialect::Postgres) {
+        let prepared = conn.prepare(AssertSqlSafe(sql).into_sql_str()).await;
+        failed.extend(prepared.err().map(|error| format!("{name}: {error}")));
+    }
+    assert_eq!(failed, Vec::<String>::new());
 }
 
 /// The statements of every file that declares statements.
@@ -56,7 +77,6 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::claims::STATEMENTS,
     super::confirmations::STATEMENTS,
     super::copy::STATEMENTS,
-    super::database::STATEMENTS,
     super::deposits::STATEMENTS,
     super::distribute::STATEMENTS,
     super::events::STATEMENTS,
@@ -121,16 +141,6 @@ fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
     let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
     let lists = super::reports::every_list_sql(dialect).into_iter();
     declared.filter(|(_, sql)| !sql.is_empty()).chain(lists.map(|sql| ("list", sql))).collect()
-}
-
-async fn prepare_all(store: &Store) {
-    let mut conn = store.connect().await.unwrap();
-    let mut failed = Vec::new();
-    for (name, sql) in all_statements(store.dialect()) {
-        let prepared = conn.prepare(AssertSqlSafe(sql).into_sql_str()).await;
-        failed.extend(prepared.err().map(|error| format!("{name}: {error}")));
-    }
-    assert_eq!(failed, Vec::<String>::new());
 }
 
 /// SQLite builds a b-tree for a list of more than two constants: at every execution of a statement
@@ -206,17 +216,13 @@ async fn no_statement_of_the_traffic_scans_a_table() {
     let url = format!("sqlite:{}", folder.path().join("statements.db").display());
     let store = Store::open(&url, Missing::Make).await.unwrap();
     store.migrate().await.unwrap();
-    let mut conn = store.connect().await.unwrap();
+    let conn = open_file(&store);
     let of_traffic = |(_, sql): &(&str, Sql)| {
         let many = sql.sqlite.contains("?1") || sql.sqlite.contains("json_");
         many || (sql.postgres.contains("FOR UPDATE") && !sql.sqlite.is_empty())
     };
     for (name, sql) in declared().filter(of_traffic) {
-        let sql = sql.sqlite;
-        let plan = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-        // Unbound parameters are null.
-        for row in sqlx::query(plan).fetch_all(&mut conn).await.unwrap() {
-            let step: String = row.get("detail");
+        for step in sqlite_plan(&conn, sql.sqlite) {
             let through_json = step.contains("VIRTUAL TABLE");
             let grows = ["messages", "segments", "s", "queue", "unmatched_receipts", "p", "i"];
             let scans = grows.iter().any(|table| {

@@ -1,9 +1,8 @@
-//! Statements with their parameters. They run on any kind of connection: the process's own
-//! connection to a SQLite file, or a connection of sqlx.
+//! Statements with their parameters. They run on a connection of rusqlite to a SQLite file, or on a
+//! connection of sqlx to PostgreSQL.
 //!
-//! A SQLite file is written through one `rusqlite` connection. Its statements run on the calling
-//! thread and stay prepared. sqlx would send each statement and each row to another thread and
-//! back.
+//! Statements on a SQLite file run on the calling thread and stay prepared. sqlx would send each
+//! statement and each row to another thread and back.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,12 +11,8 @@ use domain::ids::Shard;
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
-use sqlx::any::AnyRow;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{
-    Any, AnyConnection, AssertSqlSafe, Database, Encode, Postgres, Row as _, Transaction, Type,
-};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
 
 use super::file::blocking;
 use super::sql::{Dialect, Sql};
@@ -25,20 +20,10 @@ use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
 pub enum Conn<'c> {
-    /// The connection that writes to a SQLite file. `None` once the connection is released.
+    /// A connection to a SQLite file. `None` once the connection is released.
     File(Option<&'c mut rusqlite::Connection>),
-    /// A connection that writes to PostgreSQL.
+    /// A connection to PostgreSQL.
     Postgres(&'c mut PgConnection),
-    /// Any other connection, usually one that only reads.
-    Sqlx(&'c mut AnyConnection),
-}
-
-/// Returns the database that an sqlx connection leads to.
-fn dialect_of(conn: &AnyConnection) -> Dialect {
-    match conn.backend_name() {
-        "PostgreSQL" => Dialect::Postgres,
-        _ => Dialect::Sqlite,
-    }
 }
 
 /// A type that can lend a connection.
@@ -62,7 +47,6 @@ pub trait Connection: Send {
         match self.conn() {
             Conn::File(_) => Dialect::Sqlite,
             Conn::Postgres(_) => Dialect::Postgres,
-            Conn::Sqlx(conn) => dialect_of(conn),
         }
     }
 }
@@ -73,21 +57,9 @@ impl Connection for PgConnection {
     }
 }
 
-impl Connection for AnyConnection {
+impl Connection for Transaction<'_, Postgres> {
     fn conn(&mut self) -> Conn<'_> {
-        Conn::Sqlx(self)
-    }
-}
-
-impl Connection for PoolConnection<Any> {
-    fn conn(&mut self) -> Conn<'_> {
-        Conn::Sqlx(self)
-    }
-}
-
-impl Connection for Transaction<'_, Any> {
-    fn conn(&mut self) -> Conn<'_> {
-        Conn::Sqlx(self)
+        Conn::Postgres(self)
     }
 }
 
@@ -282,12 +254,8 @@ impl<'a> Query<'a> {
                 Ok(statement.raw_execute()? as u64)
             }),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
+                let query = self.on_server(shard)?;
                 Ok(Box::pin(query.execute(conn)).await?.rows_affected())
-            }
-            Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
-                Ok(query.execute(conn).await?.rows_affected())
             }
         }
     }
@@ -309,14 +277,9 @@ impl<'a> Query<'a> {
                 Ok(found)
             }),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
+                let query = self.on_server(shard)?;
                 let rows = Box::pin(query.fetch_all(conn)).await?;
                 rows.into_iter().map(|row| read(&Row::Postgres(row))).collect()
-            }
-            Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
-                let rows = query.fetch_all(conn).await?;
-                rows.into_iter().map(|row| read(&Row::Sqlx(row))).collect()
             }
         }
     }
@@ -331,14 +294,9 @@ impl<'a> Query<'a> {
         match conn.conn() {
             Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
+                let query = self.on_server(shard)?;
                 let row = Box::pin(query.fetch_optional(conn)).await?;
                 row.map(|row| read(&Row::Postgres(row))).transpose()
-            }
-            Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
-                let row = query.fetch_optional(conn).await?;
-                row.map(|row| read(&Row::Sqlx(row))).transpose()
             }
         }
     }
@@ -362,24 +320,19 @@ impl<'a> Query<'a> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
-    /// Makes the query for an sqlx connection. Adds the shard if the text names one.
-    fn sqlx<DB: Database>(
+    /// Makes the query for a server. Adds the shard if the text names one.
+    fn on_server(
         mut self,
-        dialect: Dialect,
         shard: Option<Shard>,
-    ) -> Result<sqlx::query::Query<'static, DB, DB::Arguments>>
-    where
-        Option<i64>: Encode<'static, DB> + Type<DB>,
-        Option<String>: Encode<'static, DB> + Type<DB>,
-        Vec<u8>: Encode<'static, DB> + Type<DB>,
-    {
+    ) -> Result<sqlx::query::Query<'static, Postgres, PgArguments>> {
         let (Text::Known(Sql { names_shard, .. }) | Text::Built(_, names_shard)) = self.text;
-        if names_shard && dialect.is_shared() {
-            let shard = shard.ok_or_else(|| Fault::NoShard(self.text(dialect).to_owned()))?;
+        if names_shard {
+            let text = self.text(Dialect::Postgres);
+            let shard = shard.ok_or_else(|| Fault::NoShard(text.to_owned()))?;
             self.arguments.push(shard.into());
         }
         let query = match self.text {
-            Text::Known(sql) => sqlx::query(sql.of(dialect)),
+            Text::Known(sql) => sqlx::query(sql.postgres),
             Text::Built(text, _) => sqlx::query(AssertSqlSafe(text)),
         };
         Ok(self.arguments.into_iter().fold(query, |query, argument| match argument {
@@ -390,7 +343,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Returns the connection that writes to a SQLite file. Fails if its transaction has ended.
+/// Returns the connection to a SQLite file. Fails if it is released.
 pub fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
     conn.ok_or(Error::Failed(Fault::Stopped))
 }
@@ -433,10 +386,6 @@ pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<
             Box::pin(sqlx::raw_sql(AssertSqlSafe(script)).execute(conn)).await?;
             Ok(())
         }
-        Conn::Sqlx(conn) => {
-            sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await?;
-            Ok(())
-        }
     }
 }
 
@@ -448,7 +397,6 @@ pub enum Row<'r> {
         next: Cell<usize>,
     },
     Postgres(PgRow),
-    Sqlx(AnyRow),
 }
 
 impl<'r> Row<'r> {
@@ -494,7 +442,6 @@ macro_rules! stored {
                 match row {
                     Row::File { row, next } => get_of_file(row, next, column),
                     Row::Postgres(row) => Ok(row.try_get(column)?),
-                    Row::Sqlx(row) => Ok(row.try_get(column)?),
                 }
             }
         })*

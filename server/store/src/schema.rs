@@ -1,11 +1,12 @@
 //! The schema: checks which release created it, and migrates it.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Connection as _, SqlStr};
+use sqlx::{Connection as _, Executor as _, SqlStr, SqliteConnection};
 
 use super::database::Store;
 use super::query::{Row, query};
-use super::sql::{Sql, statements};
+use super::sql::{Dialect, Sql, statements};
+use super::sqlite;
 use crate::error::{OpenError, Result};
 
 statements! {
@@ -62,10 +63,23 @@ impl Store {
         self.refuse_earlier_build(&self.applied().await?)?;
         // The connection is outside the pools: several processes may start at once, and all but one
         // of them wait here for the migration.
-        let mut conn = self.connect().await?;
-        self.dialect().prepare_migration(&mut conn).await?;
-        Migrator::with_migrations(self.migrations()).run(&mut conn).await?;
-        Ok(conn.close().await?)
+        let migrator = Migrator::with_migrations(self.migrations());
+        match self.dialect() {
+            Dialect::Sqlite => {
+                let mut conn = SqliteConnection::connect(self.url()).await?;
+                conn.execute(sqlite::WRITER).await?;
+                migrator.run(&mut conn).await?;
+                conn.close().await?;
+            }
+            // There are no time limits: a migration waits while another process migrates, and a
+            // large table takes a long time.
+            Dialect::Postgres => {
+                let mut conn = self.connect().await?;
+                migrator.run(&mut conn).await?;
+                conn.close().await?;
+            }
+        }
+        Ok(())
     }
 
     fn migrations(&self) -> Vec<Migration> {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use domain::Prices;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
 use testing::citus::Cluster;
 
+use crate::postgres::SESSION;
 use crate::prepared::declared;
 use crate::sql::Dialect;
 use crate::{group_call, reports};
@@ -81,7 +82,7 @@ fn value(sql: &str, number: usize, of_type: &str) -> String {
 }
 
 /// Returns the steps of a statement's plan.
-async fn plan(conn: &mut AnyConnection, sql: &str) -> Result<Vec<String>, sqlx::Error> {
+async fn plan(conn: &mut PgConnection, sql: &str) -> Result<Vec<String>, sqlx::Error> {
     let run = |sql: String| sqlx::raw_sql(AssertSqlSafe(sql));
     conn.execute(run(format!("PREPARE planned AS {sql}"))).await?;
     let types: String = conn.fetch_one(run(TYPES.to_owned())).await?.get(0);
@@ -117,8 +118,8 @@ async fn every_statement_that_names_a_shard_is_one_task_on_citus() {
     let cluster = Cluster::given().await;
     let name = format!("statements_{}", std::process::id());
     let url = distributed(&cluster, &name, folder.path()).await;
-    let mut conn = AnyConnection::connect(&url).await.unwrap();
-    Dialect::Postgres.prepare_writer(&mut conn).await.unwrap();
+    let mut conn = PgConnection::connect(&url).await.unwrap();
+    conn.execute(SESSION).await.unwrap();
     let mut faults = Vec::new();
     for (name, sql, names_shard) in statements() {
         match plan(&mut conn, &sql).await {

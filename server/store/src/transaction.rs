@@ -5,13 +5,14 @@ use std::time::Duration;
 use domain::Transid;
 use domain::ids::Shard;
 use sqlx::postgres::PgConnection;
-use sqlx::{AnyPool, Postgres, Transaction};
+use sqlx::{Postgres, Transaction};
 
 use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
 use super::gate::Permit;
 use super::halt::Halt;
 use super::query::{Argument, Conn, Connection};
+use super::readers::Readers;
 use super::sql::Dialect;
 use super::tally::Tally;
 use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
@@ -36,7 +37,7 @@ pub struct WriteTx<'a> {
     pub(crate) is_distributed: bool,
     pub(crate) halt: &'a Halt,
     /// Connections to query the outcome of a commit that got no answer.
-    pub(crate) readers: &'a AnyPool,
+    pub(crate) readers: &'a Readers,
     /// Lets the next verb start when it is dropped.
     pub(crate) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
@@ -111,10 +112,10 @@ impl WriteTx<'_> {
     /// failed sync of SQLite's log is `Uncertain` too. The store then accepts no more writes, and
     /// the process should stop.
     pub async fn commit(self) -> Result<()> {
-        let (readers, dialect) = (self.readers, self.dialect);
+        let readers = self.readers;
         match self.try_commit().await? {
             Committed::Yes => Ok(()),
-            Committed::Unanswered(unanswered) => unanswered.outcome(readers, dialect).await,
+            Committed::Unanswered(unanswered) => unanswered.outcome(readers).await,
         }
     }
 
@@ -197,13 +198,13 @@ impl Unanswered {
     ///
     /// # Errors
     /// `Failed`: nothing was stored. `Uncertain`: the transaction may or may not be stored.
-    pub(crate) async fn outcome(self, readers: &AnyPool, dialect: Dialect) -> Result<()> {
+    pub(crate) async fn outcome(self, readers: &Readers) -> Result<()> {
         let Self { transaction, error } = self;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
             loop {
                 let ask = async {
                     let mut conn = readers.acquire().await?;
-                    dialect.outcome(&mut conn, &transaction).await
+                    transaction.outcome(&mut conn).await
                 };
                 match ask.await {
                     Ok(Outcome::UnderWay) => {}

@@ -45,7 +45,6 @@ impl Operations<'_> {
         }
         let mut snapshot = self.store().snapshot().await?;
         all.violations.extend(audit_check::breaks(&mut snapshot).await?);
-        snapshot.rollback().await?;
         let mut conn = self.store().read().await?;
         let fault = prices::history(&mut conn).await?.fault();
         all.violations.extend(fault.map(|fault| fault.to_string()));
@@ -57,7 +56,6 @@ impl Operations<'_> {
         let dialect = self.store().dialect();
         dialect.prepare_recount(&mut snapshot).await?;
         let found = find(&mut snapshot, shard).await?;
-        snapshot.rollback().await?;
         Ok(found)
     }
 }

@@ -9,7 +9,7 @@ use crate::{Config, Service};
 use store::distribute::{self, Address, Distribution, REFERENCE_TABLES, TESTED_CITUS};
 use store::error::{Error, Fault, OpenError};
 use store::sql::Dialect;
-use store::{AnyConnection, Missing, Store};
+use store::{Missing, PgConnection, Store};
 
 type Result<T> = std::result::Result<T, DistributeError>;
 
@@ -142,7 +142,7 @@ async fn distribute_in(
 }
 
 /// Returns the number of workers in the cluster.
-async fn workers(conn: &mut AnyConnection) -> Result<usize> {
+async fn workers(conn: &mut PgConnection) -> Result<usize> {
     let citus = distribute::citus(&mut *conn).await?;
     warn_if_untested(&citus.ok_or(DistributeError::NoCitus)?);
     if !distribute::is_coordinator(&mut *conn).await? {
@@ -158,7 +158,7 @@ async fn workers(conn: &mut AnyConnection) -> Result<usize> {
 /// until the distribution is complete.
 async fn begin(
     store: &Store,
-    conn: &mut AnyConnection,
+    conn: &mut PgConnection,
     config: &Config,
     (shards, workers): (i64, usize),
     tell: &(dyn Fn(DistributionStep) + Sync),
@@ -205,7 +205,7 @@ fn are_shards_fixed(distributed: &[String]) -> bool {
 }
 
 /// Moves rows to the shard of their account, unless a table is already distributed.
-async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
+async fn move_rows(conn: &mut PgConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
     if are_shards_fixed(&distribute::distributed(&mut *conn).await?) {
         return Ok(());
     }
@@ -227,7 +227,7 @@ async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> 
 }
 
 async fn distribute_tables(
-    conn: &mut AnyConnection,
+    conn: &mut PgConnection,
     (shards, workers): (i64, usize),
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<()> {
@@ -255,7 +255,7 @@ async fn distribute_tables(
 /// Gives all workers about the same number of shards. Citus gives each worker the same number of
 /// Citus shards, but some Citus shards have several shards and some have none. Citus places the
 /// Citus shards of later tables with those of `applications`.
-async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
+async fn spread_shards(conn: &mut PgConnection, shards: i64) -> Result<()> {
     let mut citus_shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
     for shard in distribute::places(&mut *conn, shards).await? {
         let (shards, _) = citus_shards.entry(shard.citus_shard).or_insert((0, shard.worker));

@@ -2,10 +2,12 @@
 //! list that reads too many messages is fast in every other test.
 
 use domain::MessageStatus;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use rusqlite::Connection;
+use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::super::history::MessageTables;
-use super::super::prepared::stores;
+use super::super::postgres::{READER, SESSION};
+use super::super::prepared::{open_file, sqlite_plan, stores};
 use super::super::query::{At, query_in_shard};
 use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
@@ -31,16 +33,13 @@ const STATISTICS: &str = "
     ANALYZE sqlite_schema";
 
 /// Returns the steps of SQLite's plan that read or sort rows.
-async fn sqlite_plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
-    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-    let rows = sqlx::query(explain).fetch_all(conn).await.unwrap();
-    let steps = rows.iter().map(|row| row.get::<String, _>("detail"));
+fn reads(conn: &Connection, sql: &str) -> Vec<String> {
     let reads = |step: &String| {
         let of_the_list = step.ends_with(" m") || step.ends_with(" (subquery-1)");
         (step.starts_with("SEARCH") || step.starts_with("SCAN") || step.contains("B-TREE"))
             && !(step.starts_with("SCAN") && of_the_list)
     };
-    steps.filter(reads).collect()
+    sqlite_plan(conn, sql).into_iter().filter(reads).collect()
 }
 
 /// Returns how SQLite's plan names the index or table of a path.
@@ -58,18 +57,18 @@ fn sqlite_search(path: Path) -> &'static str {
 async fn sqlite_goes_the_path_that_it_is_told_whatever_its_statistics_say() {
     let folder = tempfile::tempdir().unwrap();
     let [store, _] = stores(folder.path()).await;
-    let mut conn = store.connect().await.unwrap();
+    let conn = open_file(&store);
     for statistics in ["", STATISTICS] {
-        conn.execute(statistics).await.unwrap();
+        conn.execute_batch(statistics).unwrap();
         for path in Path::ALL {
             for chosen in 0..16 {
-                assert_sqlite_goes(&mut conn, path, chosen).await;
+                assert_sqlite_goes(&conn, path, chosen);
             }
         }
     }
 }
 
-async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
+fn assert_sqlite_goes(conn: &Connection, path: Path, chosen: u32) {
     let conditions = some_conditions(chosen);
     let leads = |condition: &&Condition| condition.path() == Some(path);
     let leading = conditions.iter().find(leads);
@@ -82,7 +81,7 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
         statements.push(path.count(Dialect::Sqlite, leading));
     }
     for sql in statements {
-        let steps = sqlite_plan(conn, &sql).await;
+        let steps = reads(conn, &sql);
         let range =
             if path == Path::Queue { "rowid>? AND rowid<?" } else { " AND rowid>? AND rowid<?" };
         let expected = format!("{}{range})", sqlite_search(path));
@@ -101,10 +100,10 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
 async fn sqlite_finds_uploads_and_counts_by_their_keys() {
     let folder = tempfile::tempdir().unwrap();
     let [store, _] = stores(folder.path()).await;
-    let mut conn = store.connect().await.unwrap();
+    let conn = open_file(&store);
     let statements = [super::super::batches::STATEMENTS, super::super::tally::STATEMENTS].concat();
     for statistics in ["", STATISTICS] {
-        conn.execute(statistics).await.unwrap();
+        conn.execute_batch(statistics).unwrap();
         for (wanted, index) in [
             ("LIST", "batches_by_application (application_id=? AND test=?"),
             (
@@ -114,7 +113,7 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
             ("DAYS_OF_STATUS", "PRIMARY KEY (application_id=? AND test=? AND day>? AND day<?"),
         ] {
             let (_, sql) = statements.iter().find(|(name, _)| *name == wanted).unwrap();
-            let steps = sqlite_plan(&mut conn, sql.sqlite).await;
+            let steps = reads(&conn, sql.sqlite);
             assert!(steps[0].contains(index), "{steps:#?}");
             // The counts of the batches on the page, `b`, are looked up batch by batch.
             let one_by_one = ["SCAN b", "SEARCH c USING PRIMARY KEY (batch_id=?)"];
@@ -155,7 +154,9 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(folder.path()).await;
     let mut conn = store.connect().await.unwrap();
-    store.dialect().prepare_reader(&mut conn).await.unwrap();
+    for statements in [SESSION, READER] {
+        conn.execute(statements).await.unwrap();
+    }
     for day in DAYS {
         let mut tx = conn.begin().await.unwrap();
         assert!(store.dialect().make_day(&mut tx, day, MessageTables::Day).await.unwrap());
@@ -186,7 +187,7 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
 }
 
 async fn postgres_plan(
-    conn: &mut AnyConnection,
+    conn: &mut PgConnection,
     sql: &str,
     conditions: Vec<Condition>,
 ) -> Vec<String> {

@@ -58,6 +58,7 @@ impl Database {
 
     /// Opens a connection for statements that the service doesn't have.
     pub async fn connect(&self) -> AnyConnection {
+        sqlx::any::install_default_drivers();
         AnyConnection::connect(&self.url()).await.unwrap()
     }
 
