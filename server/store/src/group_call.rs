@@ -41,10 +41,10 @@ pub(crate) const RUN: &str = r"
             ROW($19, $20, $21, $22, $23)::named_receipt_rows,
             $24, $25, $26, $27, $28,
             ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38)::application_rows,
-            ROW($39, $40, $41, $42, $43)::key_rows,
-            ROW($44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59,
-                $60, $61, $62)::send_rows,
-            ROW($63, $64, $65, $66, $67)::claim_rows, $68, $69) AS answer";
+            ROW($39, $40, $41, $42, $43, $44)::key_rows,
+            ROW($45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60,
+                $61, $62, $63)::send_rows,
+            ROW($64, $65, $66, $67, $68)::claim_rows, $69, $70) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -129,6 +129,7 @@ columns! {
         keys: String,
         digests: String,
         answers: Option<String>,
+        spent: Option<i64>,
     }
 
     /// Accepted sends.
@@ -360,12 +361,30 @@ impl CommitGroup {
 }
 
 impl KeyRows {
-    pub fn push(&mut self, key: &KeptKey, digest: &str, answer: Option<String>) {
+    /// Adds a key to look up.
+    pub fn push(&mut self, key: &KeptKey) {
+        self.push_row(key, "", None, None);
+    }
+
+    /// Adds a key to store with its answer. `spent` is the cost of the application's sends up to
+    /// and including this one.
+    pub fn push_answer(&mut self, key: &KeptKey, digest: &str, answer: String, spent: Money) {
+        self.push_row(key, digest, Some(answer), Some(spent.micros()));
+    }
+
+    fn push_row(
+        &mut self,
+        key: &KeptKey,
+        digest: &str,
+        answer: Option<String>,
+        spent: Option<i64>,
+    ) {
         self.applications.push(key.application_id.0);
         self.tests.push(i64::from(key.test));
         self.keys.push(key.key.clone());
         self.digests.push(digest.to_owned());
         self.answers.push(answer);
+        self.spent.push(spent);
     }
 }
 

@@ -9,6 +9,11 @@
 -- LATERAL query that OFFSET 0 keeps separate. PostgreSQL knows so little about new rows that it
 -- would otherwise read the whole table and join. To use `= ANY`, a statement updates all rows that
 -- change in the same way.
+--
+-- These functions repeat three rules of the service, because each depends on rows that only the
+-- call locks, and reading the rows first would cost every group a round trip: a test key's balance
+-- and number start anew each day, a result moves `sending` to `submitted`, and a receipt moves
+-- `submitted` to its status. The conformance tests run every case of both.
 
 -- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
 -- `figure`, the messages and their cost are also added to that figure of the quarter hour.
@@ -62,11 +67,11 @@ CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
--- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. In this
--- answer, `balance` is the cost of the application's sends so far. It is replaced by the remaining
--- balance.
+-- The idempotency keys of sends. For an accepted send, `answers` has the answer to store, apart
+-- from the balance, and `spent` is as in `send_rows`.
 CREATE TYPE key_rows AS (
-    applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
+    applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[],
+    spent BIGINT[]
 );
 -- Accepted sends. `spent` is the cost of the application's sends so far, and `transfers` is the
 -- number of live ones. Both include this send.
@@ -341,11 +346,11 @@ BEGIN
         INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
         SELECT of_shard, k.application, k.test, k.key, k.digest,
                jsonb_set(k.answer::jsonb, '{balance}', to_jsonb(
-                   CASE k.test WHEN 1 THEN c.play ELSE c.balance END
-                   - (k.answer::jsonb ->> 'balance')::bigint))::text,
+                   CASE k.test WHEN 1 THEN c.play ELSE c.balance END - k.spent))::text,
                now_ms
-        FROM unnest(keys.applications, keys.tests, keys.keys, keys.digests, keys.answers)
-            AS k (application, test, key, digest, answer)
+        FROM unnest(keys.applications, keys.tests, keys.keys, keys.digests, keys.answers,
+            keys.spent)
+            AS k (application, test, key, digest, answer, spent)
         JOIN unnest(charged, balances, test_balances) AS c (id, balance, play)
           ON c.id = k.application
         WHERE k.answer IS NOT NULL

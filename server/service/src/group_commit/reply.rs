@@ -43,13 +43,13 @@ impl OptimisticSend {
         };
         let charged = rows.charged.contains(&id);
         match &self.decided {
-            Decided::Accepted { kind, sent } if charged => {
-                let balance = before(*kind).checked_sub(sent.balance)?;
+            Decided::Accepted { kind, sent, spent } if charged => {
+                let balance = before(*kind).checked_sub(*spent)?;
                 Some(Ok(Sent { balance, ..*sent }))
             }
             // If earlier sends were accepted but not stored, the balance is different.
-            Decided::DryRun { kind, sent } if charged || sent.balance == Money::ZERO => {
-                let balance = before(*kind).checked_sub(sent.balance)?;
+            Decided::DryRun { kind, sent, spent } if charged || *spent == Money::ZERO => {
+                let balance = before(*kind).checked_sub(*spent)?;
                 let is_enough = balance >= sent.cost;
                 let refused = Err(Reason::InsufficientFunds);
                 Some(if is_enough { Ok(Sent { balance, ..*sent }) } else { refused })

@@ -188,7 +188,8 @@ fn group(call: i64) -> CommitGroup {
             tests: each(|_| 0),
             keys: each(|n| format!("new {call} {n}")),
             digests: each(|_| String::new()),
-            answers: each(|_| Some(r#"{"balance":0}"#.to_owned())),
+            answers: each(|_| Some("{}".to_owned())),
+            spent: each(|_| Some(50_000)),
         },
         sends: sends(call, day, now),
         claims: ClaimRows {
