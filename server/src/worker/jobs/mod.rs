@@ -24,7 +24,7 @@ use expansion::Expansion;
 use mails::Mails;
 use nodes::Nodes;
 use rerouting::Rerouting;
-use work::{Next, Work, stateless};
+use work::{Next, Stateless, Work};
 
 /// A periodic job.
 pub(super) struct Job {
@@ -57,163 +57,71 @@ pub(super) fn table(
     sandboxes: Sandboxes,
     mailer: Option<Arc<Mailer>>,
 ) -> Vec<Job> {
-    let mut jobs = vec![
-        Job {
-            name: "watch connections",
-            processes: Processes::All,
-            interval: Duration::from_millis(500),
-            wake: Some(Service::drained),
-            work: Box::new(move || {
-                Box::new(Watch::new(Arc::clone(&metrics), Arc::clone(&carriers)))
-            }),
-        },
-        Job {
-            name: "reroute messages",
-            processes: Processes::Delivering,
-            interval: Duration::from_secs(1),
-            wake: Some(Service::routes_changed),
-            work: Box::new(|| Box::new(Rerouting::default())),
-        },
-        Job {
-            name: "expand uploads",
-            processes: Processes::Delivering,
-            interval: Duration::from_secs(2),
-            wake: Some(Service::batch_accepted),
-            work: Box::new(|| Box::new(Expansion::default())),
-        },
-        Job {
-            name: "resume reinstated applications",
-            processes: Processes::Delivering,
-            interval: Duration::from_secs(2),
-            // The command line reinstates applications without waking this process.
-            wake: Some(Service::reinstated),
-            work: stateless(upkeep::resume_reinstated),
-        },
-        Job {
-            name: "end leases",
-            processes: Processes::Delivering,
-            // By default, a lease lasts for a minute.
-            interval: Duration::from_secs(5),
-            wake: None,
-            work: stateless(upkeep::end_leases),
-        },
-        Job {
-            name: "expire and delete",
-            processes: Processes::Delivering,
-            // A message must be final at most ten minutes after it expires.
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::expire_and_delete),
-        },
-        Job {
-            name: "store throttled attempts",
-            processes: Processes::All,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::store_throttled),
-        },
-        Job {
-            name: "store uses of keys",
-            processes: Processes::All,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::store_key_uses),
-        },
-        Job {
-            name: "store calls",
-            processes: Processes::All,
-            // Owners look at a call right after they made it.
-            interval: Duration::from_secs(5),
-            wake: None,
-            work: stateless(upkeep::store_calls),
-        },
-        Job {
-            name: "renew node",
-            processes: Processes::Sharing,
-            // A process that isn't seen for half a minute counts as ended.
-            interval: Duration::from_secs(5),
-            wake: None,
-            work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
-        },
-        Job {
-            name: "measure unpaid messages",
-            // Each process shows the result to staff and in its metrics.
-            processes: Processes::All,
-            interval: Duration::from_hours(1),
-            wake: None,
-            work: stateless(upkeep::measure_unpaid),
-        },
-        Job {
-            name: "look for old transactions",
-            processes: Processes::Sharing,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::look_for_old_transactions),
-        },
-    ];
-    jobs.extend(office(mailer));
-    jobs
-}
-
-/// Returns the jobs for money and mails.
-fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
+    use Processes::{All, Delivering, Sharing};
+    let seconds = Duration::from_secs;
+    let watch = move || Watch::new(Arc::clone(&metrics), Arc::clone(&carriers));
+    let nodes = move || Nodes::new(Arc::clone(&sandboxes));
+    let mails = move || Mails::new(mailer.clone());
     vec![
-        Job {
-            name: "count margins",
-            processes: Processes::Delivering,
-            // A day is counted after its end.
-            interval: Duration::from_hours(1),
-            wake: None,
-            work: stateless(upkeep::count_margins),
-        },
-        Job {
-            name: "send mails",
-            processes: Processes::Delivering,
-            interval: Duration::from_secs(2),
-            // The command line writes mails without waking this process.
-            wake: None,
-            work: Box::new(move || Box::new(Mails::new(mailer.clone()))),
-        },
-        Job {
-            name: "mail customers",
-            processes: Processes::Delivering,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::mail_notices),
-        },
-        Job {
-            name: "change emails",
-            processes: Processes::Delivering,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::apply_email_changes),
-        },
-        Job {
-            name: "credit bank statements",
-            processes: Processes::Delivering,
-            // Staff may confirm a statement in any process.
-            interval: Duration::from_secs(2),
-            wake: None,
-            work: stateless(upkeep::credit_statements),
-        },
-        Job {
-            name: "forget abandoned bank statements",
-            processes: Processes::Delivering,
-            interval: Duration::from_mins(10),
-            wake: None,
-            work: stateless(upkeep::forget_abandoned_statements),
-        },
-        Job {
-            name: "mail staff",
-            processes: Processes::Delivering,
-            interval: Duration::from_mins(5),
-            wake: None,
-            work: stateless(upkeep::remind_staff),
-        },
+        every(Duration::from_millis(500), All, "watch connections", watch)
+            .woken_by(Service::drained),
+        every(seconds(1), Delivering, "reroute messages", Rerouting::default)
+            .woken_by(Service::routes_changed),
+        every(seconds(2), Delivering, "expand uploads", Expansion::default)
+            .woken_by(Service::batch_accepted),
+        // The command line reinstates applications without waking this process.
+        every(seconds(2), Delivering, "resume reinstated applications", || {
+            Stateless(upkeep::resume_reinstated)
+        })
+        .woken_by(Service::reinstated),
+        // By default, a lease lasts for a minute.
+        every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
+        // A message must be final at most ten minutes after it expires.
+        every(seconds(60), Delivering, "expire and delete", || {
+            Stateless(upkeep::expire_and_delete)
+        }),
+        every(seconds(60), All, "store throttled attempts", || Stateless(upkeep::store_throttled)),
+        every(seconds(60), All, "store uses of keys", || Stateless(upkeep::store_key_uses)),
+        // Owners look at a call right after they made it.
+        every(seconds(5), All, "store calls", || Stateless(upkeep::store_calls)),
+        // A process that isn't seen for half a minute counts as ended.
+        every(seconds(5), Sharing, "renew node", nodes),
+        // Each process shows the result to staff and in its metrics.
+        every(seconds(3600), All, "measure unpaid messages", || Stateless(upkeep::measure_unpaid)),
+        every(seconds(60), Sharing, "look for old transactions", || {
+            Stateless(upkeep::look_for_old_transactions)
+        }),
+        // A day is counted after its end.
+        every(seconds(3600), Delivering, "count margins", || Stateless(upkeep::count_margins)),
+        // The command line writes mails without waking this process.
+        every(seconds(2), Delivering, "send mails", mails),
+        every(seconds(60), Delivering, "mail customers", || Stateless(upkeep::mail_notices)),
+        every(seconds(60), Delivering, "change emails", || Stateless(upkeep::apply_email_changes)),
+        // Staff may confirm a statement in any process.
+        every(seconds(2), Delivering, "credit bank statements", || {
+            Stateless(upkeep::credit_statements)
+        }),
+        every(seconds(600), Delivering, "forget abandoned bank statements", || {
+            Stateless(upkeep::forget_abandoned_statements)
+        }),
+        every(seconds(300), Delivering, "mail staff", || Stateless(upkeep::remind_staff)),
     ]
 }
 
+fn every<W: Work + 'static>(
+    interval: Duration,
+    processes: Processes,
+    name: &'static str,
+    work: impl Fn() -> W + Send + Sync + 'static,
+) -> Job {
+    Job { name, processes, interval, wake: None, work: Box::new(move || Box::new(work())) }
+}
+
 impl Job {
+    fn woken_by(self, wake: fn(&Service) -> &Notify) -> Self {
+        Self { wake: Some(wake), ..self }
+    }
+
     /// Runs repeatedly until the token is cancelled, even after a panic.
     pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);

@@ -24,21 +24,15 @@ pub(super) enum Next {
     AfterInterval,
 }
 
-/// Work that keeps no state between two runs.
-struct Stateless<F>(fn(Service) -> F);
+/// Work that keeps no state between two runs. If a run fails, the next one is after the interval.
+pub(super) struct Stateless<F>(pub(super) fn(Service) -> F);
 
 #[async_trait]
-impl<F: Future<Output = ()> + Send + 'static> Work for Stateless<F> {
+impl<F: Future<Output = Result<()>> + Send + 'static> Work for Stateless<F> {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
-        (self.0)(context.service.clone()).await;
+        attempt("a job failed", (self.0)(context.service.clone())).await;
         Ok(Next::AfterInterval)
     }
-}
-
-pub(super) fn stateless<F: Future<Output = ()> + Send + 'static>(
-    run: fn(Service) -> F,
-) -> Box<dyn Fn() -> Box<dyn Work> + Send + Sync> {
-    Box::new(move || Box::new(Stateless(run)))
 }
 
 /// Returns the result of a part of a job. If the part fails, logs `failed` and returns `None`, so
