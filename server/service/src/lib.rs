@@ -102,7 +102,7 @@ pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
-pub use uploads::upload_slots::TEST_UPLOADS_MAX;
+pub use uploads::upload_slots::{TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION};
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 pub(crate) use transactions::{

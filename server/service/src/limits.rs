@@ -18,8 +18,6 @@ pub struct Limits {
     pub bulk_rows_max: u64,
     /// The most bytes per upload.
     pub bulk_bytes_max: u64,
-    /// The most concurrent uploads per application.
-    pub uploads_per_application: usize,
     /// The most requests per second per key. `None` means no limit.
     #[serde(deserialize_with = "none_if_zero")]
     pub requests_per_second: Option<u32>,
@@ -27,10 +25,8 @@ pub struct Limits {
     pub sign_in_failures_max: i64,
     /// The most registrations per client address in an hour.
     pub registrations_max: i64,
-    /// The size of the bucket that limits an account's changes in the portal. `changes_per_second`
-    /// is the rate at which the bucket refills.
+    /// The size of the bucket that limits an account's changes in the portal.
     pub changes_at_once: u32,
-    pub changes_per_second: u32,
     /// The most messages per day that a test key may send if its account has never had a deposit.
     pub unpaid_test_messages: i64,
     /// The most bytes that test messages of accounts without a deposit may take, all accounts
@@ -46,8 +42,6 @@ pub struct Limits {
     pub require_second_factor: FactorRule,
     /// The number of days that messages are kept. Messages that aren't final are kept longer.
     pub history_days: i64,
-    /// The number of days that messages of test keys are kept.
-    pub test_history_days: i64,
     /// The period of a message table with PostgreSQL, a day or a week.
     pub message_tables: MessageTables,
     /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,

@@ -8,7 +8,9 @@ use domain::ids::REQUESTID_CHARS_MAX;
 use domain::message::PAGE_CHARS;
 use domain::{BulkMode, Reason, RequestId};
 use serde::Serialize;
-use service::{BatchRequest, SendError, Spooled, TEST_UPLOADS_MAX, UploadPermit};
+use service::{
+    BatchRequest, SendError, Spooled, TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION, UploadPermit,
+};
 use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
@@ -190,20 +192,19 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
         Err(reason) => {
             drop_rest(body);
             let requestid = shared_parameters::requestid(&asked).ok().flatten();
-            Err(not_begun(api, reason).about(requestid))
+            Err(not_begun(reason).about(requestid))
         }
     }
 }
 
 /// Returns the refusal of an upload that couldn't begin. Here, `rate_limited` means too many
 /// concurrent uploads. Requests per second are counted later.
-fn not_begun(api: &Api, reason: Reason) -> Failure {
+fn not_begun(reason: Reason) -> Failure {
     if reason != Reason::RateLimited {
         return reason.into();
     }
-    let uploads_max = api.service.limits().uploads_per_application;
     let detail = format!(
-        "The application has reached its limit of {uploads_max} concurrent uploads; a test key has a \
+        "The application has reached its limit of {UPLOADS_PER_APPLICATION} concurrent uploads; a test key has a \
          limit of {TEST_UPLOADS_MAX}. Wait until one of them completes."
     );
     Failure::with_detail(reason, detail)

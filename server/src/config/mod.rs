@@ -36,11 +36,11 @@ const MESSAGE_PAGES_LIMIT: usize = 100;
 const BULK_ROWS_LIMIT: u64 = 10_000_000;
 /// The highest `bulk_bytes_max`: each upload under way may take 4 GiB of disk.
 const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
-/// The highest `uploads_per_application`.
-const UPLOADS_LIMIT: usize = 1_000;
 /// The highest limit of client connections. Each connection costs about 10 KiB and a file
 /// descriptor.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
+/// A network may have as many connections as this many addresses.
+const ADDRESSES_PER_NETWORK: usize = 4;
 /// The highest `requests_per_second`.
 const REQUESTS_LIMIT: u32 = 1_000_000;
 /// The limits of `stop_delay_seconds`. A proxy checks us every second or two.
@@ -48,13 +48,11 @@ const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
 /// The limits of `history_days`. Segments and their carrier message IDs are kept for a week, and a
 /// message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
-/// The limits of `test_history_days`. No message is dropped before it is final.
-const TEST_HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 3..=36_500;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
 /// lease ends.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
-/// The limits of `changes_at_once` and `changes_per_second`.
+/// The limits of `changes_at_once`.
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
 /// The maximum length of `payment_instructions`.
 const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
@@ -161,7 +159,16 @@ impl Settings {
                 read.within("stop_delay_seconds", &STOP_DELAY_LIMITS_S)?,
             ),
             site_root: PathBuf::from(read.text("site_root")),
-            log: read.log()?,
+            log: read.choice(
+                "log",
+                "error, warn, info or debug",
+                &[
+                    ("error", tracing::Level::ERROR),
+                    ("warn", tracing::Level::WARN),
+                    ("info", tracing::Level::INFO),
+                    ("debug", tracing::Level::DEBUG),
+                ],
+            )?,
             carriers,
             values: Values::new(),
             tables_shown,
@@ -266,6 +273,18 @@ impl Reader<'_> {
         if allowed.contains(&value) { Ok(value) } else { Err(self.refused(name, &wanted)) }
     }
 
+    /// Returns the value that a word stands for.
+    fn choice<T: Copy>(
+        &self,
+        name: &str,
+        wanted: &str,
+        words: &[(&str, T)],
+    ) -> Result<T, ConfigError> {
+        let text = self.text(name);
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|(_, value)| *value).ok_or_else(|| self.refused(name, wanted))
+    }
+
     fn base_url(&self) -> Result<Option<String>, ConfigError> {
         let Some(text) = self.optional("base_url") else {
             return Ok(None);
@@ -349,11 +368,9 @@ impl Reader<'_> {
 
     fn connections(&self) -> Result<ConnectionLimits, ConfigError> {
         let read = |name| self.within(name, &(1..=CONNECTIONS_LIMIT));
-        Ok(ConnectionLimits {
-            all: read("connections_max")?,
-            address: read("connections_per_address")?,
-            network: read("connections_per_network")?,
-        })
+        let address = read("connections_per_address")?;
+        let network = address * ADDRESSES_PER_NETWORK;
+        Ok(ConnectionLimits { all: read("connections_max")?, address, network })
     }
 
     fn limits(&self) -> Result<service::Limits, ConfigError> {
@@ -361,51 +378,29 @@ impl Reader<'_> {
             message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
             bulk_rows_max: self.within("bulk_rows_max", &(1..=BULK_ROWS_LIMIT))?,
             bulk_bytes_max: self.within("bulk_bytes_max", &(1..=BULK_BYTES_LIMIT))?,
-            uploads_per_application: self
-                .within("uploads_per_application", &(1..=UPLOADS_LIMIT))?,
             requests_per_second: Some(self.within("requests_per_second", &(0..=REQUESTS_LIMIT))?)
                 .filter(|limit| *limit > 0),
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             changes_at_once: self.within("changes_at_once", &CHANGES_LIMITS)?,
-            changes_per_second: self.within("changes_per_second", &CHANGES_LIMITS)?,
             unpaid_bytes_max: self.within("unpaid_bytes_max", &(0..=i64::MAX))?,
             unpaid_test_messages: self.within("unpaid_test_messages", &(0..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
-            test_history_days: self.within("test_history_days", &TEST_HISTORY_LIMITS_DAYS)?,
-            message_tables: self.message_tables()?,
+            message_tables: self.choice(
+                "message_tables",
+                "day or week",
+                &[("day", service::MessageTables::Day), ("week", service::MessageTables::Week)],
+            )?,
             own_applications: self.parsed("own_applications", "true or false")?,
             four_eyes: self.parsed("four_eyes", "true or false")?,
-            require_second_factor: self.require_second_factor()?,
+            require_second_factor: self.choice(
+                "require_second_factor",
+                "staff or all",
+                &[("staff", service::FactorRule::Staff), ("all", service::FactorRule::All)],
+            )?,
             ..service::Limits::default()
         })
-    }
-
-    fn message_tables(&self) -> Result<service::MessageTables, ConfigError> {
-        match self.text("message_tables") {
-            "day" => Ok(service::MessageTables::Day),
-            "week" => Ok(service::MessageTables::Week),
-            _ => Err(self.refused("message_tables", "day or week")),
-        }
-    }
-
-    fn require_second_factor(&self) -> Result<service::FactorRule, ConfigError> {
-        match self.text("require_second_factor") {
-            "staff" => Ok(service::FactorRule::Staff),
-            "all" => Ok(service::FactorRule::All),
-            _ => Err(self.refused("require_second_factor", "staff or all")),
-        }
-    }
-
-    fn log(&self) -> Result<tracing::Level, ConfigError> {
-        match self.text("log") {
-            "error" => Ok(tracing::Level::ERROR),
-            "warn" => Ok(tracing::Level::WARN),
-            "info" => Ok(tracing::Level::INFO),
-            "debug" => Ok(tracing::Level::DEBUG),
-            _ => Err(self.refused("log", "error, warn, info or debug")),
-        }
     }
 
     fn mail(&self) -> Result<Option<MailServer>, ConfigError> {

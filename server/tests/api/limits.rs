@@ -71,30 +71,30 @@ fn bytes_have_a_limit_however_they_are_written() {
     server.place.check();
 }
 
-/// Starts two uploads, and waits until the server has a file for each.
-fn half_uploads(server: &TestServer, half: &[u8]) -> Vec<Connection> {
-    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
+/// Starts uploads, and waits until the server has a file for each.
+fn half_uploads(server: &TestServer, half: &[u8], count: usize) -> Vec<Connection> {
+    let mut open: Vec<_> = (0..count).map(|_| server.connect()).collect();
     for connection in &mut open {
         connection.write(half);
     }
-    until("two files", || (server.place.spooled().len() == 2).then_some(()));
+    until("a file each", || (server.place.spooled().len() == count).then_some(()));
     open
 }
 
 #[test]
 fn an_application_has_so_many_uploads_at_a_time() {
-    let server = demo_with(&[("HELIOGRAPH_UPLOADS_PER_APPLICATION", "2")]);
+    let server = TestServer::demo();
     let other = server.place.funded("other@example.org", "1");
     let path = format!("/sms/bulk/{}", server.key());
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
     let request = posted(&path, MULTIPART, &body);
     let half = request.len() - 10;
-    let mut open = half_uploads(&server, &request[..half]);
+    let mut open = half_uploads(&server, &request[..half], 8);
     let answer = server.exchange(&request);
     answer.is(429, 500, "rate_limited");
     assert!(answer.header("retry-after").is_some());
     let words = answer.text();
-    assert!(words.contains("limit of 2 concurrent uploads;"), "{words}");
+    assert!(words.contains("limit of 8 concurrent uploads;"), "{words}");
     // The limit is per application.
     server.accepted_batch(other.live.expose(), "57000001");
     let mut first = open.remove(0);
@@ -106,11 +106,11 @@ fn an_application_has_so_many_uploads_at_a_time() {
     // slot would be noticed.
     for _ in 0..2 {
         until("the file of the one that is open", || {
-            (server.place.spooled().len() == 1).then_some(())
+            (server.place.spooled().len() == 7).then_some(())
         });
         let mut second = server.connect();
         second.write(&request[..half]);
-        until("two files", || (server.place.spooled().len() == 2).then_some(()));
+        until("a file each", || (server.place.spooled().len() == 8).then_some(()));
         server.exchange(&request).is(429, 500, "rate_limited");
         drop(second);
         until("a free slot", || (server.exchange(&request).status == 200).then_some(()));
@@ -125,7 +125,7 @@ fn a_test_key_has_two_uploads_at_a_time_dry_runs_among_them() {
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
     let request = posted(&path, MULTIPART, &body);
     let half = request.len() - 10;
-    let open = half_uploads(&server, &request[..half]);
+    let open = half_uploads(&server, &request[..half], 2);
     let refused = server.exchange(&request);
     refused.is(429, 500, "rate_limited");
     assert!(refused.text().contains("a test key has a limit of 2."));

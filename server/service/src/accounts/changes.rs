@@ -33,9 +33,10 @@ struct Buckets {
 
 impl Changes {
     pub(crate) fn new(limits: &Limits) -> Self {
+        // A customer's bucket gains one change per second.
         let pace = |times: u32| Pace {
             at_once: limits.changes_at_once.saturating_mul(times),
-            per_second: limits.changes_per_second.saturating_mul(times),
+            per_second: times,
         };
         Self { customers: pace(1), staff: pace(TIMES_FOR_STAFF), buckets: Mutex::default() }
     }

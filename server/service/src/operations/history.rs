@@ -21,6 +21,8 @@ const CHUNK: i64 = 2000;
 const DROP_TIMEOUT: Duration = Duration::from_mins(20);
 /// The most tables or chunks that one run drops, because other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
+/// The number of days that messages of test keys are kept.
+const TEST_HISTORY_DAYS: i64 = 7;
 
 impl Operations<'_> {
     /// Creates the tables of the coming days.
@@ -103,12 +105,11 @@ impl Operations<'_> {
     /// Drops the messages of test keys of days that are no longer kept, with their counts and
     /// batches.
     pub async fn drop_tests(&self) -> Result<()> {
-        let days = self.limits().test_history_days;
         // Runs as the chore that folds counts, so that no process folds the counts that this one
         // deletes.
         self.do_chore(Chore::FoldDays, Priority::Bulk, move |tx, now| {
             Box::pin(async move {
-                let below = now.day() - days;
+                let below = now.day() - TEST_HISTORY_DAYS;
                 installation::raise_test_low(tx, id_of_day(below)).await?;
                 // Every message below the sweep's mark is final.
                 let low = installation::swept(tx).await?.low;

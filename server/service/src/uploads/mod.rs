@@ -211,7 +211,7 @@ impl Messages<'_> {
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
-        under_way.slots.take(slot, self.limits().uploads_per_application)?;
+        under_way.slots.take(slot)?;
         under_way.keys.extend(key);
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Messages<'_> {
                 return Ok(Err(Reason::IdempotencyInProgress));
             }
             let own = Own { application: under_way.of_application, key: under_way.of_key };
-            if !own.has_room(kind, service.limits().uploads_per_application) {
+            if !own.has_room(kind) {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;

@@ -11,6 +11,8 @@ const UPLOADS_MAX: usize = 32;
 /// The most uploads per process of applications that aren't Active. Anybody can create such
 /// applications, so the other slots are for applications that may send.
 const NOT_ACTIVE_MAX: usize = UPLOADS_MAX / 2;
+/// The most uploads of an application, in all processes together.
+pub const UPLOADS_PER_APPLICATION: usize = 8;
 /// The most uploads with a test key, which spends no money.
 pub const TEST_UPLOADS_MAX: usize = 2;
 
@@ -35,14 +37,14 @@ pub(crate) struct Own {
 
 impl Own {
     /// Whether the application may have another upload with a key of this kind.
-    pub(crate) const fn has_room(&self, kind: KeyKind, application_max: usize) -> bool {
-        self.application < application_max
+    pub(crate) const fn has_room(&self, kind: KeyKind) -> bool {
+        self.application < UPLOADS_PER_APPLICATION
             && (matches!(kind, KeyKind::Live) || self.key < TEST_UPLOADS_MAX)
     }
 }
 
 impl UploadSlots {
-    pub(crate) fn take(&mut self, new: UploadSlot, application_max: usize) -> Result<(), Reason> {
+    pub(crate) fn take(&mut self, new: UploadSlot) -> Result<(), Reason> {
         let (mut own, mut not_active) = (Own::default(), 0);
         for slot in &self.0 {
             not_active += usize::from(!slot.is_active);
@@ -50,7 +52,7 @@ impl UploadSlots {
             own.application += usize::from(same);
             own.key += usize::from(slot.access == new.access);
         }
-        if !own.has_room(new.access.kind, application_max) {
+        if !own.has_room(new.access.kind) {
             return Err(Reason::RateLimited);
         }
         if self.0.len() >= UPLOADS_MAX || (!new.is_active && not_active >= NOT_ACTIVE_MAX) {
@@ -86,7 +88,7 @@ mod tests {
     fn taken(slots: &mut UploadSlots, new: impl Fn(i64) -> UploadSlot) -> (i64, Reason) {
         let mut n = 0;
         loop {
-            match slots.take(new(n), 8) {
+            match slots.take(new(n)) {
                 Ok(()) => n += 1,
                 Err(reason) => return (n, reason),
             }

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use service::{Actor, Entropy, Limits, SANDBOX_CARRIER};
+use service::{Actor, Entropy, SANDBOX_CARRIER};
 use sqlx::{AnyConnection, Row as _};
 
 use crate::database::Backend;
@@ -85,7 +85,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     }
     until_none(&mut conn, UNDER_WAY).await;
     let mut held = Vec::new();
-    for _ in 0..Limits::default().uploads_per_application {
+    for _ in 0..service::UPLOADS_PER_APPLICATION {
         held.push(b.messages().begin_bulk(Some(customer.live.expose()), None).await.unwrap());
     }
     until_none(&mut conn, LEFT_OPEN).await;
