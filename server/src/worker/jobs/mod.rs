@@ -50,6 +50,13 @@ pub(super) enum Processes {
     Sharing,
 }
 
+/// Work that calls one verb of the service.
+macro_rules! verb {
+    ($subject:ident.$verb:ident) => {
+        || Stateless(|service: Service| async move { service.$subject().$verb().await })
+    };
+}
+
 /// Returns all jobs.
 pub(super) fn table(
     metrics: Arc<Metrics>,
@@ -70,9 +77,12 @@ pub(super) fn table(
         every(seconds(2), Delivering, "expand uploads", Expansion::default)
             .woken_by(Service::batch_accepted),
         // The command line reinstates applications without waking this process.
-        every(seconds(2), Delivering, "resume reinstated applications", || {
-            Stateless(upkeep::resume_reinstated)
-        })
+        every(
+            seconds(2),
+            Delivering,
+            "resume reinstated applications",
+            verb!(delivery.resume_deferred),
+        )
         .woken_by(Service::reinstated),
         // By default, a lease lasts for a minute.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
@@ -80,10 +90,10 @@ pub(super) fn table(
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
         }),
-        every(seconds(60), All, "store throttled attempts", || Stateless(upkeep::store_throttled)),
-        every(seconds(60), All, "store uses of keys", || Stateless(upkeep::store_key_uses)),
+        every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
+        every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
         // Owners look at a call right after they made it.
-        every(seconds(5), All, "store calls", || Stateless(upkeep::store_calls)),
+        every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         // A process that isn't seen for half a minute counts as ended.
         every(seconds(5), Sharing, "renew node", nodes),
         // Each process shows the result to staff and in its metrics.
@@ -92,18 +102,19 @@ pub(super) fn table(
             Stateless(upkeep::look_for_old_transactions)
         }),
         // A day is counted after its end.
-        every(seconds(3600), Delivering, "count margins", || Stateless(upkeep::count_margins)),
+        every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
         // The command line writes mails without waking this process.
         every(seconds(2), Delivering, "send mails", mails),
-        every(seconds(60), Delivering, "mail customers", || Stateless(upkeep::mail_notices)),
-        every(seconds(60), Delivering, "change emails", || Stateless(upkeep::apply_email_changes)),
+        every(seconds(60), Delivering, "mail customers", verb!(operations.mail_notices)),
+        every(seconds(60), Delivering, "change emails", verb!(accounts.apply_email_changes)),
         // Staff may confirm a statement in any process.
-        every(seconds(2), Delivering, "credit bank statements", || {
-            Stateless(upkeep::credit_statements)
-        }),
-        every(seconds(600), Delivering, "forget abandoned bank statements", || {
-            Stateless(upkeep::forget_abandoned_statements)
-        }),
+        every(seconds(2), Delivering, "credit bank statements", verb!(money.credit_statements)),
+        every(
+            seconds(600),
+            Delivering,
+            "forget abandoned bank statements",
+            verb!(money.forget_abandoned_statements),
+        ),
         every(seconds(300), Delivering, "mail staff", || Stateless(upkeep::remind_staff)),
     ]
 }

@@ -24,11 +24,6 @@ pub(super) async fn end_leases(service: Service) -> Result<()> {
     Ok(())
 }
 
-/// Requeues messages that were deferred while their application was suspended.
-pub(super) async fn resume_reinstated(service: Service) -> Result<()> {
-    service.delivery().resume_deferred().await
-}
-
 /// Expires messages after 48 hours. Deletes old sessions, security events, mails, idempotency keys,
 /// carrier message IDs and history. Creates the tables of the coming days. Adds up the counts of
 /// past days.
@@ -66,31 +61,6 @@ pub(super) async fn measure_unpaid(service: Service) -> Result<()> {
     Ok(())
 }
 
-/// Counts the margins of past days.
-pub(super) async fn count_margins(service: Service) -> Result<()> {
-    service.messages().count_margins().await
-}
-
-/// Credits the lines of bank statements that staff confirmed.
-pub(super) async fn credit_statements(service: Service) -> Result<()> {
-    service.money().credit_statements().await
-}
-
-/// Deletes the stored lines of bank statements that were never stored completely.
-pub(super) async fn forget_abandoned_statements(service: Service) -> Result<()> {
-    service.money().forget_abandoned_statements().await
-}
-
-/// Writes the mails about low balances and finished batches.
-pub(super) async fn mail_notices(service: Service) -> Result<()> {
-    service.operations().mail_notices().await
-}
-
-/// Applies email changes that have waited for a day.
-pub(super) async fn apply_email_changes(service: Service) -> Result<()> {
-    service.accounts().apply_email_changes().await
-}
-
 /// Mails staff about cases that have waited for an hour. Without a mail server, staff check by
 /// themselves.
 pub(super) async fn remind_staff(service: Service) -> Result<()> {
@@ -98,21 +68,6 @@ pub(super) async fn remind_staff(service: Service) -> Result<()> {
         service.operations().remind_staff().await?;
     }
     Ok(())
-}
-
-/// Stores the number of throttled attempts as a single sum.
-pub(super) async fn store_throttled(service: Service) -> Result<()> {
-    service.accounts().store_throttled().await
-}
-
-/// Stores the times when keys were used.
-pub(super) async fn store_key_uses(service: Service) -> Result<()> {
-    service.applications().store_key_uses().await
-}
-
-/// Stores the last calls of applications.
-pub(super) async fn store_calls(service: Service) -> Result<()> {
-    service.applications().store_calls().await
 }
 
 /// Warns about a transaction that keeps PostgreSQL's vacuum from removing rows.
