@@ -322,7 +322,7 @@ CREATE TABLE transfers (
     debit_account  BIGINT NOT NULL,
     credit_account BIGINT NOT NULL CHECK (credit_account <> debit_account),
     amount         BIGINT NOT NULL CHECK (amount > 0),
-    kind           BIGINT NOT NULL CHECK (kind BETWEEN 0 AND 4),
+    kind           BIGINT NOT NULL CHECK (kind BETWEEN {deposit} AND {release}),
     message_id     BIGINT,
     batch_id       BIGINT,
     bank_id        TEXT,
@@ -331,11 +331,11 @@ CREATE TABLE transfers (
     PRIMARY KEY (application_id, id, shard)
 );
 CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
-    WHERE kind IN (0, 4);
+    WHERE kind IN ({deposit}, {release});
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
-CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, shard) WHERE kind = 4;
+CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, shard) WHERE kind = {release};
 CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind, shard)
-    WHERE kind IN (2, 4);
+    WHERE kind IN ({charge}, {release});
 CREATE UNIQUE INDEX transfers_bank_once ON transfers (bank_id, kind, shard)
     WHERE bank_id IS NOT NULL;
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS

@@ -370,8 +370,8 @@ CREATE TABLE transfers (
     -- ledger account that is paid
     credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account),
     amount         INTEGER NOT NULL CHECK (amount > 0),
-    -- 0 deposit, 1 unmatched (deposit), 2 charge, 3 settle, 4 release
-    kind           INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
+    -- the codes are in app/domain/src/ledger.rs
+    kind           INTEGER NOT NULL CHECK (kind BETWEEN {deposit} AND {release}),
     -- application whose statement shows it; 0 between the service's own accounts
     application_id INTEGER NOT NULL,
     -- message of a charge or release; null if it is for a batch
@@ -386,10 +386,11 @@ CREATE INDEX transfers_by_application ON transfers (application_id, id);
 -- Finds the few other transfers among many charges. Charges aren't in this index, which would have
 -- to be written for each send.
 CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
-    WHERE kind IN (0, 4);
+    WHERE kind IN ({deposit}, {release});
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
-CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id) WHERE kind = 4;
-CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind) WHERE kind IN (2, 4);
+CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id) WHERE kind = {release};
+CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind)
+    WHERE kind IN ({charge}, {release});
 CREATE UNIQUE INDEX transfers_bank_once ON transfers (bank_id, kind) WHERE bank_id IS NOT NULL;
 CREATE TRIGGER transfers_never_change BEFORE UPDATE ON transfers
 BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;

@@ -17,6 +17,7 @@ pub mod history;
 pub mod home_country;
 pub mod ids;
 pub mod incident;
+pub mod ledger;
 pub mod mail;
 pub mod message;
 pub mod money;

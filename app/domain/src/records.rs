@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::KeyKind;
 use crate::decision::Work;
+use crate::ledger::TransferKind;
 use crate::security_event::SecurityEventKind;
 pub use crate::status::StatusCounts;
 use crate::words::words;
@@ -394,37 +395,6 @@ pub struct WaitingWork {
     /// The median waiting time of the last 30 days. `None` if it isn't known, or if there was no
     /// such work.
     pub usual_ms: Option<i64>,
-}
-
-words! {
-    /// Why money moves from one account of the ledger to another.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    pub enum TransferKind {
-        /// From the bank, or from the unmatched deposits, to an application.
-        Deposit = "deposit",
-        /// From the bank to the unmatched deposits, because no application has the reference.
-        Unmatched = "unmatched",
-        /// The price of an accepted message or batch, from the application.
-        Charge = "charge",
-        /// From the amount reserved for a batch to revenue, as the batch's rows become messages.
-        Settle = "settle",
-        /// The price of a message that no carrier accepted, back to the application.
-        Release = "release",
-    }
-}
-
-impl TransferKind {
-    /// Returns the kind's code in the database: its index in [`Self::ALL`].
-    pub const fn code(self) -> i64 {
-        self as i64
-    }
-
-    /// Returns the kind with a code in the database.
-    pub fn from_code(code: i64) -> Option<Self> {
-        let place = usize::try_from(code).ok()?;
-        Self::ALL.get(place).copied()
-    }
 }
 
 /// A line of an application's statement. Statements start with the newest line.

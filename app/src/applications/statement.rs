@@ -1,9 +1,9 @@
 //! `/applications/{reference}/statement`: an application's transfers, by day and month and as a
 //! list.
 
+use domain::ledger::TransferKind;
 use domain::records::{
     ApplicationRecord, Paged, StatementDay, StatementLine, StatementMonth, StatementTotals,
-    TransferKind,
 };
 use domain::{BatchId, Reference, Transid};
 use leptos::either::Either;

@@ -1,6 +1,6 @@
 //! The part of a statement that a page shows, as parameters in the page's address.
 
-use domain::records::TransferKind;
+use domain::ledger::TransferKind;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "ssr")]
@@ -142,7 +142,7 @@ impl StatementQuery {
 
 #[cfg(all(test, feature = "ssr"))]
 mod tests {
-    use domain::records::TransferKind;
+    use domain::ledger::TransferKind;
 
     use super::StatementQuery;
     use crate::problem::{Cause, Filter};

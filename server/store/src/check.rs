@@ -30,10 +30,9 @@ macro_rules! delivery_time {
 macro_rules! kind_word {
     ($column:literal) => {
         concat!(
-            "CASE ",
+            "(SELECT named.column2 FROM (VALUES {transfer_kinds}) AS named WHERE named.column1 = ",
             $column,
-            " WHEN 0 THEN 'deposit' WHEN 1 THEN 'unmatched' WHEN 2 THEN 'charge' \
-             WHEN 3 THEN 'settle' ELSE 'release' END"
+            ")"
         )
     };
 }
@@ -75,16 +74,18 @@ statements! {
         r"
             || ' between wrong accounts, of application ' || application_id AS what
         FROM transfers
-        WHERE ((kind = 2 AND NOT (debit_account = application_id
-                   AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
-           OR (kind = 4 AND NOT (credit_account = application_id
-                   AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
-           OR (kind = 3 AND NOT (debit_account = -4 AND credit_account = -3
+        WHERE ((kind = {charge} AND NOT (debit_account = application_id AND credit_account
+                   = CASE WHEN batch_id IS NULL THEN {REVENUE} ELSE {RESERVED} END))
+           OR (kind = {release} AND NOT (credit_account = application_id AND debit_account
+                   = CASE WHEN batch_id IS NULL THEN {REVENUE} ELSE {RESERVED} END))
+           OR (kind = {settle} AND NOT (debit_account = {RESERVED} AND credit_account = {REVENUE}
                    AND application_id = 0 AND batch_id IS NOT NULL))
-           OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id))
-           OR (kind = 1
-             AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
-           OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND shard = $1",
+           OR (kind = {deposit} AND NOT (debit_account IN ({BANK}, {UNMATCHED})
+                   AND credit_account = application_id))
+           OR (kind = {unmatched} AND NOT (debit_account = {BANK}
+                   AND credit_account = {UNMATCHED} AND application_id = 0))
+           OR (kind NOT IN ({unmatched}, {settle}) AND application_id = 0))"
+            => " AND shard = $1",
     );
     /// Duplicates the rule in `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = in_shard!(
@@ -111,7 +112,8 @@ statements! {
         FROM messages m
         LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
                           MIN(application_id) AS application_id
-                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL" => " AND shard = $1",
+                   FROM transfers WHERE kind = {charge} AND message_id IS NOT NULL"
+            => " AND shard = $1",
         r"
                    GROUP BY message_id) t
           ON t.message_id = m.id
@@ -128,7 +130,7 @@ statements! {
         FROM transfers t
         LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.shard = $1",
         r"
-        WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
+        WHERE t.kind IN ({charge}, {release}) AND t.batch_id IS NULL AND m.id IS NULL
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
             => " AND t.shard = $1",
     );
@@ -158,7 +160,8 @@ statements! {
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
             || COALESCE(t.amount, 0) AS what
         FROM messages m
-        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.shard = $1",
+        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = {release}"
+            => " AND t.shard = $1",
         r"
         WHERE m.test = 0
           AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)"
@@ -382,7 +385,7 @@ statements! {
         FROM deposits d
         LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
             CAST(SUM(amount) AS BIGINT) AS amount
-                                   FROM transfers WHERE kind = 0" => " AND shard = $1",
+                                   FROM transfers WHERE kind = {deposit}" => " AND shard = $1",
         r"
                                    GROUP BY bank_id, application_id) t
           ON t.bank_id = d.bank_id

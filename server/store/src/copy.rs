@@ -12,7 +12,7 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::Shard;
-use domain::records::TransferKind;
+use domain::ledger::TransferKind;
 use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other

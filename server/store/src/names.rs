@@ -1,11 +1,37 @@
 //! Names in SQL that stand for values of the domain. A text has them in braces:
 //!
 //! - `{delivered}` and so on: the code of a status.
-//! - `{statuses}`: the rows `(code, 'name')` of all statuses, after `VALUES`.
+//! - `{charge}` and so on: the code of a transfer's kind.
+//! - `{REVENUE}` and so on: the number of one of the service's own ledger accounts.
+//! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 
 use domain::MessageStatus;
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::quarter::DELIVERY_TIMES_MS;
+
+const STATUSES: usize = MessageStatus::ALL.len();
+const KINDS: usize = TransferKind::ALL.len();
+const ACCOUNTS: usize = LedgerAccount::OWN.len();
+
+/// The statuses, then the kinds of transfers, then the service's own ledger accounts.
+const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS] = {
+    let mut numbers = [("", 0); STATUSES + KINDS + ACCOUNTS];
+    let mut i = 0;
+    while i < numbers.len() {
+        numbers[i] = if i < STATUSES {
+            (MessageStatus::ALL[i].as_str(), MessageStatus::ALL[i].code())
+        } else if i < STATUSES + KINDS {
+            let kind = TransferKind::ALL[i - STATUSES];
+            (kind.as_str(), kind.code())
+        } else {
+            let (name, account) = LedgerAccount::OWN[i - STATUSES - KINDS];
+            (name, account.0)
+        };
+        i += 1;
+    }
+    numbers
+};
 
 /// Replaces the names in a text that is known when the program is compiled.
 macro_rules! with_names {
@@ -57,6 +83,10 @@ impl<const N: usize> Out<N> {
     }
 
     const fn number(&mut self, number: i64) {
+        if number < 0 {
+            self.push(b'-');
+            return self.number(-number);
+        }
         if number >= 10 {
             self.number(number / 10);
         }
@@ -67,17 +97,21 @@ impl<const N: usize> Out<N> {
     /// name, or 0 if there is no name.
     const fn value(&mut self, bytes: &[u8], at: usize) -> usize {
         let mut i = 0;
-        while i < MessageStatus::ALL.len() {
-            let name = MessageStatus::ALL[i].as_str();
+        while i < NUMBERS.len() {
+            let (name, number) = NUMBERS[i];
             if is_at(bytes, at, name) {
-                self.number(MessageStatus::ALL[i].code());
+                self.number(number);
                 return name.len();
             }
             i += 1;
         }
         if is_at(bytes, at, "statuses") {
-            self.statuses();
+            self.rows(0, STATUSES);
             return "statuses".len();
+        }
+        if is_at(bytes, at, "transfer_kinds") {
+            self.rows(STATUSES, STATUSES + KINDS);
+            return "transfer_kinds".len();
         }
         if is_at(bytes, at, "delivery_times") {
             self.delivery_times();
@@ -86,13 +120,15 @@ impl<const N: usize> Out<N> {
         0
     }
 
-    const fn statuses(&mut self) {
-        let mut i = 0;
-        while i < MessageStatus::ALL.len() {
-            self.text(if i == 0 { "(" } else { ", (" });
-            self.number(MessageStatus::ALL[i].code());
+    /// Writes the rows `(code, 'name')` of some of the numbers.
+    const fn rows(&mut self, from: usize, to: usize) {
+        let mut i = from;
+        while i < to {
+            let (name, number) = NUMBERS[i];
+            self.text(if i == from { "(" } else { ", (" });
+            self.number(number);
             self.text(", '");
-            self.text(MessageStatus::ALL[i].as_str());
+            self.text(name);
             self.text("')");
             i += 1;
         }
@@ -134,6 +170,11 @@ mod tests {
         assert!(
             with_names!("VALUES {statuses}").starts_with("VALUES (0, 'scheduled'), (1, 'queued')")
         );
+        assert_eq!(
+            with_names!("kind = {charge} AND credit_account = {REVENUE}"),
+            "kind = 2 AND credit_account = -3"
+        );
+        assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (4, 'release')"));
         assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
         assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");
     }

@@ -328,8 +328,8 @@ BEGIN
     WHERE m.application_id = ANY (charged);
     INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, balance_after, created_at)
-    SELECT of_shard, m.application, c.last_transfer + m.transfer, m.application, -3, m.cost, 2, m.id,
-           c.balance - m.spent, now_ms
+    SELECT of_shard, m.application, c.last_transfer + m.transfer, m.application, {REVENUE}, m.cost,
+           {charge}, m.id, c.balance - m.spent, now_ms
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.costs, sends.spent,
         sends.transfers)
         AS m (id, application, test, cost, spent, transfer)

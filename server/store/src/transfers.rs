@@ -3,33 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use domain::records::{StatementLine, StatementTotals, TransferKind};
+use domain::ledger::{LedgerAccount, TransferKind};
+use domain::records::{StatementLine, StatementTotals};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
 use super::query::{Argument, Connection, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
-
-/// A ledger account, which money moves from or to. An application's account has the application's
-/// ID. The service's own accounts have negative numbers.
-#[derive(Clone, Copy)]
-pub struct LedgerAccount(i64);
-
-impl From<ApplicationId> for LedgerAccount {
-    fn from(application: ApplicationId) -> Self {
-        Self(application.0)
-    }
-}
-
-/// The account that deposits come from.
-pub const BANK: LedgerAccount = LedgerAccount(-1);
-/// The account of deposits whose reference belongs to no application.
-pub const UNMATCHED: LedgerAccount = LedgerAccount(-2);
-/// The account of the revenue from messages.
-pub const REVENUE: LedgerAccount = LedgerAccount(-3);
-/// The account of reservations: the prices of uploads whose rows aren't messages yet.
-pub const RESERVED: LedgerAccount = LedgerAccount(-4);
 
 statements! {
     const INSERT: Sql = Sql {
@@ -55,14 +36,15 @@ statements! {
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers
-        WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind IN (0, 4) AND kind = $5"
+        WHERE application_id = $1 AND id < $2 AND id >= $4
+          AND kind IN ({deposit}, {release}) AND kind = $5"
             => " AND shard = $6",
         " ORDER BY id DESC LIMIT $3",
     );
     const CHARGES: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = 2"
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = {charge}"
             => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
@@ -103,14 +85,16 @@ statements! {
     const SUM_BETWEEN: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
-        WHERE application_id = $1 AND id >= $2 AND id < $3 AND kind IN (0, 4) AND kind = $4"
+        WHERE application_id = $1 AND id >= $2 AND id < $3
+          AND kind IN ({deposit}, {release}) AND kind = $4"
             => " AND shard = $5",
     );
     const UNMATCHED_SUM: Sql = in_shard!(
         r"
-        SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = -2 THEN amount ELSE -amount END), 0)
-                    AS BIGINT) AS amount
-        FROM transfers WHERE (credit_account = -2 OR debit_account = -2)" => " AND shard = $1",
+        SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = {UNMATCHED} THEN amount
+                                      ELSE -amount END), 0) AS BIGINT) AS amount
+        FROM transfers WHERE (credit_account = {UNMATCHED} OR debit_account = {UNMATCHED})"
+            => " AND shard = $1",
     );
     /// `$1` is `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {

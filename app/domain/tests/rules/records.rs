@@ -1,8 +1,9 @@
 //! Records reach the browser exactly as the server sent them.
 
+use domain::ledger::TransferKind;
 use domain::records::{
     AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,
-    SenderRequestRecord, StatementLine, StatusCounts, TimelineEntry, TransferKind,
+    SenderRequestRecord, StatementLine, StatusCounts, TimelineEntry,
 };
 use domain::{
     ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use domain::records::{
-    Paged, StatementDay, StatementLine, StatementMonth, StatementTotals, TransferKind,
-};
+use domain::ledger::TransferKind;
+use domain::records::{Paged, StatementDay, StatementLine, StatementMonth, StatementTotals};
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, Month, Reference, Timestamp};
 

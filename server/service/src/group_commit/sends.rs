@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::reason::Reason;
 use domain::{ApiKey, KeyKind, Money, PricesInForce, Reference, Timestamp, Transid};
 
@@ -17,12 +18,11 @@ use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
 use crate::money::funds::Funds;
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
-use domain::records::TransferKind;
 use store::error::Result;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::messages::{self, NewMessage};
 use store::queue::{self, QueuedAs, QueuedRow};
-use store::transfers::{self, MessageTransfer, REVENUE, Subject};
+use store::transfers::{self, MessageTransfer, Subject};
 use store::{WriteTx, applications};
 
 /// An accepted send and the rows to store for it.
@@ -295,7 +295,7 @@ impl Accepted {
         let application = self.message.application_id;
         Some(MessageTransfer {
             debit: application.into(),
-            credit: REVENUE,
+            credit: LedgerAccount::REVENUE,
             amount: self.sent.cost,
             kind: TransferKind::Charge,
             subject: Subject::Message(self.message.id),

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use domain::decision::DepositList;
 use domain::ids::Shard;
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::printable::is_control;
-use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
+use domain::records::{DepositCase, DepositRecord, Paged};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::mail::{self, texts};
@@ -21,7 +22,7 @@ use store::gate::Priority;
 use store::installation;
 use store::query::Connection;
 use store::row::touched;
-use store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
+use store::transfers::{self, Transfer};
 
 /// The maximum number of characters of a bank ID.
 const BANK_ID_CHARS_MAX: usize = 255;
@@ -275,8 +276,15 @@ impl crate::Money<'_> {
                 if !deposits::assign(tx, &bank_id, application.id, now).await? {
                     return Err(Refusal::DepositAssigned.into());
                 }
-                let balance =
-                    transfer(tx, UNMATCHED, application.id, &bank_id, deposit.amount, now).await?;
+                let balance = transfer(
+                    tx,
+                    LedgerAccount::UNMATCHED,
+                    application.id,
+                    &bank_id,
+                    deposit.amount,
+                    now,
+                )
+                .await?;
                 tell(tx, &application, deposit.amount, balance, now).await?;
                 let DepositRecord { amount, .. } = deposit;
                 let detail = format!("{amount} {bank_id} written {}", deposit.reference);
@@ -414,14 +422,16 @@ pub(super) async fn credit(
     let fresh = deposits::insert(tx, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;
     let (status, balance) = if let Some(row) = application {
-        let balance = transfer(tx, BANK, row.id, &request.bank_id, request.amount, now).await?;
+        let balance =
+            transfer(tx, LedgerAccount::BANK, row.id, &request.bank_id, request.amount, now)
+                .await?;
         tell(tx, &row, request.amount, balance, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = Transfer {
             id: service.next_id(now),
-            debit: BANK,
-            credit: UNMATCHED,
+            debit: LedgerAccount::BANK,
+            credit: LedgerAccount::UNMATCHED,
             amount: request.amount,
             kind: TransferKind::Unmatched,
             application: None,

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::{ApplicationId, Money, Timestamp};
 
 use crate::money::play_money::play_money_max;
-use domain::records::TransferKind;
 use store::balances::{self, SettledApplication};
 use store::error::{Error, Fault, Result};
 use store::messages::Ended;
 use store::query::Connection;
-use store::transfers::{self, MessageTransfer, REVENUE, Subject};
+use store::transfers::{self, MessageTransfer, Subject};
 
 /// Moves the released prices of ended messages back to their applications, with a transfer for each
 /// message. Prices that were paid from the test balance move back without a transfer.
@@ -46,7 +46,7 @@ pub(crate) async fn settle(
         *money = money.checked_add(ended.released).ok_or(Error::Failed(Fault::MoneyOverflow))?;
         if !ended.test {
             transfers.push(MessageTransfer {
-                debit: REVENUE,
+                debit: LedgerAccount::REVENUE,
                 credit: ended.application_id.into(),
                 amount: ended.released,
                 kind: TransferKind::Release,

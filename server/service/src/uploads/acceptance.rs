@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit};
 use domain::ids::Shard;
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::{
     BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId,
     Timestamp, WarningCounts,
@@ -17,13 +18,12 @@ use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakeups::Wakeup;
 use crate::{Messages, run_detached};
-use domain::records::TransferKind;
 use store::applications::KeyRow;
 use store::batches::{self, NewBatch};
 use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::idempotency::{self, KeptAnswer, KeptKey};
-use store::transfers::{self, MessageTransfer, RESERVED, Subject};
+use store::transfers::{self, MessageTransfer, Subject};
 use store::{WriteTx, applications, row};
 
 /// A request to accept an uploaded file.
@@ -299,7 +299,7 @@ impl Messages<'_> {
         batches::insert(tx, new, now).await?;
         let charge = (!new.test).then_some(MessageTransfer {
             debit: new.application_id.into(),
-            credit: RESERVED,
+            credit: LedgerAccount::RESERVED,
             amount: new.cost,
             kind: TransferKind::Charge,
             subject: Subject::Batch(new.id),

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
+use domain::ledger::{LedgerAccount, TransferKind};
 use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid};
 
 use crate::delivery::expiry::first_unexpired;
@@ -14,14 +15,13 @@ use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
 use crate::{Messages, SANDBOX_CARRIER, run_detached_with_attempts};
-use domain::records::TransferKind;
 use store::balances::{self, SettledApplication};
 use store::batches::{self, Advance, UnexpandedBatch};
 use store::error::{Error, Fault, OpenError, Result};
 use store::gate::Priority;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
-use store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
+use store::transfers::{self, MessageTransfer, Subject, Transfer};
 use store::{Chore, WriteTx};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
@@ -260,8 +260,8 @@ impl Messages<'_> {
         let settled = Transfer {
             // The ID of the first of these messages. No other settlement has it.
             id: domain::ids::nth_id(upload.first_message_id, upload.expanded_rows),
-            debit: RESERVED,
-            credit: REVENUE,
+            debit: LedgerAccount::RESERVED,
+            credit: LedgerAccount::REVENUE,
             amount: cost,
             kind: TransferKind::Settle,
             application: None,
@@ -296,7 +296,7 @@ impl Messages<'_> {
         let settled = SettledApplication { id, before, balance, play };
         balances::settle(&mut tx, &[settled], play_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
-            debit: RESERVED,
+            debit: LedgerAccount::RESERVED,
             credit: id.into(),
             amount: back,
             kind: TransferKind::Release,

@@ -65,7 +65,8 @@ const FILL: &str = with_names!(
     FROM messages WHERE status > {unknown};
     INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, created_at)
-    SELECT 1, application_id, row_number() OVER (), application_id, -3, 50000, 2, id, created_at
+    SELECT 1, application_id, row_number() OVER (), application_id, {REVENUE}, 50000, {charge}, id,
+        created_at
     FROM messages;
     INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
     SELECT 1, application_id, 0, 'old ' || id, '', '{}', created_at FROM messages;

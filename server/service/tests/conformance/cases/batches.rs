@@ -1,6 +1,7 @@
 //! Uploads: accepted completely or not at all, reserved, expanded, and counted to the end.
 
-use domain::records::{BatchStatus, TransferKind};
+use domain::ledger::TransferKind;
+use domain::records::BatchStatus;
 use domain::{ApiKey, BulkMode, BulkWriting, MessageStatus, MessageText, Money, Reason};
 use service::{
     Actor, BatchFilter, BatchRequest, IdempotencyKey, Receipt, SANDBOX_CARRIER, SendError,

@@ -1,7 +1,7 @@
 //! Deposits and the statement.
 
 use domain::Reference;
-use domain::records::TransferKind;
+use domain::ledger::TransferKind;
 use service::{Actor, DepositStatus, Refusal, StatementFilter};
 
 use crate::database::Backend;

@@ -1,6 +1,7 @@
 //! An application's statement by time: the lines of a period, and its days and months.
 
-use domain::records::{StatementLine, StatementTotals, TransferKind};
+use domain::ledger::TransferKind;
+use domain::records::{StatementLine, StatementTotals};
 use domain::timestamp::DAY_MS;
 use domain::{Money, Month, Timestamp};
 use service::StatementFilter;
