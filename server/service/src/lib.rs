@@ -45,7 +45,7 @@ use applications::key_uses::KeyUses;
 use delivery::SegmentShards;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
-use delivery::unmatched_names::UnmatchedNames;
+use delivery::unmatched_ids::UnmatchedIds;
 use group_commit::GroupCommit;
 use id_source::IdSource;
 use operations::nodes::Node;
@@ -75,7 +75,9 @@ pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
-pub use delivery::receipts::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Receipt, user_reference};
+pub use delivery::receipts::{
+    CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, user_reference,
+};
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
@@ -173,7 +175,7 @@ struct Inner {
     scan_starts: ScanStarts,
     routes_changed: Notify,
     wakeups: Arc<Wakeups>,
-    unmatched_names: UnmatchedNames,
+    unmatched_ids: UnmatchedIds,
     segment_shards: SegmentShards,
     node: Node,
     shards: Shards,
@@ -271,7 +273,7 @@ impl Service {
             scan_starts: ScanStarts::default(),
             routes_changed: Notify::new(),
             wakeups: Arc::default(),
-            unmatched_names: UnmatchedNames::default(),
+            unmatched_ids: UnmatchedIds::default(),
             segment_shards: SegmentShards::default(),
             node,
             shards: Shards::new(shards),

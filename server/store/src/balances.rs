@@ -60,16 +60,16 @@ pub struct SettledApplication {
     pub before: Money,
     pub balance: Money,
     /// The amount that is added to the test balance.
-    pub play: Money,
+    pub test_money: Money,
 }
 
 /// Writes the balances of applications with released charges.
 pub async fn settle(
     conn: &mut dyn Connection,
     settled: &[SettledApplication],
-    play_money_max: Money,
+    test_money_max: Money,
 ) -> Result<()> {
-    let rows = settled.iter().map(|s| (s.id, s.before, s.balance, s.play));
-    let written = query(SETTLE, play_money_max).execute_each(conn, rows).await?;
+    let rows = settled.iter().map(|s| (s.id, s.before, s.balance, s.test_money));
+    let written = query(SETTLE, test_money_max).execute_each(conn, rows).await?;
     touched("applications", settled.len(), written)
 }

@@ -169,7 +169,7 @@ statements! {
     );
     const RELEASE_IS_ALLOWED: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': given back though ' || ",
+        SELECT 'message ' || id || ': released although ' || ",
         status_word!("status"),
         r"
             || COALESCE(' and taken by ' || carrier, '') AS what

@@ -38,7 +38,7 @@ pub(crate) const RUN: &str = r"
             ROW($6, $7, $8, $9)::submitted_rows,
             ROW($10, $11, $12, $13, $14, $15)::segment_rows,
             ROW($16, $17, $18)::receipt_rows,
-            ROW($19, $20, $21, $22, $23)::named_receipt_rows,
+            ROW($19, $20, $21, $22, $23)::identified_receipt_rows,
             $24, $25, $26, $27, $28,
             ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38)::application_rows,
             ROW($39, $40, $41, $42, $43, $44)::key_rows,
@@ -89,7 +89,7 @@ columns! {
         segment_counts: i64,
         applications: i64,
         carriers: String,
-        names: Option<String>,
+        message_ids: Option<String>,
     }
 
     /// Receipts that identify a message by its transid.
@@ -100,10 +100,10 @@ columns! {
     }
 
     /// Receipts that identify a segment by its carrier message ID.
-    NamedReceiptRows {
+    IdentifiedReceiptRows {
         receipts: i64,
         carriers: String,
-        names: String,
+        message_ids: String,
         statuses: i64,
         errors: Option<String>,
     }
@@ -177,11 +177,11 @@ pub struct CommitGroup {
     pub submitted: SubmittedRows,
     pub segments: SegmentRows,
     pub receipts: ReceiptRows,
-    pub named_receipts: NamedReceiptRows,
+    pub identified_receipts: IdentifiedReceiptRows,
     /// The ID of the newest price change when the sends were decided. 0 if none was known.
     pub price: i64,
     pub drained: Vec<String>,
-    pub play_money: Money,
+    pub test_money_max: Money,
     pub kept_since: Timestamp,
     /// The maximum number of messages per day for a test key whose account never had a deposit.
     pub test_max: i64,
@@ -345,11 +345,11 @@ impl CommitGroup {
         let query = self.submitted.bind(query);
         let query = self.segments.bind(query);
         let query = self.receipts.bind(query);
-        let query = self.named_receipts.bind(query);
+        let query = self.identified_receipts.bind(query);
         let query = query
             .bind(self.price)
             .bind(&self.drained)
-            .bind(self.play_money.micros())
+            .bind(self.test_money_max.micros())
             .bind(self.kept_since.unix_ms())
             .bind(self.test_max);
         let query = self.applications.bind(query);

@@ -47,18 +47,18 @@ CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
--- The segments of these messages, if the carrier identifies segments. `names` are the carrier
+-- The segments of these messages, if the carrier identifies segments. `message_ids` are the carrier
 -- message IDs.
 CREATE TYPE segment_rows AS (
     ids BIGINT[], numbers BIGINT[], segment_counts BIGINT[], applications BIGINT[],
-    carriers TEXT[], names TEXT[]
+    carriers TEXT[], message_ids TEXT[]
 );
 -- Receipts with our message ID.
 CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
--- Receipts with a carrier message ID, which is in `names`. A receipt has a row for each format in
+-- Receipts with a carrier message ID, which is in `message_ids`. A receipt has a row for each format in
 -- which the carrier may have returned the ID.
-CREATE TYPE named_receipt_rows AS (
-    receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
+CREATE TYPE identified_receipt_rows AS (
+    receipts BIGINT[], carriers TEXT[], message_ids TEXT[], statuses BIGINT[], errors TEXT[]
 );
 -- The applications of the sends, as the group has cached them. An application that isn't cached has
 -- null columns. `totals` and `test_totals` are the total costs of the live and the test sends, and
@@ -138,10 +138,10 @@ BEGIN
     IF parts.ids <> '{}' THEN
         INSERT INTO segments AS s (shard, message_id, segment, segments, application_id, carrier,
             carrier_message_id, status, submits, submitted_at)
-        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.name, {submitted}, 1, now_ms
+        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.message_id, {submitted}, 1, now_ms
         FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
-            parts.carriers, parts.names)
-            AS r (id, number, segments, application, carrier, name)
+            parts.carriers, parts.message_ids)
+            AS r (id, number, segments, application, carrier, message_id)
         WHERE r.id = ANY (held)
         ON CONFLICT (shard, message_id, segment)
         DO UPDATE SET carrier_message_id = COALESCE(
@@ -155,35 +155,35 @@ END $$;
 -- ID of the message's only segment. Returns the messages that were submitted and are final now, and
 -- the receipts with a carrier message ID that made one of them final.
 CREATE FUNCTION commit_group_receipts(
-    of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
+    of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, by_id identified_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
     -- The receipts whose carrier message ID is known, each with its message, status and error.
     receipts BIGINT[];
-    named BIGINT[];
-    named_statuses BIGINT[];
-    named_errors TEXT[];
+    identified BIGINT[];
+    identified_statuses BIGINT[];
+    identified_errors TEXT[];
     of_one RECORD;
     ended BIGINT[];
     more counted[];
 BEGIN
-    IF of_names.receipts <> '{}' THEN
+    IF by_id.receipts <> '{}' THEN
         -- If a carrier has used an ID again, the newest message counts. If a message has several
         -- receipts, only the first one is stored here.
         SELECT array_agg(receipt), array_agg(message_id), array_agg(status), array_agg(error)
-        INTO receipts, named, named_statuses, named_errors
+        INTO receipts, identified, identified_statuses, identified_errors
         FROM (
             SELECT DISTINCT ON (message_id) *
             FROM (
                 SELECT DISTINCT ON (r.receipt) r.receipt, r.status, r.error, s.*
-                FROM unnest(of_names.receipts, of_names.carriers, of_names.names,
-                    of_names.statuses, of_names.errors)
-                    AS r (receipt, carrier, name, status, error)
+                FROM unnest(by_id.receipts, by_id.carriers, by_id.message_ids,
+                    by_id.statuses, by_id.errors)
+                    AS r (receipt, carrier, message_id, status, error)
                 CROSS JOIN LATERAL (
                     SELECT message_id, segments, status AS segment_status
                     FROM segments
                     WHERE shard = of_shard AND carrier = r.carrier
-                      AND carrier_message_id = r.name
+                      AND carrier_message_id = r.message_id
                     OFFSET 0) s
                 ORDER BY r.receipt, s.message_id DESC) f
             WHERE segments = 1 AND segment_status < {delivered}
@@ -191,8 +191,8 @@ BEGIN
     END IF;
     FOR of_one IN
         SELECT r.status, r.error, array_agg(r.id) AS ids
-        FROM unnest(of_messages.ids || named, of_messages.statuses || named_statuses,
-            of_messages.errors || named_errors) AS r (id, status, error)
+        FROM unnest(of_messages.ids || identified, of_messages.statuses || identified_statuses,
+            of_messages.errors || identified_errors) AS r (id, status, error)
         GROUP BY r.status, r.error
     LOOP
         EXECUTE $statement$
@@ -220,16 +220,16 @@ BEGIN
                         (VALUES ({submitted}, -1), ($4, 1)) AS s (status, sign))
             $statement$
             INTO ended, more USING of_shard, of_one.ids, now_ms, of_one.status, of_one.error;
-        IF named IS NOT NULL AND ended IS NOT NULL THEN
+        IF identified IS NOT NULL AND ended IS NOT NULL THEN
             UPDATE segments SET status = of_one.status, error = of_one.error
             WHERE message_id = ANY (ended) AND segment = 1 AND status < {delivered};
         END IF;
         done := done || ended;
         counts := counts || more;
     END LOOP;
-    IF named IS NOT NULL AND done IS NOT NULL THEN
+    IF identified IS NOT NULL AND done IS NOT NULL THEN
         SELECT array_agg(r.receipt) INTO done_receipts
-        FROM unnest(receipts, named) AS r (receipt, id) WHERE r.id = ANY (done);
+        FROM unnest(receipts, identified) AS r (receipt, id) WHERE r.id = ANY (done);
     END IF;
 END $$;
 
@@ -243,7 +243,7 @@ END $$;
 -- Returns the rows as they were before the charge, each with a flag that is true if the row is as
 -- cached. Also returns the applications whose sends are stored, and the stored answers to the keys.
 CREATE FUNCTION commit_group_sends(
-    of_shard BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
+    of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
@@ -262,16 +262,16 @@ BEGIN
                    CASE WHEN NOT same THEN json_build_array(category, effective_status, live_hash,
                        test_hash, sender_state, sender_name) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
-           array_agg(play) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
+           array_agg(test_money) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
     INTO read, charged, balances, test_balances, last_transfers
     FROM (
-        SELECT *, same AND balance >= total AND play >= test_total
+        SELECT *, same AND balance >= total AND test_money >= test_total
                   AND transfers + tests > 0
                   AND (tests = 0 OR paid_at IS NOT NULL OR sent_today + tests <= test_max) AS pays
         FROM (
             SELECT a.*, r.total, r.test_total, r.transfers, r.tests,
                    CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
-                   CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
+                   CASE WHEN a.test_day < today THEN test_money_max ELSE a.test_balance END AS test_money,
                    r.status IS NOT NULL
                      AND a.effective_status = r.status
                      AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
@@ -297,22 +297,22 @@ BEGIN
               AND key = r.key AND created_at > kept_since
             OFFSET 0) i;
         IF repeated IS NOT NULL THEN
-            SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.play),
+            SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.test_money),
                    array_agg(r.last_transfer)
             INTO charged, balances, test_balances, last_transfers
             FROM unnest(charged, balances, test_balances, last_transfers)
-                AS r (id, balance, play, last_transfer)
+                AS r (id, balance, test_money, last_transfer)
             WHERE r.id <> ALL (repeated);
         END IF;
     END IF;
     IF charged IS NULL THEN
         RETURN;
     END IF;
-    UPDATE applications a SET balance = a.balance - r.total, test_balance = c.play - r.test_total,
+    UPDATE applications a SET balance = a.balance - r.total, test_balance = c.test_money - r.test_total,
         test_sent = CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END + r.tests,
         test_day = GREATEST(a.test_day, today),
         last_transfer_id = a.last_transfer_id + r.transfers
-    FROM unnest(charged, test_balances) AS c (id, play)
+    FROM unnest(charged, test_balances) AS c (id, test_money)
     JOIN unnest(cached.ids, cached.totals, cached.test_totals, cached.transfers,
         cached.tests)
         AS r (id, total, test_total, transfers, tests) ON r.id = c.id
@@ -346,12 +346,12 @@ BEGIN
         INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
         SELECT of_shard, k.application, k.test, k.key, k.digest,
                jsonb_set(k.answer::jsonb, '{balance}', to_jsonb(
-                   CASE k.test WHEN 1 THEN c.play ELSE c.balance END - k.spent))::text,
+                   CASE k.test WHEN 1 THEN c.test_money ELSE c.balance END - k.spent))::text,
                now_ms
         FROM unnest(keys.applications, keys.tests, keys.keys, keys.digests, keys.answers,
             keys.spent)
             AS k (application, test, key, digest, answer, spent)
-        JOIN unnest(charged, balances, test_balances) AS c (id, balance, play)
+        JOIN unnest(charged, balances, test_balances) AS c (id, balance, test_money)
           ON c.id = k.application
         WHERE k.answer IS NOT NULL
         ON CONFLICT (shard, application_id, test, key)
@@ -553,8 +553,8 @@ END $$;
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
-    named_receipts named_receipt_rows,
-    known_price BIGINT, known_drained TEXT[], play_money BIGINT, kept_since BIGINT,
+    identified_receipts identified_receipt_rows,
+    known_price BIGINT, known_drained TEXT[], test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, applications application_rows, keys key_rows, sends send_rows,
     claims claim_rows, lease_token BIGINT, lease_until BIGINT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
@@ -584,9 +584,9 @@ BEGIN
                 WHERE id <> ALL (COALESCE(held, '{}'))));
         END IF;
     END IF;
-    IF receipts.ids <> '{}' OR named_receipts.receipts <> '{}' THEN
+    IF receipts.ids <> '{}' OR identified_receipts.receipts <> '{}' THEN
         SELECT * INTO done, done_receipts, more
-        FROM commit_group_receipts(of_shard, now_ms, receipts, named_receipts);
+        FROM commit_group_receipts(of_shard, now_ms, receipts, identified_receipts);
         counts := counts || more;
         answer := answer || jsonb_build_object('done', done, 'done_receipts', done_receipts);
     END IF;
@@ -605,7 +605,7 @@ BEGIN
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
         SELECT * INTO read, kept, charged, more
-        FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
+        FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since, test_max,
             applications, keys, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(

@@ -178,7 +178,7 @@ pub struct NewSegment {
     pub segments: u16,
     pub application_id: ApplicationId,
     /// The carrier message ID.
-    pub name: Option<String>,
+    pub carrier_message_id: Option<String>,
     pub status: MessageStatus,
 }
 
@@ -240,7 +240,7 @@ pub async fn insert(
 
 /// Stores carrier message IDs that arrived after the claim had ended. Inserts segments that aren't
 /// stored yet. Changes nothing else of stored segments.
-pub async fn name(
+pub async fn set_ids(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
     carrier: &str,
@@ -257,8 +257,8 @@ async fn write(
     now: Timestamp,
 ) -> Result<()> {
     let values = rows.iter().map(|row| {
-        let (name, status) = (&row.name, row.status.code());
-        (row.message_id, row.segment, row.segments, row.application_id, name, status)
+        let (id, status) = (&row.carrier_message_id, row.status.code());
+        (row.message_id, row.segment, row.segments, row.application_id, id, status)
     });
     let writing = query(statement, (carrier, now));
     writing.execute_each(conn, values).await.map(drop)
@@ -289,15 +289,15 @@ pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segmen
     finding.find_each(tx, messages.iter().copied(), "segments").await
 }
 
-/// Returns the segments with these carrier message IDs, each with the index of its ID in `names`.
+/// Returns the segments with these carrier message IDs, each with the index of its ID in `ids`.
 /// If the carrier has used an ID again, the newest segment comes last.
-pub async fn named(
+pub async fn with_ids(
     conn: &mut dyn Connection,
     carrier: &str,
-    names: &[&str],
+    ids: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
-    let names = names.iter().copied().enumerate();
-    let finding = query(NAMED, carrier).find_each(conn, names, "segments");
+    let ids = ids.iter().copied().enumerate();
+    let finding = query(NAMED, carrier).find_each(conn, ids, "segments");
     let mut found: Vec<(usize, SegmentId)> = finding.await?;
     found.sort_by_key(|(_, id)| id.message_id);
     Ok(found)

@@ -11,7 +11,7 @@ use crate::error::Result;
 statements! {
     /// PostgreSQL only. On SQLite only one transaction writes at a time, so a receipt and the
     /// answer to its submit can't miss each other.
-    const NAMES: Sql = Sql::postgres(r"
+    const IDS: Sql = Sql::postgres(r"
         SELECT DISTINCT carrier, carrier_message_id
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
@@ -26,7 +26,7 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
-    const BY_NAMES: Sql = Sql {
+    const BY_IDS: Sql = Sql {
         sqlite: r"
             SELECT id, carrier_message_id, status, error
             FROM unmatched_receipts
@@ -54,12 +54,11 @@ statements! {
     };
 }
 
-/// A stored unmatched receipt. The fields are in the order of [`BY_NAMES`].
+/// A stored unmatched receipt. The fields are in the order of [`BY_IDS`].
 #[derive(Deserialize)]
 pub struct UnmatchedReceipt {
     id: i64,
-    /// The carrier message ID.
-    pub name: String,
+    pub carrier_message_id: String,
     #[serde(deserialize_with = "row::status_from_number")]
     pub status: MessageStatus,
     pub error: Option<String>,
@@ -67,8 +66,7 @@ pub struct UnmatchedReceipt {
 
 /// An unmatched receipt to store.
 pub struct NewUnmatchedReceipt<'a> {
-    /// The carrier message ID.
-    pub name: &'a str,
+    pub carrier_message_id: &'a str,
     pub status: MessageStatus,
     pub error: Option<&'a str>,
 }
@@ -80,7 +78,7 @@ pub async fn keep(
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let values = rows.iter().map(|row| (row.name, row.status.code(), row.error));
+    let values = rows.iter().map(|row| (row.carrier_message_id, row.status.code(), row.error));
     let keeping = query(INSERT, (carrier, now));
     keeping.execute_each(conn, values).await.map(drop)
 }
@@ -90,11 +88,11 @@ pub async fn keep(
 pub async fn take(
     conn: &mut dyn Connection,
     carrier: &str,
-    names: &[&str],
+    ids: &[&str],
     since: Timestamp,
 ) -> Result<Vec<UnmatchedReceipt>> {
-    let finding = query(BY_NAMES, (carrier, since));
-    let finding = finding.find_each(conn, names.iter().copied(), "unmatched_receipts");
+    let finding = query(BY_IDS, (carrier, since));
+    let finding = finding.find_each(conn, ids.iter().copied(), "unmatched_receipts");
     let mut found: Vec<UnmatchedReceipt> = finding.await?;
     found.sort_by_key(|unmatched| unmatched.id);
     let ids = found.iter().map(|unmatched| unmatched.id);
@@ -104,9 +102,12 @@ pub async fn take(
 
 /// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its
 /// carrier. Ordered by carrier.
-pub async fn names(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<(String, String)>> {
+pub async fn carrier_message_ids(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+) -> Result<Vec<(String, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("carrier")?, row.get("carrier_message_id")?));
-    query(NAMES, since).fetch_all(conn, read).await
+    query(IDS, since).fetch_all(conn, read).await
 }
 
 /// Deletes the unmatched receipts that came before this time, and returns how many there were.

@@ -112,7 +112,7 @@ impl Accounts<'_> {
             return Ok(());
         }
         let sums: Vec<_> =
-            refused.iter().map(|(what, count)| format!("{}: {count}", what.word())).collect();
+            refused.iter().map(|(what, count)| format!("{}: {count}", what.code())).collect();
         let mut event = self.event(SecurityEventKind::Throttled, None);
         event.detail = Some(sums.join(", "));
         self.record(event).await

@@ -56,7 +56,7 @@ pub(crate) enum Attempt {
 
 impl Attempt {
     /// The name of the kind in logs and security events.
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::SignIn => "sign-in",
             Self::KnownDevice => "sign-in by a known device",
@@ -169,7 +169,7 @@ impl Throttle {
         let used = counts.add(total, what, now);
         if used >= max && counts.alarms(what, now) {
             tracing::warn!(
-                what = what.word(),
+                what = what.code(),
                 "all clients together have reached the limit of these attempts: until the count \
                  restarts, each network has a small share, and answers are slow"
             );
@@ -259,7 +259,7 @@ impl Throttle {
             let total = self.total(*what);
             total.is_some_and(|(name, max)| counts.hits(name, now) >= max)
         });
-        strained.map(Attempt::word).collect()
+        strained.map(Attempt::code).collect()
     }
 
     /// Returns the limit on attempts of a kind by all clients together. Beyond it, each network has
@@ -529,7 +529,7 @@ mod tests {
             let max = usize::try_from(max).unwrap();
             // The first networks used up the total. The others had their shares.
             assert!((max..max + 50 * share).contains(&taken), "{what:?} {taken}");
-            assert_eq!(throttle.strained(at(0)), [what.word()]);
+            assert_eq!(throttle.strained(at(0)), [what.code()]);
             // Another client can still sign in slowly, even repeatedly, up to the share of its
             // network.
             let one = |n| throttle.count(what, "203.0.113.9", &format!("{n}@y"), at(0));

@@ -17,7 +17,7 @@ use crate::Messages;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
-use crate::money::play_money::play_money;
+use crate::money::test_money::test_money;
 use store::applications::{self, KeyRow};
 use store::error::{Error, Result as VerbResult};
 use store::idempotency::{self as kept_answers, KeptKey};
@@ -229,7 +229,7 @@ impl Messages<'_> {
         let found = found.ok_or(store::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {
             KeyKind::Live => found.balance,
-            KeyKind::Test => play_money(found.test_balance, found.test_day, self.now()),
+            KeyKind::Test => test_money(found.test_balance, found.test_day, self.now()),
         })
     }
 

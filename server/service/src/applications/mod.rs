@@ -20,7 +20,7 @@ use domain::{
 
 use crate::Applications;
 use crate::mail::{self, texts};
-use crate::money::play_money::play_money;
+use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
 use store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use store::audit::{self, Actor, Change};
@@ -336,7 +336,7 @@ impl Applications<'_> {
     /// Returns the application's record with the test balance of today.
     pub(crate) fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
         let mut record = row.record;
-        record.test_balance = play_money(record.test_balance, row.test_day, self.now());
+        record.test_balance = test_money(record.test_balance, row.test_day, self.now());
         record
     }
 }

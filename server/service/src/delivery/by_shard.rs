@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The pause before a failed store to a shard is retried.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The size of a generation. At least this many carrier message IDs are kept.
-const NAMES: usize = 131_072;
+const IDS_KEPT: usize = 131_072;
 
 /// The shards of segments, by carrier and carrier message ID. A receipt has nothing else that
 /// identifies its shard. The first of the two generations has the newest IDs.
@@ -31,14 +31,14 @@ pub(crate) struct SegmentShards(Mutex<[HashMap<(String, String), Shard>; 2]>);
 impl SegmentShards {
     fn learn(&self, carrier: &str, results: &[Submitted]) {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if generations[0].len() >= NAMES {
+        if generations[0].len() >= IDS_KEPT {
             generations.swap(0, 1);
             generations[0].clear();
         }
         for result in results {
             for (_, outcome) in &result.outcomes {
-                if let SubmitOutcome::Accepted { carrier_message_id: Some(name) } = outcome {
-                    let key = (carrier.to_owned(), name.clone());
+                if let SubmitOutcome::Accepted { carrier_message_id: Some(id) } = outcome {
+                    let key = (carrier.to_owned(), id.clone());
                     generations[0].insert(key, result.lease.shard);
                 }
             }
@@ -47,9 +47,9 @@ impl SegmentShards {
 
     fn of(&self, carrier: &str, receipt: &CarrierReceipt) -> Option<Shard> {
         let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        receipt.names.iter().find_map(|name| {
-            let key = (carrier.to_owned(), name.clone());
-            generations.iter().find_map(|names| names.get(&key).copied())
+        receipt.message_ids.iter().find_map(|id| {
+            let key = (carrier.to_owned(), id.clone());
+            generations.iter().find_map(|ids| ids.get(&key).copied())
         })
     }
 }
@@ -184,7 +184,7 @@ impl Delivery<'_> {
     ) -> Result<()> {
         let mut failed = None;
         for shard in order {
-            match self.match_at(carrier, *shard, receipts.clone(), Matching::Names).await {
+            match self.match_at(carrier, *shard, receipts.clone(), Matching::ById).await {
                 Ok(unmatched) => receipts = unmatched,
                 Err(error) => failed = Some(error),
             }
@@ -199,8 +199,9 @@ impl Delivery<'_> {
         if failed.is_some() {
             // The shard that didn't answer may have the message. A receipt with a carrier message
             // ID can be kept as unmatched meanwhile. The carrier must send any other receipt again.
-            let (named, others) = receipts.into_iter().partition(|r| !r.names.is_empty());
-            receipts = named;
+            let (identified, others) =
+                receipts.into_iter().partition(|r| !r.message_ids.is_empty());
+            receipts = identified;
             failed = failed.filter(|_| !Vec::<CarrierReceipt>::is_empty(&others));
         }
         self.keep(carrier, order, receipts).await?;
@@ -242,7 +243,7 @@ impl Delivery<'_> {
         }
         let mut failed = Fault::Stopped.into();
         for shard in order {
-            match self.match_at(carrier, *shard, receipts.clone(), Matching::NamesOrKeep).await {
+            match self.match_at(carrier, *shard, receipts.clone(), Matching::ByIdOrKeep).await {
                 Ok(_) => return Ok(()),
                 Err(error) => failed = error,
             }

@@ -142,7 +142,7 @@ impl Delivery<'_> {
                         segment: number,
                         segments: total,
                         application_id: row.application_id,
-                        name: None,
+                        carrier_message_id: None,
                         status: MessageStatus::Unknown,
                     });
                 }

@@ -11,7 +11,7 @@ pub(crate) mod receipts;
 pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
-pub(crate) mod unmatched_names;
+pub(crate) mod unmatched_ids;
 
 pub(crate) use by_shard::SegmentShards;
 

@@ -3,7 +3,7 @@
 
 use domain::Submission;
 
-use crate::delivery::receipts::is_storable_name;
+use crate::delivery::receipts::is_storable_id;
 use store::claims::Held;
 use store::segments::Segment;
 
@@ -41,7 +41,7 @@ impl SubmitOutcome {
     /// message IDs that are too long.
     pub(crate) fn make_storable(&mut self) {
         if let Self::Accepted { carrier_message_id } = self {
-            carrier_message_id.take_if(|name| !is_storable_name(name));
+            carrier_message_id.take_if(|id| !is_storable_id(id));
         }
         let text = match self {
             Self::Accepted { carrier_message_id } => carrier_message_id.as_mut(),

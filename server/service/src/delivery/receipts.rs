@@ -33,12 +33,12 @@ const FORGET_MS: i64 = 10_000;
 
 /// The maximum length of a carrier message ID in characters. Longer ones don't fit into
 /// PostgreSQL's index. Carriers use 10 to 65 characters.
-pub const RECEIPT_NAME_CHARS_MAX: usize = 255;
+pub const CARRIER_MESSAGE_ID_CHARS_MAX: usize = 255;
 
 /// Whether a carrier message ID can be stored.
-pub(crate) fn is_storable_name(name: &str) -> bool {
+pub(crate) fn is_storable_id(id: &str) -> bool {
     // Most IDs are short even in bytes, so their characters needn't be counted.
-    name.len() <= RECEIPT_NAME_CHARS_MAX || name.chars().count() <= RECEIPT_NAME_CHARS_MAX
+    id.len() <= CARRIER_MESSAGE_ID_CHARS_MAX || id.chars().count() <= CARRIER_MESSAGE_ID_CHARS_MAX
 }
 
 /// A sandbox's receipt: the final status of a message.
@@ -57,7 +57,7 @@ pub struct Receipt {
 pub struct CarrierReceipt {
     /// The carrier message ID of the segment, in each form that the carrier may have used in its
     /// response to the submit.
-    pub names: Vec<String>,
+    pub message_ids: Vec<String>,
     /// A final status.
     pub status: MessageStatus,
     /// Why the segment wasn't delivered, as a stable code.
@@ -74,11 +74,11 @@ pub struct CarrierReceipt {
 
 impl CarrierReceipt {
     /// Removes text from carriers that the database can't store: NUL characters, and carrier
-    /// message IDs of more than [`RECEIPT_NAME_CHARS_MAX`] characters. A receipt that loses its IDs
+    /// message IDs of more than [`CARRIER_MESSAGE_ID_CHARS_MAX`] characters. A receipt that loses its IDs
     /// may still match by its other fields.
     fn make_storable(&mut self) {
-        self.names.retain(|name| is_storable_name(name));
-        let texts = self.names.iter_mut().chain(&mut self.error);
+        self.message_ids.retain(|id| is_storable_id(id));
+        let texts = self.message_ids.iter_mut().chain(&mut self.error);
         for text in texts.chain([&mut self.number, &mut self.sender]) {
             text.retain(|c| c != '\0');
         }
@@ -99,9 +99,9 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
 pub(crate) enum Matching {
     /// Matches only by carrier message ID. Returns receipts that match none, since another shard
     /// may have their messages.
-    Names,
+    ById,
     /// Matches only by carrier message ID. Keeps receipts that match none as unmatched.
-    NamesOrKeep,
+    ByIdOrKeep,
     /// Also matches by the other fields. Returns receipts that match none.
     Anything,
     /// Also matches by the other fields. Keeps receipts that match none as unmatched.
@@ -109,12 +109,12 @@ pub(crate) enum Matching {
 }
 
 impl Matching {
-    const fn is_by_names_alone(self) -> bool {
-        matches!(self, Self::Names | Self::NamesOrKeep)
+    const fn is_by_id_alone(self) -> bool {
+        matches!(self, Self::ById | Self::ByIdOrKeep)
     }
 
     const fn keeps_unmatched(self) -> bool {
-        matches!(self, Self::NamesOrKeep | Self::AnythingOrKeep)
+        matches!(self, Self::ByIdOrKeep | Self::AnythingOrKeep)
     }
 }
 
@@ -131,7 +131,7 @@ struct Matched<'a> {
 struct Crossed {
     carrier: String,
     /// The carrier message ID of the segment.
-    name: String,
+    carrier_message_id: String,
     message_id: Transid,
     /// The shard of the message.
     shard: Shard,
@@ -185,12 +185,16 @@ impl Delivery<'_> {
                 matched.push(Matched { segment: *segment, status, error });
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
-            } else if receipt.names.is_empty() {
+            } else if receipt.message_ids.is_empty() {
                 tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
-                let names = receipt.names.iter();
-                unmatched.extend(names.map(|name| NewUnmatchedReceipt { name, status, error }));
+                let message_ids = receipt.message_ids.iter();
+                unmatched.extend(message_ids.map(|id| NewUnmatchedReceipt {
+                    carrier_message_id: id,
+                    status,
+                    error,
+                }));
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -199,7 +203,7 @@ impl Delivery<'_> {
         if count > 0 {
             if tx.must_lock() {
                 for receipt in &unmatched {
-                    self.inner.unmatched_names.add(carrier, receipt.name);
+                    self.inner.unmatched_ids.add(carrier, receipt.carrier_message_id);
                 }
             }
             unmatched_receipts::keep(tx, &unmatched, carrier, now).await?;
@@ -216,18 +220,20 @@ impl Delivery<'_> {
         receipts: &[CarrierReceipt],
         matching: Matching,
     ) -> Result<HashMap<usize, SegmentId>> {
-        let (owners, names): (Vec<usize>, Vec<&str>) = receipts
+        let (owners, message_ids): (Vec<usize>, Vec<&str>) = receipts
             .iter()
             .enumerate()
-            .flat_map(|(index, receipt)| receipt.names.iter().map(move |n| (index, n.as_str())))
+            .flat_map(|(index, receipt)| {
+                receipt.message_ids.iter().map(move |id| (index, id.as_str()))
+            })
             .unzip();
         // The last segment found for an ID is the newest.
-        let mut found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
+        let mut found: HashMap<usize, SegmentId> = segments::with_ids(tx, carrier, &message_ids)
             .await?
             .into_iter()
             .map(|(index, segment)| (owners[index], segment))
             .collect();
-        if matching.is_by_names_alone() {
+        if matching.is_by_id_alone() {
             return Ok(found);
         }
         let (country_code, least) = self.unanswered_since();
@@ -336,17 +342,18 @@ impl Delivery<'_> {
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
-        names: &[&str],
+        message_ids: &[&str],
         now: Timestamp,
     ) -> Result<()> {
         let since = now.plus_ms(-AHEAD_MS);
-        let unmatched = unmatched_receipts::take(tx, carrier, names, since).await?;
+        let unmatched = unmatched_receipts::take(tx, carrier, message_ids, since).await?;
         if unmatched.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = unmatched.iter().map(|unmatched| unmatched.name.as_str()).collect();
+        let message_ids: Vec<&str> =
+            unmatched.iter().map(|unmatched| unmatched.carrier_message_id.as_str()).collect();
         let found: HashMap<usize, SegmentId> =
-            segments::named(tx, carrier, &names).await?.into_iter().collect();
+            segments::with_ids(tx, carrier, &message_ids).await?.into_iter().collect();
         let matched: Vec<_> = unmatched
             .iter()
             .enumerate()
@@ -376,12 +383,12 @@ impl Delivery<'_> {
         };
         // With several shards, receipts are also kept as unmatched while a shard is unreachable.
         let since = if self.only_shard().is_some() { CROSSED_MS } else { AHEAD_MS };
-        let names = {
+        let message_ids = {
             let mut conn = self.store().read().await?;
-            unmatched_receipts::names(&mut conn, self.now().plus_ms(-since)).await?
+            unmatched_receipts::carrier_message_ids(&mut conn, self.now().plus_ms(-since)).await?
         };
         let mut matched = 0;
-        for some in names.chunks(CROSSED_CHUNK) {
+        for some in message_ids.chunks(CROSSED_CHUNK) {
             let crossed = &self.crossed(some).await?;
             let matching = self.in_each_shard(|shard| async move {
                 let of_shard = crossed.iter().filter(|crossed| crossed.shard == shard);
@@ -398,33 +405,32 @@ impl Delivery<'_> {
         Ok(matched)
     }
 
-    /// Returns the carrier message IDs in `names` that a segment has, each with its carrier and
+    /// Returns the carrier message IDs in `message_ids` that a segment has, each with its carrier and
     /// message. If a carrier reused an ID, the newest segment of all shards counts.
-    async fn crossed(&self, names: &[(String, String)]) -> Result<Vec<Crossed>> {
-        let finding = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            let mut found = Vec::new();
-            for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
-                let of_carrier: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
-                let segments = segments::named(&mut conn, &of_one[0].0, &of_carrier).await?;
-                let segments = segments.into_iter();
-                found.extend(
-                    segments.map(|(index, segment)| {
+    async fn crossed(&self, message_ids: &[(String, String)]) -> Result<Vec<Crossed>> {
+        let finding =
+            self.in_each_shard(|shard| async move {
+                let mut conn = self.store().read_at(shard).await?;
+                let mut found = Vec::new();
+                for of_one in message_ids.chunk_by(|(a, _), (b, _)| a == b) {
+                    let of_carrier: Vec<&str> = of_one.iter().map(|(_, id)| id.as_str()).collect();
+                    let segments = segments::with_ids(&mut conn, &of_one[0].0, &of_carrier).await?;
+                    let segments = segments.into_iter();
+                    found.extend(segments.map(|(index, segment)| {
                         (of_one[index].clone(), (segment.message_id, shard))
-                    }),
-                );
-            }
-            Ok(found)
-        });
+                    }));
+                }
+                Ok(found)
+            });
         let mut newest: BTreeMap<(String, String), (Transid, Shard)> = BTreeMap::new();
-        for (name, found) in finding.await?.into_iter().flatten() {
-            let known = newest.entry(name).or_insert(found);
+        for (id, found) in finding.await?.into_iter().flatten() {
+            let known = newest.entry(id).or_insert(found);
             *known = found.max(*known);
         }
         let crossed = newest.into_iter();
-        let crossed = crossed.map(|((carrier, name), (message_id, shard))| Crossed {
+        let crossed = crossed.map(|((carrier, carrier_message_id), (message_id, shard))| Crossed {
             carrier,
-            name,
+            carrier_message_id,
             message_id,
             shard,
         });
@@ -441,8 +447,9 @@ impl Delivery<'_> {
         let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
         for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
-            let names: Vec<&str> = of_one.iter().map(|crossed| crossed.name.as_str()).collect();
-            let matching = self.match_unmatched(&mut tx, &of_one[0].carrier, &names, now);
+            let message_ids: Vec<&str> =
+                of_one.iter().map(|crossed| crossed.carrier_message_id.as_str()).collect();
+            let matching = self.match_unmatched(&mut tx, &of_one[0].carrier, &message_ids, now);
             matching.await?;
         }
         tx.commit().await?;

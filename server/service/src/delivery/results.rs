@@ -269,10 +269,11 @@ impl Plan {
         queue::requeue(tx, &self.again).await?;
         events::insert(tx, &self.events, now, || service.next_id(now)).await?;
         segments::insert(tx, &self.segments, carrier, now).await?;
-        segments::name(tx, &self.late, carrier, now).await?;
+        segments::set_ids(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
-        let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
-        service.delivery().match_unmatched(tx, carrier, &names, now).await?;
+        let message_ids: Vec<&str> =
+            answered.filter_map(|row| row.carrier_message_id.as_deref()).collect();
+        service.delivery().match_unmatched(tx, carrier, &message_ids, now).await?;
         let taken = self.taken.into_iter().map(|taken| taken.id);
         Ok((taken.collect(), ended))
     }
@@ -281,7 +282,7 @@ impl Plan {
 /// Returns the segments of a message that were submitted, or may have been.
 fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
     result.outcomes.iter().filter_map(|(number, outcome)| {
-        let (name, status) = match outcome {
+        let (id, status) = match outcome {
             SubmitOutcome::Accepted { carrier_message_id } => {
                 (carrier_message_id.clone(), MessageStatus::Submitted)
             }
@@ -293,7 +294,7 @@ fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
             segment: *number,
             segments: result.segments,
             application_id: result.application_id,
-            name,
+            carrier_message_id: id,
             status,
         })
     })

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
 
 use crate::admission::rates::{Allowance, RateKey};
-use crate::money::play_money::play_money;
+use crate::money::test_money::test_money;
 use crate::prices::known::CurrentPrices;
 use store::applications::KeyRow;
 use store::error::{Error, Fault, Result};
@@ -134,8 +134,8 @@ impl Cache {
                 balance.checked_sub(spent).ok_or(Error::Failed(Fault::MoneyOverflow))
             };
             row.balance = left(row.balance, spent(&call.applications.totals))?;
-            let play = play_money(found.test_balance, found.test_day, call.now);
-            row.test_balance = left(play, spent(&call.applications.test_totals))?;
+            let test_money = test_money(found.test_balance, found.test_day, call.now);
+            row.test_balance = left(test_money, spent(&call.applications.test_totals))?;
             row.test_sent = row.test_sent_on(call.now) + call.applications.tests[index];
             row.test_day = row.test_day.max(call.now.day());
         }

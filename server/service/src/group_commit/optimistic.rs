@@ -18,12 +18,12 @@ use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Lease, Submitted};
 use crate::money::funds::Funds;
-use crate::money::play_money::play_money_max;
+use crate::money::test_money::test_money_max;
 use crate::{Delivery, Service};
 use store::error::Result;
 use store::group_call::{
-    ApplicationRows, ClaimRows, CommitGroup, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows,
-    SendRows, SubmittedRows,
+    ApplicationRows, ClaimRows, CommitGroup, IdentifiedReceiptRows, KeyRows, ReceiptRows,
+    SegmentRows, SendRows, SubmittedRows,
 };
 use store::idempotency::KeptKey;
 
@@ -104,10 +104,10 @@ impl OptimisticGroup {
             submitted: SubmittedRows::default(),
             segments: SegmentRows::default(),
             receipts: ReceiptRows::default(),
-            named_receipts: NamedReceiptRows::default(),
+            identified_receipts: IdentifiedReceiptRows::default(),
             price: cache.prices.history.version(),
             drained: cache.drained.clone(),
-            play_money: play_money_max(),
+            test_money_max: test_money_max(),
             kept_since: kept_since(now),
             test_max: service.limits().unpaid_test_messages,
             applications: ApplicationRows::default(),
@@ -157,7 +157,7 @@ impl OptimisticGroup {
         let call = &self.call;
         !call.submitted.ids.is_empty()
             || !call.receipts.ids.is_empty()
-            || !call.named_receipts.receipts.is_empty()
+            || !call.identified_receipts.receipts.is_empty()
             || !call.applications.ids.is_empty()
             || !call.claims.carriers.is_empty()
     }
@@ -167,7 +167,7 @@ impl OptimisticGroup {
 /// accepted completely at the first submit, and receipts for messages of one segment. Statements
 /// store the others.
 fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) {
-    let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
+    let (mut submitted, mut received, mut identified) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
         match input {
             Input::Results { carrier, results, .. } => {
@@ -187,8 +187,8 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
             }
             Input::CarrierReceipts { carrier, receipts, .. } => {
                 for receipt in receipts {
-                    push_named(&mut call.named_receipts, carrier, receipt, named);
-                    named += 1;
+                    push_identified(&mut call.identified_receipts, carrier, receipt, identified);
+                    identified += 1;
                 }
             }
             Input::Send { .. } | Input::Claim { .. } => {}
@@ -204,7 +204,7 @@ impl Delivery<'_> {
             && result.outcomes.iter().all(|(_, outcome)| match outcome {
                 SubmitOutcome::Accepted { carrier_message_id } => carrier_message_id
                     .as_ref()
-                    .is_none_or(|name| !self.inner.unmatched_names.has(carrier, name)),
+                    .is_none_or(|id| !self.inner.unmatched_ids.has(carrier, id)),
                 _ => false,
             })
     }
@@ -232,7 +232,7 @@ fn add_submitted(service: &Service, call: &mut CommitGroup, carrier: &str, resul
         rows.segment_counts.push(i64::from(result.segments));
         rows.applications.push(result.application_id.0);
         rows.carriers.push(carrier.to_owned());
-        rows.names.push(carrier_message_id.clone());
+        rows.message_ids.push(carrier_message_id.clone());
     }
 }
 
@@ -242,11 +242,16 @@ fn push_receipt(rows: &mut ReceiptRows, receipt: &Receipt) {
     rows.errors.push(receipt.error.clone());
 }
 
-fn push_named(rows: &mut NamedReceiptRows, carrier: &str, receipt: &CarrierReceipt, number: i64) {
-    for name in &receipt.names {
+fn push_identified(
+    rows: &mut IdentifiedReceiptRows,
+    carrier: &str,
+    receipt: &CarrierReceipt,
+    number: i64,
+) {
+    for id in &receipt.message_ids {
         rows.receipts.push(number);
         rows.carriers.push(carrier.to_owned());
-        rows.names.push(name.clone());
+        rows.message_ids.push(id.clone());
         rows.statuses.push(receipt.status.code());
         rows.errors.push(receipt.error.clone());
     }

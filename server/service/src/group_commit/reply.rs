@@ -12,7 +12,7 @@ use crate::Service;
 use crate::admission::Sent;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
-use crate::money::play_money::play_money;
+use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
 use store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
 use store::idempotency::KeptKey;
@@ -39,7 +39,7 @@ impl OptimisticSend {
         }
         let before = |kind: KeyKind| match kind {
             KeyKind::Live => found.balance,
-            KeyKind::Test => play_money(found.test_balance, found.test_day, rows.now),
+            KeyKind::Test => test_money(found.test_balance, found.test_day, rows.now),
         };
         let charged = rows.charged.contains(&id);
         match &self.decided {
@@ -153,7 +153,7 @@ struct StoredOfCarriers {
     submitted: HashSet<i64>,
     received: HashSet<i64>,
     /// The indexes of the stored receipts among the receipts from carriers.
-    named: HashSet<i64>,
+    identified: HashSet<i64>,
     /// The index of the next receipt from a carrier.
     next: i64,
 }
@@ -172,7 +172,7 @@ impl StoredOfCarriers {
         Self {
             submitted: submitted.filter(|id| !missing.contains(id)).collect(),
             received: received.filter(|id| done.contains(id)).collect(),
-            named: done_receipts.into_iter().flatten().collect(),
+            identified: done_receipts.into_iter().flatten().collect(),
             next: 0,
         }
     }
@@ -196,7 +196,7 @@ impl StoredOfCarriers {
                 let is_stored = |_: &CarrierReceipt| {
                     let number = self.next;
                     self.next += 1;
-                    self.named.contains(&number)
+                    self.identified.contains(&number)
                 };
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
                 let input = Input::CarrierReceipts { carrier, receipts, matching, answer };

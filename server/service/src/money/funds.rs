@@ -3,14 +3,14 @@
 
 use domain::{KeyKind, Money, Timestamp};
 
-use crate::money::play_money::play_money;
+use crate::money::test_money::test_money;
 use store::applications::{ChargedApplication, KeyRow};
 
 /// The balances of an application, within the transaction that charges it.
 pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
-    play: Money,
+    test_money: Money,
     /// The number of messages that the test key has sent today.
     test_sent: i64,
     /// The maximum number of messages that the test key may send today. `None` means no limit.
@@ -21,10 +21,10 @@ impl Funds {
     /// `unpaid_max` is the maximum number of test messages per day for an account that has never
     /// had a deposit.
     pub(crate) fn new(row: KeyRow, now: Timestamp, unpaid_max: i64) -> Self {
-        let play = play_money(row.test_balance, row.test_day, now);
+        let test_money = test_money(row.test_balance, row.test_day, now);
         Self {
             balance: row.balance,
-            play,
+            test_money,
             test_sent: row.test_sent_on(now),
             test_max: (!row.paid).then_some(unpaid_max),
             row,
@@ -35,7 +35,7 @@ impl Funds {
     pub(crate) const fn of(&self, kind: KeyKind) -> Money {
         match kind {
             KeyKind::Live => self.balance,
-            KeyKind::Test => self.play,
+            KeyKind::Test => self.test_money,
         }
     }
 
@@ -63,7 +63,7 @@ impl Funds {
         match kind {
             KeyKind::Live => self.balance = left,
             KeyKind::Test => {
-                self.play = left;
+                self.test_money = left;
                 self.test_sent += messages;
             }
         }
@@ -73,10 +73,10 @@ impl Funds {
     /// Returns the row to write, if anything was spent.
     pub(crate) fn changed(self, now: Timestamp) -> Option<ChargedApplication> {
         let spent = self.balance != self.row.balance
-            || self.play != play_money(self.row.test_balance, self.row.test_day, now);
+            || self.test_money != test_money(self.row.test_balance, self.row.test_day, now);
         spent.then(|| ChargedApplication {
             balance: self.balance,
-            test_balance: self.play,
+            test_balance: self.test_money,
             test_day: now.day(),
             test_sent: self.test_sent,
             before: self.row,

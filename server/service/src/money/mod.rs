@@ -2,7 +2,7 @@
 
 pub(crate) mod deposits;
 pub(crate) mod funds;
-pub(crate) mod play_money;
 pub(crate) mod releases;
 pub(crate) mod statement_file;
 pub(crate) mod statements;
+pub(crate) mod test_money;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::{ApplicationId, Money, Timestamp};
 
-use crate::money::play_money::play_money_max;
+use crate::money::test_money::test_money_max;
 use store::balances::{self, SettledApplication};
 use store::error::{Error, Fault, Result};
 use store::messages::Ended;
@@ -32,7 +32,7 @@ pub(crate) async fn settle(
                 id: found.application_id,
                 before: found.balance,
                 balance: found.balance,
-                play: Money::ZERO,
+                test_money: Money::ZERO,
             };
             (settled.id, settled)
         })
@@ -42,7 +42,7 @@ pub(crate) async fn settle(
         let balances = balances
             .get_mut(&ended.application_id)
             .ok_or(Error::Failed(Fault::Missing("applications")))?;
-        let money = if ended.test { &mut balances.play } else { &mut balances.balance };
+        let money = if ended.test { &mut balances.test_money } else { &mut balances.balance };
         *money = money.checked_add(ended.released).ok_or(Error::Failed(Fault::MoneyOverflow))?;
         if !ended.test {
             transfers.push(MessageTransfer {
@@ -56,6 +56,6 @@ pub(crate) async fn settle(
         }
     }
     let settled: Vec<_> = balances.into_values().collect();
-    balances::settle(conn, &settled, play_money_max()).await?;
+    balances::settle(conn, &settled, test_money_max()).await?;
     transfers::insert_of_messages(conn, &transfers, now).await
 }

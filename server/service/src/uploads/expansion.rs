@@ -10,7 +10,7 @@ use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timesta
 
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Message;
-use crate::money::play_money::play_money_max;
+use crate::money::test_money::test_money_max;
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
@@ -291,10 +291,11 @@ impl Messages<'_> {
             return Ok(Step::Elsewhere);
         }
         let before = found.first().map_or(Money::ZERO, |found| found.balance);
-        let (back, play) = if upload.test { (Money::ZERO, amount) } else { (amount, Money::ZERO) };
+        let (back, test_money) =
+            if upload.test { (Money::ZERO, amount) } else { (amount, Money::ZERO) };
         let balance = before.checked_add(back).ok_or(Error::Failed(Fault::MoneyOverflow))?;
-        let settled = SettledApplication { id, before, balance, play };
-        balances::settle(&mut tx, &[settled], play_money_max()).await?;
+        let settled = SettledApplication { id, before, balance, test_money };
+        balances::settle(&mut tx, &[settled], test_money_max()).await?;
         let release = (back > Money::ZERO).then_some(MessageTransfer {
             debit: LedgerAccount::RESERVED,
             credit: id.into(),

@@ -148,7 +148,7 @@ impl Sending {
 /// Builds a receipt for this carrier message ID.
 pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
     CarrierReceipt {
-        names: vec![name.to_owned()],
+        message_ids: vec![name.to_owned()],
         status,
         error: (status != MessageStatus::Delivered).then(|| status.to_string()),
         user_reference: None,

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use domain::{DeliveryError, MessageStatus};
 use serde_json::Value;
-use service::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Service};
+use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Service};
 use subtle::ConstantTimeEq as _;
 
 use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
@@ -97,10 +97,11 @@ impl Endpoint {
                 return (StatusCode::BAD_REQUEST, words).into_response();
             }
         };
-        if receipt.message_id.chars().count() > RECEIPT_NAME_CHARS_MAX {
+        if receipt.message_id.chars().count() > CARRIER_MESSAGE_ID_CHARS_MAX {
             tracing::warn!(carrier, "a posted receipt's message id is too long");
-            let words =
-                format!("The message id has more than {RECEIPT_NAME_CHARS_MAX} characters.\n");
+            let words = format!(
+                "The message id has more than {CARRIER_MESSAGE_ID_CHARS_MAX} characters.\n"
+            );
             return (StatusCode::BAD_REQUEST, words).into_response();
         }
         if let Some(receipt) = receipt_of(receipt) {
@@ -158,7 +159,7 @@ fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
         kept.take(ERROR_CHARS_MAX).collect()
     });
     Some(CarrierReceipt {
-        names: vec![receipt.message_id],
+        message_ids: vec![receipt.message_id],
         status,
         error: word.map(|word| said.unwrap_or_else(|| word.as_str().to_owned())),
         user_reference: None,

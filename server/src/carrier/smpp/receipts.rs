@@ -38,7 +38,7 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
-        names: names(&receipt, form),
+        message_ids: message_ids(&receipt, form),
         status,
         error: word.map(|word| with_number(word.as_str(), receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,
@@ -51,18 +51,18 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
 
 /// Returns the possible carrier message IDs. The TLV has the ID in the answer's form, and the text
 /// has it in the receipt's form. Some carriers use the receipt's form in the TLV, too.
-fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
+fn message_ids(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     let parameter = receipt.receipted_message_id.as_deref();
     let text = receipt.message_id.as_deref();
-    let mut names = Vec::new();
+    let mut message_ids = Vec::new();
     for name in [
         parameter.map(|id| ids::of_answer(id, form)),
         parameter.map(|id| ids::of_receipt(id, form)),
         text.map(|id| ids::of_receipt(id, form)),
     ] {
-        names.extend(name.filter(|name| !name.is_empty() && !names.contains(name)));
+        message_ids.extend(name.filter(|name| !name.is_empty() && !message_ids.contains(name)));
     }
-    names
+    message_ids
 }
 
 /// Returns a stable code, followed by the network's own error number if there is one.

@@ -19,7 +19,7 @@ use super::super::history::MessageTables;
 use super::super::postgres::{GROUP_SESSION, SESSION};
 use super::super::prepared::stores;
 use super::{
-    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, KeyRows, NamedReceiptRows, RUN,
+    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows, RUN,
     ReceiptRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 use crate::names::with_names;
@@ -132,7 +132,7 @@ fn each<T>(value: impl Fn(i64) -> T) -> Vec<T> {
 fn group(call: i64) -> CommitGroup {
     let taken = ids_of(20_008, call);
     let final_ids = ids_of(20_009, call);
-    let named = ids_of(20_009, call + CALLS);
+    let identified = ids_of(20_009, call + CALLS);
     let (day, application) = (DAYS.end - 1, |n| 2 + n);
     let now = (day + 1) * 86_400_000 - 1;
     CommitGroup {
@@ -152,7 +152,7 @@ fn group(call: i64) -> CommitGroup {
             segment_counts: each(|_| 1),
             applications: each(application),
             carriers: each(|_| "acme".to_owned()),
-            names: taken.iter().map(|id| Some(format!("name {id}"))).collect(),
+            message_ids: taken.iter().map(|id| Some(format!("name {id}"))).collect(),
             ids: taken,
         },
         receipts: ReceiptRows {
@@ -160,16 +160,16 @@ fn group(call: i64) -> CommitGroup {
             errors: each(|_| None),
             ids: final_ids,
         },
-        named_receipts: NamedReceiptRows {
+        identified_receipts: IdentifiedReceiptRows {
             receipts: each(|n| n),
             carriers: each(|_| "acme".to_owned()),
-            names: named.iter().map(|id| format!("name {id}")).collect(),
+            message_ids: identified.iter().map(|id| format!("name {id}")).collect(),
             statuses: each(|n| 5 + n % 2),
             errors: each(|_| None),
         },
         price: 1,
         drained: Vec::new(),
-        play_money: Money::ZERO,
+        test_money_max: Money::ZERO,
         kept_since: Timestamp::from_unix_ms(0),
         test_max: 0,
         applications: ApplicationRows {

@@ -95,7 +95,7 @@ const CASES: &[(&str, &str)] = &[
         "figure 0: 0 and cost 1 too many",
     ),
     ("UPDATE messages SET released = cost", "released 50000, transferred 0"),
-    ("UPDATE messages SET released = cost, status = 5", "given back though delivered"),
+    ("UPDATE messages SET released = cost, status = 5", "released although delivered"),
     (
         "UPDATE messages SET status = 7, final_at = 1; DELETE FROM queue",
         "without a carrier and not released",

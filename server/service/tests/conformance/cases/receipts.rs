@@ -67,7 +67,7 @@ async fn an_id_that_a_carrier_uses_again_means_the_younger_message(backend: Back
 async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let unnamed = |handed: &Handed, submitted_at: Timestamp| CarrierReceipt {
-        names: Vec::new(),
+        message_ids: Vec::new(),
         number: handed.message.address.clone(),
         sender: handed.message.sender.clone(),
         submitted_at: Some(submitted_at),

@@ -227,7 +227,7 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
     recording.await.unwrap();
     for (_, message) in &claimed {
         let receipt = CarrierReceipt {
-            names: Vec::new(),
+            message_ids: Vec::new(),
             number: message.address.clone(),
             sender: message.sender.clone(),
             submitted_at: Some(world.now()),
@@ -244,7 +244,7 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
     // The echoed reference distinguishes the two messages to one number.
     let other = claimed.iter().find(|(_, message)| message.id == sent[1].1);
     let echoed = CarrierReceipt {
-        names: vec!["unheard of".to_owned()],
+        message_ids: vec!["unheard of".to_owned()],
         user_reference: Some(user_reference(sent[1].1, 1)),
         number: other.unwrap().1.address.clone(),
         ..receipt("", MessageStatus::Delivered)

@@ -3,14 +3,14 @@
 use domain::{Money, Timestamp};
 
 /// The test balance at the start of each day (UTC), in whole units of the currency.
-const PLAY_MONEY_UNITS: i64 = 1_000;
+const TEST_MONEY_UNITS: i64 = 1_000;
 
 /// Returns the current test balance. The first use on a day tops it up.
-pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
-    if day < now.day() { play_money_max() } else { stored }
+pub(crate) fn test_money(stored: Money, day: i64, now: Timestamp) -> Money {
+    if day < now.day() { test_money_max() } else { stored }
 }
 
 /// Returns the test balance after a top-up.
-pub(crate) fn play_money_max() -> Money {
-    Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
+pub(crate) fn test_money_max() -> Money {
+    Money::from_units(TEST_MONEY_UNITS).unwrap_or_default()
 }
