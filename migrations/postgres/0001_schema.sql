@@ -97,7 +97,7 @@ CREATE TABLE sessions (
     last_seen_at BIGINT NOT NULL,
     awaited_account_id BIGINT REFERENCES accounts (id),
     stepped_up_at    BIGINT,
-    passkey_asked TEXT
+    passkey_challenge TEXT
 );
 CREATE INDEX sessions_by_account ON sessions (account_id);
 CREATE INDEX sessions_by_age ON sessions (last_seen_at);

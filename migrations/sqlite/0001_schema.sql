@@ -115,7 +115,7 @@ CREATE TABLE sessions (
     -- last step-up authentication: by a code, or by the password if there is no second factor
     stepped_up_at    INTEGER,
     -- sealed passkey challenge; null if none is pending
-    passkey_asked TEXT
+    passkey_challenge TEXT
 ) STRICT;
 CREATE INDEX sessions_by_account ON sessions (account_id);
 CREATE INDEX sessions_by_age ON sessions (last_seen_at);

@@ -12,6 +12,7 @@ mod cli;
 mod client_address;
 mod commands;
 mod config;
+mod config_error;
 mod demo;
 mod descriptors;
 mod http;

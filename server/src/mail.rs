@@ -11,7 +11,7 @@ use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Ex
 use service::OutgoingMail;
 use url::{Host, Url};
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 /// How long the mail server may take for a mail. This is less than a mail's lease.
 const MAIL_TIMEOUT: Duration = Duration::from_mins(1);

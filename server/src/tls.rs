@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 /// The certificate chain and the private key, both in PEM.
 #[derive(Clone, Debug)]

@@ -30,7 +30,7 @@ pub async fn ask_email_change(
     if account.second_factor {
         step_up(&current, &account, &credential).await.map_err(keep)?;
     }
-    let asked = current.service().accounts().ask_email_change(&account, &password, &new).await;
+    let asked = current.service().accounts().request_email_change(&account, &password, &new).await;
     asked.map_err(|error| keep(error.into()))?;
     leptos_axum::redirect("/account?email-asked=1");
     Ok(())

@@ -24,7 +24,7 @@ pub async fn set_notices(
     let threshold = threshold(&low_balance).map_err(keep)?;
     let service = current.service();
     let wants_batches = batches == MAIL;
-    service.operations().set_notices(account.id, reference, threshold, wants_batches).await?;
+    service.applications().set_notices(account.id, reference, threshold, wants_batches).await?;
     leptos_axum::redirect(&format!("/applications/{reference}/settings?mails=1"));
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 pub async fn ask_passkey() -> Result<String, Problem> {
     let current = current_request()?;
     let token = current.token().unwrap_or_default();
-    Ok(current.service().accounts().ask_to_use_passkey(&token).await?)
+    Ok(current.service().accounts().request_passkey(&token).await?)
 }
 
 /// Whether this browser can create and use passkeys. False on the server and until the page is

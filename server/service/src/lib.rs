@@ -21,6 +21,7 @@ mod prices;
 mod reports;
 mod shards;
 mod support;
+mod token;
 mod transactions;
 mod uploads;
 mod wakeups;

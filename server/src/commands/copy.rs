@@ -7,7 +7,8 @@ use service::{Clock, Copied, Service};
 
 use super::output::table;
 use super::{CommandError, Output};
-use crate::config::{ConfigError, Settings, read_secret};
+use crate::config::{Settings, read_secret};
+use crate::config_error::ConfigError;
 use crate::json::Amount;
 
 /// The result of a copy as the command line shows it.

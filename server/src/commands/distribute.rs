@@ -65,14 +65,14 @@ impl From<Distributed> for Shown {
 }
 
 pub async fn run(settings: &Settings, shards: i64, output: Output) -> Result<(), CommandError> {
-    let tell = |step: DistributionStep| {
+    let notify = |step: DistributionStep| {
         // The work continues even if nobody reads the output.
         if let Err(error) = output.print(&Shown::from(step), human) {
             tracing::warn!(%error, "a step can't be printed");
         }
     };
     let config = service_config(settings, settings.base_url(settings.addr));
-    let distributed = Service::distribute(&config, shards, &tell).await?;
+    let distributed = Service::distribute(&config, shards, &notify).await?;
     Ok(output.print(&Shown::from(distributed), human)?)
 }
 

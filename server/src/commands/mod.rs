@@ -22,8 +22,9 @@ mod upkeep;
 use service::{CarrierInfo, Clock, Entropy, MailSettings, Network, Service};
 
 use crate::cli::{Cli, Command};
+use crate::config::Settings;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
-use crate::config::{ConfigError, Settings};
+use crate::config_error::ConfigError;
 pub use output::Output;
 
 /// Why a command failed. It is printed to standard error, and the exit code is 1.

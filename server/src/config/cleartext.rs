@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-use super::ConfigError;
 use super::carriers::{CarrierKind, CarrierSettings};
+use crate::config_error::ConfigError;
 
 /// A connection that others could read if it leaves the machine unencrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::ConfigError;
+use crate::config_error::ConfigError;
 
 /// The values of a table, by key.
 pub type Table = BTreeMap<String, Item>;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
 use super::file::{self, Item, Table};
+use crate::config_error::ConfigError;
 use crate::spelling;
 
 /// The prefix of our environment variables.

@@ -4,7 +4,6 @@
 
 pub mod carriers;
 mod cleartext;
-mod error;
 mod file;
 mod layers;
 mod network;
@@ -19,11 +18,11 @@ use std::time::Duration;
 
 use domain::{Money, Prices, SenderName};
 
+use crate::config_error::ConfigError;
 use crate::mail::MailServer;
 use crate::tls::TlsFiles;
 use carriers::Carriers;
 pub use cleartext::Allowed;
-pub use error::ConfigError;
 pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
 pub use network::Network;

@@ -23,11 +23,11 @@ statements! {
         WHERE account_id = $1 AND id = $2 AND (counter < $4 OR (counter = 0 AND $4 = 0))");
     const REMOVE: Sql = Sql::same("DELETE FROM passkeys WHERE account_id = $1 AND id = $2");
     const REMOVE_ALL: Sql = Sql::same("DELETE FROM passkeys WHERE account_id = $1");
-    const ASK: Sql = Sql::same("UPDATE sessions SET passkey_asked = $2 WHERE token_hash = $1");
-    const ASKED: Sql = Sql::same("SELECT passkey_asked FROM sessions WHERE token_hash = $1");
+    const SET_CHALLENGE: Sql = Sql::same("UPDATE sessions SET passkey_challenge = $2 WHERE token_hash = $1");
+    const CHALLENGE: Sql = Sql::same("SELECT passkey_challenge FROM sessions WHERE token_hash = $1");
     /// Updates no row if the challenge was already answered or replaced.
-    const ANSWER: Sql = Sql::same(r"
-        UPDATE sessions SET passkey_asked = NULL WHERE token_hash = $1 AND passkey_asked = $2");
+    const TAKE_CHALLENGE: Sql = Sql::same(r"
+        UPDATE sessions SET passkey_challenge = NULL WHERE token_hash = $1 AND passkey_challenge = $2");
 }
 
 /// A stored passkey.
@@ -97,18 +97,27 @@ pub(crate) async fn remove_all(conn: &mut dyn Connection, account_id: i64) -> Re
 
 /// Stores a session's passkey challenge in place of an earlier one. Returns false if there is no
 /// such session.
-pub async fn ask(conn: &mut dyn Connection, token_hash: &str, asked: &str) -> Result<bool> {
-    Ok(query(ASK, (token_hash, asked)).execute(conn).await? == 1)
+pub async fn set_challenge(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    challenge: &str,
+) -> Result<bool> {
+    Ok(query(SET_CHALLENGE, (token_hash, challenge)).execute(conn).await? == 1)
 }
 
 /// Returns the pending passkey challenge of a session.
-pub async fn asked(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
-    let asked: Option<Option<String>> =
-        query(ASKED, token_hash).fetch_optional(conn, |row| row.get("passkey_asked")).await?;
-    Ok(asked.flatten())
+pub async fn challenge(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
+    let challenge: Option<Option<String>> = query(CHALLENGE, token_hash)
+        .fetch_optional(conn, |row| row.get("passkey_challenge"))
+        .await?;
+    Ok(challenge.flatten())
 }
 
 /// Consumes a session's passkey challenge. Returns false if it was already consumed or replaced.
-pub async fn answer(conn: &mut dyn Connection, token_hash: &str, asked: &str) -> Result<bool> {
-    Ok(query(ANSWER, (token_hash, asked)).execute(conn).await? == 1)
+pub async fn take_challenge(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    challenge: &str,
+) -> Result<bool> {
+    Ok(query(TAKE_CHALLENGE, (token_hash, challenge)).execute(conn).await? == 1)
 }

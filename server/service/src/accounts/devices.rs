@@ -7,9 +7,10 @@ use domain::security_event::SecurityEventKind;
 
 use crate::Accounts;
 use crate::accounts::security_events::{self, ClientInfo, Event};
+use crate::accounts::still_in_force;
 use crate::accounts::throttle::network;
-use crate::accounts::{still_in_force, token_hash};
 use crate::mail::{self, texts};
+use crate::token::token_hash;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::known_devices;

@@ -10,10 +10,11 @@ use domain::security_event::SecurityEventKind;
 use domain::{Email, Timestamp};
 
 use crate::Accounts;
+use crate::accounts::confirming::{refuse_flood, throttle};
+use crate::accounts::still_in_force;
 use crate::accounts::throttle::Attempt;
-use crate::accounts::{still_in_force, token_hash};
-use crate::mail::confirming::{refuse_flood, throttle};
 use crate::mail::{self, Recipient, texts};
+use crate::token::token_hash;
 use store::accounts::AccountRow;
 use store::audit::{self, Actor, Change};
 use store::confirmations::Purpose;
@@ -49,7 +50,7 @@ impl Accounts<'_> {
     /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`. `Throttled` also within five
     /// minutes of the last confirmation mail, for the sixth request in a day, and if the new
     /// address has received too many mails.
-    pub async fn ask_email_change(
+    pub async fn request_email_change(
         &self,
         account: &AccountRecord,
         password: &str,
@@ -61,7 +62,7 @@ impl Accounts<'_> {
         let verified = self.verify_password(account.id, password).await?;
         let counted = self.count(Attempt::EmailChange, "", &account.id.to_string())?;
         let (account, new) = (account.clone(), new.clone());
-        let asked = self.in_transaction(move |tx, now| {
+        let requested = self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account.id, &verified).await?;
                 if account.email == new.as_str() {
@@ -83,7 +84,7 @@ impl Accounts<'_> {
                 audit::insert_change(tx, now, &actor, "account.ask_email", &subject, change).await
             })
         });
-        asked.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
+        requested.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
     }
 
     /// Cancels the pending change of the email, confirmed or not. Its link stops working.

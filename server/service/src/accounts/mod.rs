@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 mod closing;
 mod common_passwords;
+mod confirming;
 pub(crate) mod devices;
 mod email;
 pub(crate) mod known_device;
@@ -19,19 +20,17 @@ pub(crate) mod throttle;
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind;
 use domain::{Email, Password, Theme, Timestamp};
-use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
 use crate::Accounts;
 use crate::mail::{self, texts};
+use crate::token::token_hash;
 use security_events::Event;
 use store::audit::{self, Actor};
 use store::error::{Error, Refusal, Result};
 use store::query::Connection;
 use store::{accounts, confirmations, known_devices, second_factors, sessions};
 use throttle::{Attempt, Counted};
-
-pub(crate) const TOKEN_BYTES: usize = 32;
 
 impl Accounts<'_> {
     /// Creates a customer's account. `client` is the network address that the request comes from.
@@ -303,11 +302,6 @@ pub(crate) async fn still_in_force(
         Some(row) if row.password_hash == verified => Ok(()),
         _ => Err(Refusal::WrongPassword.into()),
     }
-}
-
-/// Returns the hash that is stored in place of a token.
-pub(crate) fn token_hash(token: &str) -> String {
-    hex::encode(Sha256::digest(token.as_bytes()))
 }
 
 /// Sets a password. Invalidates the account's reset links, and signs out every device except the

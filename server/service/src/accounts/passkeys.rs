@@ -20,7 +20,7 @@ use webauthn_rs::{Webauthn, WebauthnBuilder};
 use crate::Accounts;
 use crate::accounts::second_factor::{FactorChange, ISSUER, note};
 use crate::accounts::security_events::Event;
-use crate::accounts::token_hash;
+use crate::token::token_hash;
 use store::audit::Actor;
 use store::error::{Fault, Refusal, Result};
 use store::query::Connection;
@@ -45,7 +45,7 @@ pub(crate) fn relying_party(base_url: &str) -> Option<Webauthn> {
 
 /// A pending challenge, as the session stores it.
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct Challenge {
     account_id: i64,
     at: Timestamp,
     what: What,
@@ -126,7 +126,7 @@ impl Accounts<'_> {
         let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
         let what =
             What::Add { name: name.to_owned(), options: to_json(&options.public_key)?, state };
-        self.ask_passkey(token, account_id, what).await
+        self.store_challenge(token, account_id, what).await
     }
 
     /// Returns the options with which the browser creates the new passkey, as JSON for
@@ -135,7 +135,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `PasskeyOver`.
     pub async fn passkey_to_add(&self, token: &str, account_id: i64) -> Result<String> {
-        match self.asked_passkey(token, account_id).await? {
+        match self.challenge(token, account_id).await? {
             Some((What::Add { options, .. }, _)) => Ok(options),
             _ => Err(Refusal::PasskeyOver.into()),
         }
@@ -147,7 +147,7 @@ impl Accounts<'_> {
     /// `PasskeyOver`, `PasskeyNotAdded`, `NoSecondFactor`, `TooManyPasskeys`, `Throttled`.
     pub async fn add_passkey(&self, token: &str, account_id: i64, answer: &str) -> Result<()> {
         let counted = self.count_code(account_id)?;
-        let What::Add { name, state, .. } = self.take_asked(token, account_id).await? else {
+        let What::Add { name, state, .. } = self.take_challenge(token, account_id).await? else {
             return Err(Refusal::PasskeyOver.into());
         };
         let relying_party = self.relying_party()?;
@@ -210,7 +210,7 @@ impl Accounts<'_> {
     ///
     /// # Errors
     /// `PasskeysUnavailable`, `SignInOver`, `NoSuchPasskey`.
-    pub async fn ask_to_use_passkey(&self, token: &str) -> Result<String> {
+    pub async fn request_passkey(&self, token: &str) -> Result<String> {
         let relying_party = self.relying_party()?;
         let account = match self.awaited_account(token).await? {
             Some(account) => Some(account),
@@ -225,7 +225,7 @@ impl Accounts<'_> {
         }
         let begun = relying_party.start_passkey_authentication(&stored);
         let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
-        self.ask_passkey(token, account_id, What::Use(state)).await?;
+        self.store_challenge(token, account_id, What::Use(state)).await?;
         to_json(&options.public_key)
     }
 
@@ -236,7 +236,7 @@ impl Accounts<'_> {
         account_id: i64,
         answer: &str,
     ) -> Result<()> {
-        let What::Use(state) = self.take_asked(token, account_id).await? else {
+        let What::Use(state) = self.take_challenge(token, account_id).await? else {
             return Err(Refusal::PasskeyOver.into());
         };
         let answer: PublicKeyCredential =
@@ -280,14 +280,14 @@ impl Accounts<'_> {
     }
 
     /// Stores a challenge in a session.
-    async fn ask_passkey(&self, token: &str, account_id: i64, what: What) -> Result<()> {
-        let asked = Asked { account_id, at: self.now(), what };
-        let asked = to_json(&asked)?;
-        let sealed = self.seal(&sealed_for(account_id), asked.as_bytes()).await?;
+    async fn store_challenge(&self, token: &str, account_id: i64, what: What) -> Result<()> {
+        let challenge = Challenge { account_id, at: self.now(), what };
+        let challenge = to_json(&challenge)?;
+        let sealed = self.seal(&sealed_for(account_id), challenge.as_bytes()).await?;
         let hash = token_hash(token);
         self.in_transaction(move |tx, _| {
             Box::pin(async move {
-                if !passkeys::ask(tx, &hash, &sealed).await? {
+                if !passkeys::set_challenge(tx, &hash, &sealed).await? {
                     return Err(Refusal::SignInOver.into());
                 }
                 Ok(())
@@ -298,29 +298,29 @@ impl Accounts<'_> {
 
     /// Returns the pending challenge of a session and its sealed form. `None` if there is no
     /// challenge or it has expired.
-    async fn asked_passkey(&self, token: &str, account_id: i64) -> Result<Option<(What, String)>> {
+    async fn challenge(&self, token: &str, account_id: i64) -> Result<Option<(What, String)>> {
         let sealed = {
             let mut conn = self.store().read().await?;
-            passkeys::asked(&mut conn, &token_hash(token)).await?
+            passkeys::challenge(&mut conn, &token_hash(token)).await?
         };
         let Some(sealed) = sealed else {
             return Ok(None);
         };
         let opened = self.unseal(&sealed_for(account_id), &sealed).await?;
-        let asked: Asked = serde_json::from_slice(&opened).map_err(Fault::Json)?;
-        let awaited = (0..AWAITED_MS).contains(&self.now().ms_since(asked.at));
-        let valid = awaited && asked.account_id == account_id;
-        Ok(valid.then_some((asked.what, sealed)))
+        let challenge: Challenge = serde_json::from_slice(&opened).map_err(Fault::Json)?;
+        let awaited = (0..AWAITED_MS).contains(&self.now().ms_since(challenge.at));
+        let valid = awaited && challenge.account_id == account_id;
+        Ok(valid.then_some((challenge.what, sealed)))
     }
 
     /// Removes the pending challenge from a session and returns it.
-    async fn take_asked(&self, token: &str, account_id: i64) -> Result<What> {
-        let asked = self.asked_passkey(token, account_id).await?;
-        let (what, sealed) = asked.ok_or(Refusal::PasskeyOver)?;
+    async fn take_challenge(&self, token: &str, account_id: i64) -> Result<What> {
+        let challenge = self.challenge(token, account_id).await?;
+        let (what, sealed) = challenge.ok_or(Refusal::PasskeyOver)?;
         let hash = token_hash(token);
         self.in_transaction(move |tx, _| {
             Box::pin(async move {
-                if !passkeys::answer(tx, &hash, &sealed).await? {
+                if !passkeys::take_challenge(tx, &hash, &sealed).await? {
                     return Err(Refusal::PasskeyOver.into());
                 }
                 Ok(())

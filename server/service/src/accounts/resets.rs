@@ -7,15 +7,14 @@ use domain::security_event::SecurityEventKind;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::throttle::{Attempt, Counted};
-use super::{TOKEN_BYTES, set_password, token_hash};
+use super::{confirming, set_password};
 use crate::Accounts;
-use crate::mail::{self, confirming, texts};
+use crate::mail::{self, texts};
+use crate::token::{RESET_LIFETIME_MS, token_hash};
 use store::accounts;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 
-/// How long a reset link is valid.
-pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// The service answers a request for a reset link after this time. It is longer than the work for a
 /// known email takes, so the answer for an unknown email doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
@@ -27,7 +26,7 @@ impl Accounts<'_> {
     /// `NoSuchAccount`.
     pub async fn issue_reset(&self, actor: &Actor, email: &str) -> Result<String> {
         let account = self.find_account(email).await?.ok_or(Refusal::NoSuchAccount)?;
-        let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
+        let token = self.new_token();
         let hash = token_hash(&token);
         let actor = *actor;
         self.in_transaction(move |tx, now| {

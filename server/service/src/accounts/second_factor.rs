@@ -12,10 +12,11 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::Accounts;
 use crate::accounts::security_events::Event;
+use crate::accounts::still_in_force;
 use crate::accounts::throttle::{Attempt, Counted};
-use crate::accounts::{still_in_force, token_hash};
 use crate::limits::FactorRule;
 use crate::mail::{self, texts};
+use crate::token::token_hash;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Connection;
@@ -62,7 +63,7 @@ pub enum SecondStep {
     Code(String),
     /// A recovery code, as typed.
     RecoveryCode(String),
-    /// A passkey's answer to [`Accounts::ask_to_use_passkey`], as JSON.
+    /// A passkey's answer to [`Accounts::request_passkey`], as JSON.
     Passkey(String),
 }
 

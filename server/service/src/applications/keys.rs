@@ -4,10 +4,11 @@ use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind, Reference, Refusal};
 
 use crate::Applications;
-use crate::accounts::{still_in_force, token_hash};
+use crate::accounts::still_in_force;
 use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
 use crate::mail::{self, texts};
+use crate::token::token_hash;
 use store::audit::{self, Actor};
 use store::error::Result;
 use store::{api_calls, api_keys, applications, sessions};

@@ -5,6 +5,7 @@ mod first_steps;
 mod history;
 pub(crate) mod key_uses;
 pub(crate) mod keys;
+mod notices;
 mod review;
 pub(crate) mod sender_names;
 mod statement;

@@ -104,7 +104,7 @@ impl Count {
         let mut count = Self::default();
         for segment in stored {
             // A segment that was accepted before stays accepted, whatever the response is now.
-            let told = outcomes.iter().any(|(number, outcome)| {
+            let noted = outcomes.iter().any(|(number, outcome)| {
                 *number == segment.segment
                     && matches!(
                         outcome,
@@ -113,7 +113,7 @@ impl Count {
             });
             if segment.is_taken() {
                 count.taken += 1;
-            } else if !told {
+            } else if !noted {
                 count.unknown += 1;
             }
         }

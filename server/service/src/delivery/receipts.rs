@@ -6,7 +6,6 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
-use crate::operations::nodes::Node;
 use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::events::{self, Event};
@@ -378,9 +377,9 @@ impl Delivery<'_> {
     /// receipts of its own process.
     pub async fn match_crossed(&self) -> Result<usize> {
         // On SQLite one process writes, one transaction at a time, so receipts can't cross.
-        let Node::Member(_) = &self.inner.node else {
+        if !self.store().dialect().is_shared() {
             return Ok(0);
-        };
+        }
         // With several shards, receipts are also kept as unmatched while a shard is unreachable.
         let since = if self.only_shard().is_some() { CROSSED_MS } else { AHEAD_MS };
         let message_ids = {

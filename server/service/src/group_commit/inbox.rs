@@ -226,7 +226,7 @@ impl Inbox {
     pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {
         let carrier = carrier.to_owned();
         let input = |answer| Input::Claim { carrier, limit, answer };
-        self.ask(input).await
+        self.request(input).await
     }
 
     pub(crate) async fn record_results(
@@ -237,11 +237,11 @@ impl Inbox {
         let carrier = carrier.to_owned();
         let input =
             |answer| Input::Results { carrier, results, taken: Vec::new(), answer: Some(answer) };
-        self.ask(input).await
+        self.request(input).await
     }
 
     pub(crate) async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.ask(|answer| Input::Receipts { receipts, answer }).await
+        self.request(|answer| Input::Receipts { receipts, answer }).await
     }
 
     pub(crate) async fn record_carrier_receipts(
@@ -252,10 +252,13 @@ impl Inbox {
     ) -> Result<Vec<CarrierReceipt>> {
         let carrier = carrier.to_owned();
         let input = |answer| Input::CarrierReceipts { carrier, receipts, matching, answer };
-        self.ask(input).await
+        self.request(input).await
     }
 
-    async fn ask<T>(&self, input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input) -> Result<T> {
+    async fn request<T>(
+        &self,
+        input: impl FnOnce(oneshot::Sender<Result<T>>) -> Input,
+    ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         if self.push(input(answer)).is_err() {
             return Err(self.why_refused().into());

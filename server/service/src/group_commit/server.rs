@@ -26,11 +26,11 @@ use store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 
 /// How long a group waits to learn whether its call is stored. After that, a background task goes
 /// on querying.
-const ASK_IN_GROUP: Duration = Duration::from_secs(2);
+const QUERY_IN_GROUP: Duration = Duration::from_secs(2);
 /// The time limit of that query, including the wait of the group.
-const ASK: Duration = Duration::from_secs(40);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(40);
 /// The pause between two attempts of that query.
-const ASK_PAUSE: Duration = Duration::from_millis(100);
+const QUERY_PAUSE: Duration = Duration::from_millis(100);
 /// The maximum number of calls for the sends of a group. One is enough unless rows have changed.
 /// Each further call uses the rows that the previous one returned.
 const CALLS_MAX: usize = 16;
@@ -46,19 +46,19 @@ pub(super) struct ServerGroups {
     conn: GroupConnection,
     cache: Cache,
     /// Cloned by each background task that queries whether a call is stored.
-    asked_on: Arc<()>,
+    queries: Arc<()>,
 }
 
 /// The outcome of a group's call.
 enum Stored {
     Answered(GroupAnswer),
     /// It is unknown whether the call is stored. The task goes on querying.
-    Unknown(Asking, DatabaseError),
+    Unknown(OutcomeQuery, DatabaseError),
 }
 
 /// A task that queries whether a call is stored. Returns the call's answer, or `None` if the call
 /// can no longer be stored. If the task fails, the outcome stays unknown.
-type Asking = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
+type OutcomeQuery = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
 
 impl ServerGroups {
     pub(super) fn new(commits: &GroupCommit, shard: Shard) -> Self {
@@ -70,7 +70,7 @@ impl ServerGroups {
             others: Handle::current(),
             conn: GroupConnection::default(),
             cache: Cache::default(),
-            asked_on: Arc::default(),
+            queries: Arc::default(),
         }
     }
 
@@ -97,12 +97,12 @@ impl ServerGroups {
                         parts.push((left.again, calls + 1));
                     }
                 }
-                Ok((group, Stored::Unknown(asking, error))) => {
+                Ok((group, Stored::Unknown(querying, error))) => {
                     // These sends count against the rate limits whether or not they are stored.
                     for key in group.sends.iter().filter_map(|send| send.counted) {
                         self.cache.in_group.use_request(key);
                     }
-                    self.ask_on(service, group, inputs, asking, error);
+                    self.reply_when_known(service, group, inputs, querying, error);
                 }
                 Err(error) if error.is_about_rows() && inputs.len() > 1 => {
                     self.figures.halved();
@@ -129,7 +129,7 @@ impl ServerGroups {
     /// respond, and each send would wait as long as that call. Returns the other inputs, which
     /// can't be refused.
     fn refuse_sends_if_stuck(&self, inputs: Vec<Input>) -> Vec<Input> {
-        if Arc::strong_count(&self.asked_on) == 1 {
+        if Arc::strong_count(&self.queries) == 1 {
             return inputs;
         }
         let is_send = |input: &Input| input.send().is_some();
@@ -178,18 +178,20 @@ impl ServerGroups {
                     let service = service.clone();
                     // The timeout must be created inside the task: a timer of this thread's runtime
                     // would stand still between groups.
-                    let asking = async move { tokio::time::timeout(ASK, ask(service, call)).await };
+                    let querying = async move {
+                        tokio::time::timeout(QUERY_TIMEOUT, query_outcome(service, call)).await
+                    };
                     // The query runs in its own task, so that it isn't cancelled when the group
                     // goes on.
-                    let mut asking = self.others.spawn(asking);
-                    match tokio::time::timeout(ASK_IN_GROUP, &mut asking).await {
+                    let mut querying = self.others.spawn(querying);
+                    match tokio::time::timeout(QUERY_IN_GROUP, &mut querying).await {
                         Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
                         Ok(Ok(Ok(None))) if attempts == ATTEMPTS || took_too_long(&error) => {
                             return Err(Fault::NotCommitted(error).into());
                         }
                         Ok(Ok(Ok(None))) => {}
                         Ok(_) => return Err(Uncertain::Unanswered(error).into()),
-                        Err(_) => return Ok(Stored::Unknown(asking, error)),
+                        Err(_) => return Ok(Stored::Unknown(querying, error)),
                     }
                 }
                 Err(error) if error.is_conflict() && attempts < ATTEMPTS => {
@@ -207,21 +209,21 @@ impl ServerGroups {
 
     /// Replies to the inputs of a group once it is known whether its call is stored. Later groups
     /// run in the meantime.
-    fn ask_on(
+    fn reply_when_known(
         &self,
         service: &Service,
         group: OptimisticGroup,
         inputs: Vec<Input>,
-        asking: Asking,
+        querying: OutcomeQuery,
         error: DatabaseError,
     ) {
         let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
-        let asked_on = Arc::clone(&self.asked_on);
+        let queries = Arc::clone(&self.queries);
         self.others.spawn(async move {
-            let asked = asking.await;
+            let outcome = querying.await;
             // Do this before the replies, so that a caller that sends again at once isn't refused.
-            drop(asked_on);
-            let left = match asked {
+            drop(queries);
+            let left = match outcome {
                 Ok(Ok(Some(answer))) => {
                     let cache = &mut Cache::default();
                     group.reply(&service, cache, answer, inputs)
@@ -294,13 +296,13 @@ impl ServerGroups {
 
 /// Queries until the database answers whether a call is stored. Returns `None` if it can no longer
 /// be stored.
-async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
+async fn query_outcome(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
     loop {
-        let asking = async {
+        let querying = async {
             let mut conn = service.store().read().await?;
             call.settle(&mut conn, service.now()).await
         };
-        match asking.await {
+        match querying.await {
             Ok(answer) => {
                 // The queued messages that the call claimed are unclaimed again.
                 service.inner.group_commit.poll();
@@ -310,6 +312,6 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
                 tracing::debug!(detail = ?error, "the outcome of a commit group can't be queried yet");
             }
         }
-        tokio::time::sleep(ASK_PAUSE).await;
+        tokio::time::sleep(QUERY_PAUSE).await;
     }
 }

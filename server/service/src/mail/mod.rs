@@ -8,7 +8,6 @@
 //! token's hash. So neither the outbox, which staff read, nor a backup of the database contains a
 //! working link, and no encryption key is needed.
 
-pub(crate) mod confirming;
 mod notices;
 mod sending;
 mod template;

@@ -6,11 +6,9 @@
 use domain::records::{MailRecord, Paged};
 use domain::{MailKind, MailState, Timestamp};
 
-use super::confirming::CONFIRMATION_LIFETIME_MS;
 use super::template::render;
 use crate::Operations;
-use crate::accounts::resets::RESET_LIFETIME_MS;
-use crate::accounts::{TOKEN_BYTES, token_hash};
+use crate::token::{CONFIRMATION_LIFETIME_MS, RESET_LIFETIME_MS, token_hash};
 use store::audit::{self, Actor};
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
@@ -113,7 +111,7 @@ impl Operations<'_> {
         let base_url = &self.inner.mail.base_url;
         let secret = match (row.kind.secret_page(), row.account_id) {
             (Some(page), Some(account_id)) => {
-                let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
+                let token = self.new_token();
                 store_link(conn, &row, &token_hash(&token), account_id, now).await?;
                 Some((page, token))
             }

@@ -285,7 +285,7 @@ impl crate::Money<'_> {
                     now,
                 )
                 .await?;
-                tell(tx, &application, deposit.amount, balance, now).await?;
+                put_mail(tx, &application, deposit.amount, balance, now).await?;
                 let DepositRecord { amount, .. } = deposit;
                 let detail = format!("{amount} {bank_id} written {}", deposit.reference);
                 let audited = Audited {
@@ -425,7 +425,7 @@ pub(super) async fn credit(
         let balance =
             transfer(tx, LedgerAccount::BANK, row.id, &request.bank_id, request.amount, now)
                 .await?;
-        tell(tx, &row, request.amount, balance, now).await?;
+        put_mail(tx, &row, request.amount, balance, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = Transfer {
@@ -449,7 +449,7 @@ pub(super) async fn credit(
 }
 
 /// Queues a mail to the customer about a deposit.
-async fn tell(
+async fn put_mail(
     conn: &mut dyn Connection,
     application: &ApplicationRow,
     amount: Money,

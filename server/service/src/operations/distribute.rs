@@ -81,7 +81,7 @@ pub enum DistributeError {
 
 impl Service {
     /// Distributes a database over the workers of its cluster, or continues a distribution that was
-    /// interrupted. No process may serve the database meanwhile. Calls `tell` with the plan before
+    /// interrupted. No process may serve the database meanwhile. Calls `notify` with the plan before
     /// anything is changed, then with each step.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Service {
     pub async fn distribute(
         config: &Config,
         shards: i64,
-        tell: &(dyn Fn(DistributionStep) + Sync),
+        notify: &(dyn Fn(DistributionStep) + Sync),
     ) -> Result<Distributed> {
         if shards < 1 {
             return Err(DistributeError::NoShard);
@@ -99,7 +99,7 @@ impl Service {
             return Err(DistributeError::File);
         }
         let store = Store::open(&config.database_url, Missing::Refuse).await?;
-        let distributed = distribute_in(&store, config, shards, tell).await;
+        let distributed = distribute_in(&store, config, shards, notify).await;
         store.close().await;
         distributed
     }
@@ -109,7 +109,7 @@ async fn distribute_in(
     store: &Store,
     config: &Config,
     shards: i64,
-    tell: &(dyn Fn(DistributionStep) + Sync),
+    notify: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<Distributed> {
     let mut conn = store.connect().await.map_err(Error::from)?;
     let workers = workers(&mut conn).await?;
@@ -123,12 +123,12 @@ async fn distribute_in(
     follow_server(store, &config.clock).await?;
     install(store, config, true, config.clock.now()).await?;
     if distribute::state(&mut conn).await? != (shards, Distribution::Done) {
-        begin(store, &mut conn, config, (shards, workers), tell).await?;
-        let told = |step: String| tell(DistributionStep::Done(step));
-        move_rows(&mut conn, &told).await?;
-        distribute_tables(&mut conn, (shards, workers), &told).await?;
+        begin(store, &mut conn, config, (shards, workers), notify).await?;
+        let done_step = |step: String| notify(DistributionStep::Done(step));
+        move_rows(&mut conn, &done_step).await?;
+        distribute_tables(&mut conn, (shards, workers), &done_step).await?;
         if distribute::distribute_commit_groups(&mut conn).await? {
-            told("commit groups now run on the server that has their shard".to_owned());
+            done_step("commit groups now run on the server that has their shard".to_owned());
         }
         distribute::end(&mut conn, shards).await?;
     }
@@ -161,7 +161,7 @@ async fn begin(
     conn: &mut PgConnection,
     config: &Config,
     (shards, workers): (i64, usize),
-    tell: &(dyn Fn(DistributionStep) + Sync),
+    notify: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<()> {
     // A node takes its slot in a verb's transaction, and this is a verb's transaction too. Verbs
     // run one after the other, so the later one sees what the earlier one wrote.
@@ -180,7 +180,7 @@ async fn begin(
         let left = tables.into_iter().filter(|table| !done.contains(table));
         left.collect()
     };
-    tell(DistributionStep::Planned(DistributionPlan {
+    notify(DistributionStep::Planned(DistributionPlan {
         shards,
         workers,
         citus_shards: distribute::citus_shards(workers),
@@ -205,7 +205,7 @@ fn are_shards_fixed(distributed: &[String]) -> bool {
 }
 
 /// Moves rows to the shard of their account, unless a table is already distributed.
-async fn move_rows(conn: &mut PgConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
+async fn move_rows(conn: &mut PgConnection, notify: &(dyn Fn(String) + Sync)) -> Result<()> {
     if are_shards_fixed(&distribute::distributed(&mut *conn).await?) {
         return Ok(());
     }
@@ -219,7 +219,7 @@ async fn move_rows(conn: &mut PgConnection, tell: &(dyn Fn(String) + Sync)) -> R
         for part in distribute::parts(&mut *conn, table).await? {
             let moved = distribute::move_rows(conn, table, &part).await?;
             if moved > 0 {
-                tell(format!("{part}: {moved} rows moved to their shard"));
+                notify(format!("{part}: {moved} rows moved to their shard"));
             }
         }
     }
@@ -229,20 +229,20 @@ async fn move_rows(conn: &mut PgConnection, tell: &(dyn Fn(String) + Sync)) -> R
 async fn distribute_tables(
     conn: &mut PgConnection,
     (shards, workers): (i64, usize),
-    tell: &(dyn Fn(String) + Sync),
+    notify: &(dyn Fn(String) + Sync),
 ) -> Result<()> {
     let done = distribute::distributed(&mut *conn).await?;
     for table in REFERENCE_TABLES {
         if !done.iter().any(|name| name == table) {
             distribute::copy_to_all(&mut *conn, table).await?;
-            tell(format!("{table}: every server has a copy"));
+            notify(format!("{table}: every server has a copy"));
         }
         distribute::remove_kept(&mut *conn, table).await?;
     }
     for table in distribute::tables(&mut *conn).await? {
         if !done.contains(&table) {
             distribute::distribute(&mut *conn, &table, distribute::citus_shards(workers)).await?;
-            tell(format!("{table}: distributed"));
+            notify(format!("{table}: distributed"));
         }
         distribute::remove_kept(&mut *conn, &table).await?;
         if table == "applications" {

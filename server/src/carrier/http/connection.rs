@@ -16,8 +16,8 @@ use super::super::refused::Refused;
 use super::super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use super::answer::HttpOutcome;
 use super::{HttpCarrier, HttpSubmit};
-use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
+use crate::config_error::ConfigError;
 
 /// The first pause after the upstream couldn't be reached, gave no clear answer or asked us to slow
 /// down. Each further pause is twice as long.

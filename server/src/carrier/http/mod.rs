@@ -19,8 +19,8 @@ use reqwest::{Client, Request, Url, redirect, retry};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::config::ConfigError;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
+use crate::config_error::ConfigError;
 use crate::tls;
 use answer::{Answer, HttpOutcome};
 use pace::Pace;

@@ -16,9 +16,9 @@ use fields::{Fields, Findings};
 pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings};
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
-use super::ConfigError;
 use super::file::Item;
 use super::layers::{Source, Tables};
+use crate::config_error::ConfigError;
 pub use template::{Escape, Placeholder};
 
 /// The maximum length of a carrier's name.

@@ -185,7 +185,7 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
         let mails = [MailKind::Deposit];
         service.accounts().set_unwanted_mails(customer, &mails).await.unwrap();
         let low = Some(crate::world::money("5"));
-        service.operations().set_notices(customer, reference, low, true).await.unwrap();
+        service.applications().set_notices(customer, reference, low, true).await.unwrap();
         let resend = domain::LostAnswer::Resend;
         service.applications().set_lost_answer(customer, reference, resend).await.unwrap();
         service.applications().request_activation(customer, reference).await.unwrap();

@@ -76,7 +76,7 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
     let ask = async |secret: &str, new: &str| {
         let new = Email::parse(new).unwrap();
         let account = service.accounts().account(account.id).await.unwrap().unwrap();
-        let asked = service.accounts().ask_email_change(&account, secret, &new).await;
+        let asked = service.accounts().request_email_change(&account, secret, &new).await;
         asked.map_err(|error| error.refusal().cloned().unwrap())
     };
     for (secret, new, refusal) in [
@@ -160,7 +160,7 @@ async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     send_all(service).await;
     let account = service.accounts().account(id).await.unwrap().unwrap();
     let new = Email::parse(new).unwrap();
-    service.accounts().ask_email_change(&account, PASSWORD, &new).await.unwrap();
+    service.accounts().request_email_change(&account, PASSWORD, &new).await.unwrap();
     let mails = send_all(service).await;
     let [to_new, told] = mails.as_slice() else {
         panic!("{mails:?}");
@@ -286,7 +286,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     let account = service.accounts().account(id).await.unwrap().unwrap();
     let new = Email::parse("new@example.org").unwrap();
     let accounts = service.accounts();
-    let asking = accounts.ask_email_change(&account, PASSWORD, &new);
+    let asking = accounts.request_email_change(&account, PASSWORD, &new);
     asking.await.unwrap();
     let change = token(&send_all(service).await[0], "/account/email/");
     reset().await;
@@ -790,7 +790,7 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 0);
     let threshold = Some(money("0.95"));
-    service.operations().set_notices(id, reference, threshold, false).await.unwrap();
+    service.applications().set_notices(id, reference, threshold, false).await.unwrap();
     assert_eq!(mailed().await, 0);
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 1);
@@ -799,9 +799,9 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 2);
     let stranger = world.account("two@example.org").await;
-    let refused = service.operations().set_notices(stranger.id, reference, None, true).await;
+    let refused = service.applications().set_notices(stranger.id, reference, None, true).await;
     assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
-    service.operations().set_notices(id, reference, None, false).await.unwrap();
+    service.applications().set_notices(id, reference, None, false).await.unwrap();
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 2);
 }
@@ -844,7 +844,7 @@ async fn a_batch_that_is_done_is_mailed_to_who_wants_it(backend: Backend) {
     let service = &world.service;
     let customer = world.active("one@example.org", "10").await;
     let (id, reference) = (customer.account.id, customer.reference);
-    service.operations().set_notices(id, reference, None, true).await.unwrap();
+    service.applications().set_notices(id, reference, None, true).await.unwrap();
     let mailed = async || {
         service.operations().mail_notices().await.unwrap();
         service.operations().mail_notices().await.unwrap();

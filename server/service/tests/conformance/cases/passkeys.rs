@@ -78,7 +78,7 @@ async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticat
 /// Creates a session that waits for the second step. Returns the options for its browser.
 async fn asked(world: &World, token: &str, account: &AccountRecord) -> String {
     half_signed_in(world, token, account).await;
-    world.service.accounts().ask_to_use_passkey(token).await.unwrap()
+    world.service.accounts().request_passkey(token).await.unwrap()
 }
 
 /// Returns the details of an account's events of a kind.
@@ -115,7 +115,7 @@ async fn a_passkey_is_taken_in_place_of_a_code(backend: Backend) {
     world.pass(10 * MINUTE_MS);
     let refused = refusal(service.accounts().step_up("a", &account, "")).await;
     assert_eq!(refused, Refusal::CodeOrPasskeyNeeded);
-    let options = service.accounts().ask_to_use_passkey("a").await.unwrap();
+    let options = service.accounts().request_passkey("a").await.unwrap();
     let credential = phone.answer(ORIGIN, &options);
     service.accounts().step_up("a", &account, &credential).await.unwrap();
     service.accounts().step_up("a", &account, "").await.unwrap();
@@ -127,7 +127,7 @@ async fn a_passkey_opens_nothing_without_the_password(backend: Backend) {
     let (account, mut phone) = with_passkey(&world, "one@example.org").await;
     session(service, "a").await;
     for token in ["a", "no session"] {
-        let refused = refusal(service.accounts().ask_to_use_passkey(token)).await;
+        let refused = refusal(service.accounts().request_passkey(token)).await;
         assert_eq!(refused, Refusal::SignInOver);
     }
     // The options of the owner's session can't be used in another session.
@@ -155,7 +155,7 @@ async fn an_answer_is_taken_once(backend: Backend) {
     let refused = refusal(world.service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyOver);
     // The answer doesn't fit the next options.
-    world.service.accounts().ask_to_use_passkey("a").await.unwrap();
+    world.service.accounts().request_passkey("a").await.unwrap();
     let refused = refusal(world.service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyRefused);
 
@@ -294,7 +294,7 @@ async fn passkeys_go_with_the_app(backend: Backend) {
         // Setting up another app doesn't bring them back.
         set_up(&world, account).await;
         half_signed_in(&world, &account.email, account).await;
-        let refused = refusal(service.accounts().ask_to_use_passkey(&account.email)).await;
+        let refused = refusal(service.accounts().request_passkey(&account.email)).await;
         assert_eq!(refused, Refusal::NoSuchPasskey);
     }
 }
@@ -375,6 +375,6 @@ async fn a_site_without_a_name_has_no_passkeys(backend: Backend) {
     let accounts = service.accounts();
     let begun = accounts.begin_passkey("a", account.id, &account.email, "Phone");
     assert_eq!(refusal(begun).await, Refusal::PasskeysUnavailable);
-    let refused = refusal(service.accounts().ask_to_use_passkey("a")).await;
+    let refused = refusal(service.accounts().request_passkey("a")).await;
     assert_eq!(refused, Refusal::PasskeysUnavailable);
 }

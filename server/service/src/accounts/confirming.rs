@@ -3,16 +3,14 @@
 use domain::{MailKind, Timestamp};
 
 use crate::Accounts;
-use crate::accounts::token_hash;
 use crate::mail::{self, texts};
+use crate::token::token_hash;
 use store::audit::{self, Actor};
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
 use store::query::Connection;
 use store::{accounts, confirmations};
 
-/// How long a link is valid after it was sent.
-pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 /// The minimum time between two confirmation mails to an account.
 const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 
@@ -80,7 +78,7 @@ impl Accounts<'_> {
 }
 
 /// Confirms the email of an account. Returns false if it was already confirmed.
-pub(crate) async fn confirm(
+pub(super) async fn confirm(
     conn: &mut dyn Connection,
     account_id: i64,
     now: Timestamp,
@@ -98,7 +96,7 @@ pub(crate) async fn confirm(
 ///
 /// # Errors
 /// `Throttled`.
-pub(crate) async fn refuse_flood(
+pub(super) async fn refuse_flood(
     conn: &mut dyn Connection,
     email: &str,
     now: Timestamp,
@@ -114,7 +112,7 @@ pub(crate) async fn refuse_flood(
 ///
 /// # Errors
 /// `Throttled` within five minutes of the last one.
-pub(crate) async fn throttle(
+pub(super) async fn throttle(
     conn: &mut dyn Connection,
     account_id: i64,
     now: Timestamp,
