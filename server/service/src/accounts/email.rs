@@ -162,35 +162,46 @@ impl Accounts<'_> {
         .await
     }
 
-    /// Applies the email changes whose wait is over.
+    /// Applies the email changes whose wait is over. If some can't be applied, applies the others.
+    ///
+    /// # Errors
+    /// The last failure. Each is logged.
     pub async fn apply_email_changes(&self) -> Result<()> {
         let due = {
             let mut conn = self.store().read().await?;
             accounts::new_emails_due(&mut conn, self.now()).await?
         };
+        let mut result = Ok(());
         for id in due {
-            let service = self.0.clone();
-            self.in_transaction(move |tx, now| {
-                Box::pin(async move {
-                    let Some(row) = accounts::by_id(tx, id).await? else {
-                        return Ok(());
-                    };
-                    let (Some(email), Some(at)) = (&row.new_email, row.new_email_at) else {
-                        return Ok(());
-                    };
-                    if at > now {
-                        return Ok(());
-                    }
-                    if accounts::by_email(tx, email).await?.is_some() {
-                        mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
-                        return cancel(tx, id, now).await.map(drop);
-                    }
-                    service.accounts().give_email(tx, &row, email, now).await
-                })
-            })
-            .await?;
+            if let Err(error) = self.apply_email_change(id).await {
+                tracing::warn!(account = id, detail = ?error, "an email change can't be applied");
+                result = Err(error);
+            }
         }
-        Ok(())
+        result
+    }
+
+    async fn apply_email_change(&self, id: i64) -> Result<()> {
+        let service = self.0.clone();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let Some(row) = accounts::by_id(tx, id).await? else {
+                    return Ok(());
+                };
+                let (Some(email), Some(at)) = (&row.new_email, row.new_email_at) else {
+                    return Ok(());
+                };
+                if at > now {
+                    return Ok(());
+                }
+                if accounts::by_email(tx, email).await?.is_some() {
+                    mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
+                    return cancel(tx, id, now).await.map(drop);
+                }
+                service.accounts().give_email(tx, &row, email, now).await
+            })
+        })
+        .await
     }
 
     /// Sets the requested email of an account and notifies both addresses.
