@@ -415,7 +415,8 @@ CREATE TABLE bank_statements (
     created_at   INTEGER NOT NULL,    -- when the file was imported
     loaded_at    INTEGER,             -- when the last line was stored; null while lines are missing
     confirmed_at INTEGER,             -- when staff confirmed it; nothing is credited before
-    confirmed_by INTEGER REFERENCES accounts (id), -- who confirmed it
+    -- who confirmed it; null for the command line
+    confirmed_by INTEGER REFERENCES accounts (id),
     -- who requested the confirmation, if it took two people
     asked_by     INTEGER REFERENCES accounts (id),
     last_line    INTEGER NOT NULL,    -- number of the last credited line

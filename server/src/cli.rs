@@ -235,8 +235,8 @@ pub enum Deposit {
         #[arg(long)]
         bank_id: String,
     },
-    /// Credit a file of payments: CSV with the header bank_id,reference,amount. A bad line refuses
-    /// the whole file.
+    /// Credit a bank statement: a CSV file, for example with the header bank_id,reference,amount. A
+    /// bad line refuses the whole file.
     Import { file: PathBuf },
     /// List the money that belongs to no known application.
     Unmatched,

@@ -254,10 +254,6 @@ pub enum Refusal {
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
-    /// The order at `index`, counted from 0, was refused. None of the orders was carried out.
-    #[serde(skip)]
-    #[error("{refusal}")]
-    Order { index: usize, refusal: Box<Refusal> },
     #[error("There is no deposit with this bank id.")]
     NoSuchDeposit,
     #[error("This deposit was credited before.")]

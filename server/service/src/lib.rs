@@ -85,7 +85,7 @@ pub use entropy::Entropy;
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
 pub use limits::{DEFAULT_SETTINGS, FactorRule, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
-pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
+pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus};
 pub use money::statement_file::BadStatement;
 pub use money::statements::{CreditedLines, StatementFile};
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};

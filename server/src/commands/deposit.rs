@@ -1,20 +1,21 @@
 //! `heliograph deposit`.
 
-use std::fmt::Display;
+use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
-use domain::records::DepositRecord;
+use domain::records::{DepositRecord, LineOutcome, StatementReport};
 use domain::{Money, Reference};
 use serde::Serialize;
-use service::{Actor, DepositRequest, Error, Refusal, Service};
+use service::{Actor, DepositRequest, Service, StatementFile};
 
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
-use crate::cli::{Deposit, amount};
+use crate::cli::Deposit;
 use crate::json::{Amount, DateTime};
 
-/// The header of a file of payments.
-const HEADER: [&str; 3] = ["bank_id", "reference", "amount"];
+/// How often an import looks whether another process has credited its lines.
+const CREDITING_POLL: Duration = Duration::from_millis(500);
 
 #[derive(Serialize)]
 struct Added {
@@ -29,9 +30,9 @@ struct Added {
 
 #[derive(Serialize)]
 struct Imported {
-    credited: usize,
-    unmatched: usize,
-    skipped: usize,
+    credited: i64,
+    unmatched: i64,
+    skipped: i64,
 }
 
 #[derive(Serialize)]
@@ -112,132 +113,84 @@ async fn add(
     })?)
 }
 
-async fn import(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
-    let bytes = std::fs::read(file).map_err(|error| {
-        CommandError::Refused(format!("can't read {}: {error}", file.display()))
-    })?;
-    // Spreadsheets put a byte order mark before the first cell.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let (starts, orders) = read_orders(file, bytes).map_err(CommandError::Refused)?;
-    let refused = |error: Error, end: &str| match error.refusal() {
-        Some(Refusal::Order { index, refusal }) => {
-            CommandError::Refused(at_line(file, line(bytes, starts[*index]), refusal, end))
+/// Imports a bank statement as the desk does, and confirms it at once.
+async fn import(service: &Service, path: &Path, output: Output) -> Result<(), CommandError> {
+    let refused = |why: String| CommandError::Refused(format!("{}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| refused(format!("can't be read: {error}")))?;
+    let money = service.money();
+    let id = match money.import_statement(file, false).await? {
+        StatementFile::Stored(id) => id,
+        StatementFile::Bad(bad) => return Err(refused(bad.to_string())),
+        StatementFile::Columns { header, .. } => {
+            return Err(refused(format!(
+                "the columns of the header {header} aren't known; name them bank_id, reference \
+                 and amount, or choose them at /support/import"
+            )));
         }
-        _ => CommandError::Service(error),
     };
-    let checked = service.money().check_deposits(&orders).await;
-    checked.map_err(|error| refused(error, NONE_CREDITED))?;
-    let imported = service.money().import_deposits(&Actor::CommandLine, &orders).await;
-    // Fails here if somebody has entered other data under a bank ID since the check.
-    let outcome = imported.map_err(|error| refused(error, SOME_CREDITED))?;
+    let report = async || {
+        let report = money.statement_report(id).await?;
+        report.ok_or_else(|| refused("the stored statement is gone".to_owned()))
+    };
+    if let Some(lines) = not_creditable(&report().await?) {
+        return Err(refused(format!(
+            "{lines}; nothing was credited. Staff can still confirm the other lines of \
+             statement {id} at /support/import."
+        )));
+    }
+    money.confirm_statement(Actor::CommandLine, id).await?;
+    let report = loop {
+        // A server that runs on the same database may be crediting the lines.
+        money.credit_statements().await?;
+        let report = report().await?;
+        if report.statement.done_at.is_some() {
+            break report;
+        }
+        tokio::time::sleep(CREDITING_POLL).await;
+    };
+    // Somebody else may have entered or credited something since the check.
+    if let Some(lines) = not_creditable(&report) {
+        return Err(refused(format!("{lines}; the other lines are credited")));
+    }
+    let lines = |outcome| {
+        let counts = report.counts.iter().filter(|(of, _)| *of == outcome);
+        counts.map(|(_, lines)| lines).sum()
+    };
+    let [known, debits, foreign] =
+        [LineOutcome::Known, LineOutcome::Debit, LineOutcome::OtherCurrency].map(lines);
     let imported = Imported {
-        credited: outcome.credited,
-        unmatched: outcome.unmatched,
-        skipped: outcome.skipped,
+        credited: lines(LineOutcome::Credited),
+        unmatched: lines(LineOutcome::Unmatched),
+        skipped: known + debits + foreign,
     };
     Ok(output.print(&imported, |imported| {
         format!(
-            "{} credited, {} unmatched, {} skipped because they were credited before.",
+            "{} credited, {} unmatched, {} skipped: {known} were credited before, {debits} are \
+             debits, {foreign} are in another currency.",
             imported.credited, imported.unmatched, imported.skipped
         )
     })?)
 }
 
-const NONE_CREDITED: &str = "no line was credited";
-const SOME_CREDITED: &str =
-    "earlier lines may be credited: correct this line and import the file again, which skips them";
-
-fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
-    at_line(file, line, what, NONE_CREDITED)
-}
-
-fn at_line(file: &Path, line: usize, what: &dyn Display, end: &str) -> String {
-    let shown = file.display();
-    // Some of the errors already end with a full stop.
-    let what = what.to_string();
-    let what = what.trim_end_matches('.');
-    format!("{shown}, line {line}: {what}; {end}")
-}
-
-/// Reads a file of payments. Returns the byte position and the content of each. A single invalid
-/// line rejects the whole file.
-fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositRequest>), String> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
-    let (mut starts, mut orders) = (Vec::new(), Vec::new());
-    let mut header_seen = false;
-    for record in reader.records() {
-        let position = match &record {
-            Ok(record) => record.position(),
-            Err(error) => error.position(),
+/// Names the first lines that conflict with known payments, or that were refused.
+fn not_creditable(report: &StatementReport) -> Option<String> {
+    let lines = report.first.iter().filter_map(|line| {
+        let why = match line.outcome {
+            LineOutcome::Conflict => "is known with another reference or amount",
+            LineOutcome::Refused => "would make the balance too large",
+            _ => return None,
         };
-        let start = position.map_or(0, csv::Position::byte);
-        let bad = |what: &str| Err(bad_line(file, line(bytes, start), &what));
-        let Ok(record) = record else {
-            return bad("not a readable CSV line");
-        };
-        let cells: Vec<&str> = record.iter().map(str::trim).collect();
-        if cells == [""] {
-            continue;
-        }
-        if !header_seen {
-            header_seen = true;
-            if cells != HEADER {
-                return bad("the header must be bank_id,reference,amount");
-            }
-            continue;
-        }
-        match order(&cells) {
-            Ok(order) => {
-                starts.push(start);
-                orders.push(order);
-            }
-            Err(what) => return bad(&what),
-        }
-    }
-    if header_seen {
-        Ok((starts, orders))
-    } else {
-        Err(format!("{} is empty; it needs the header bank_id,reference,amount", file.display()))
-    }
+        Some(format!("line {}: the bank id {} {why}", line.line, line.bank_id))
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
-/// Returns the line number of the record at this byte. The CSV reader's position of a record is
-/// before the blank lines that precede it.
-fn line(bytes: &[u8], start: u64) -> usize {
-    let start = usize::try_from(start).map_or(bytes.len(), |start| start.min(bytes.len()));
-    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let blank = bytes[start..].iter().take_while(|byte| is_end(byte)).count();
-    let before = &bytes[..start + blank];
-    // CR LF is one line ending.
-    let pairs = before.windows(2).filter(|pair| pair == b"\r\n").count();
-    1 + before.iter().filter(|byte| is_end(byte)).count() - pairs
-}
-
-fn order(cells: &[&str]) -> Result<DepositRequest, String> {
-    let [bank_id, reference, sum] = *cells else {
-        return Err("a line has three cells: bank_id,reference,amount".to_owned());
-    };
-    payment(bank_id, reference, amount(sum)?)
-}
-
-/// Builds a payment from typed or exported texts, without the white space around them.
+/// Builds a payment from typed texts, without the white space around them.
 fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositRequest, String> {
     let (bank_id, reference) = (bank_id.trim(), reference.trim());
     if bank_id.is_empty() || reference.is_empty() {
         return Err("bank_id and reference must not be empty".to_owned());
     }
     Ok(DepositRequest { bank_id: bank_id.to_owned(), reference: reference.to_owned(), amount })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_is_on_the_line_after_the_blank_ones() {
-        let bytes = b"a\r\n\r\nb\n\rc\r\rd";
-        for (start, expected) in [(0, 1), (1, 3), (3, 3), (5, 3), (6, 5), (8, 5), (9, 7), (99, 7)] {
-            assert_eq!(line(bytes, start), expected, "{start}");
-        }
-    }
 }

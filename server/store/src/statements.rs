@@ -142,8 +142,8 @@ pub struct FileLine {
 /// A statement that is being credited.
 pub struct UnderWay {
     pub id: i64,
-    /// The account that confirmed the statement.
-    pub confirmed_by: i64,
+    /// The account that confirmed the statement. `None` for the command line.
+    pub confirmed_by: Option<i64>,
     /// The account that requested the confirmation, if it took two people.
     pub asked_by: Option<i64>,
     /// The last line that was credited.
@@ -221,7 +221,7 @@ pub async fn confirm(
     conn: &mut dyn Connection,
     id: i64,
     now: Timestamp,
-    (confirmed_by, asked_by): (i64, Option<i64>),
+    (confirmed_by, asked_by): (Option<i64>, Option<i64>),
 ) -> Result<bool> {
     let values = (id, now, confirmed_by, asked_by);
     Ok(query(CONFIRM, values).execute(conn).await? == 1)

@@ -165,8 +165,6 @@ fn sentences_say_what_they_are_about() {
         "This request was decided before: it is accepted. staff@example.org decided that at \
          2026-01-01 00:00:00 UTC."
     );
-    let order = Refusal::Order { index: 2, refusal: Box::new(Refusal::InvalidAmount) };
-    assert_eq!(order.to_string(), "The amount must be greater than 0.");
 }
 
 #[test]

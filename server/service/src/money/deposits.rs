@@ -1,8 +1,6 @@
 //! Deposits: bank payments that name an application's reference.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::collections::BTreeMap;
 
 use domain::decision::DepositList;
 use domain::ids::Shard;
@@ -12,13 +10,12 @@ use domain::records::{DepositCase, DepositRecord, Paged};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::mail::{self, texts};
-use crate::{Service, Verb, leave_time, run_detached};
+use crate::{Service, Verb};
 use store::WriteTx;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor, Change};
 use store::deposits;
 use store::error::{Error, Refusal, Result};
-use store::gate::Priority;
 use store::installation;
 use store::query::Connection;
 use store::row::touched;
@@ -26,9 +23,6 @@ use store::transfers::{self, Transfer};
 
 /// The maximum number of characters of a bank ID.
 const BANK_ID_CHARS_MAX: usize = 255;
-/// The number of an import's payments that one transaction credits. With SQLite, a send waits for
-/// the whole transaction.
-const IMPORT_CHUNK: usize = 20;
 /// The maximum number of deposits on a page.
 const LISTED_MAX: i64 = 100;
 /// The number of references in a payer's text for which similar references are suggested.
@@ -73,14 +67,6 @@ pub struct DepositOutcome {
     pub balance: Option<Money>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImportOutcome {
-    pub credited: usize,
-    pub unmatched: usize,
-    /// Deposits that were stored before.
-    pub skipped: usize,
-}
-
 impl crate::Money<'_> {
     /// Credits a payment once. A repetition with the same bank ID, reference and amount credits
     /// nothing.
@@ -97,93 +83,6 @@ impl crate::Money<'_> {
             Box::pin(async move { credit(&service, tx, (&actor, None), &deposit, now).await })
         })
         .await
-    }
-
-    /// Checks many payments before any of them is credited: their form, the resulting balances,
-    /// and, if a bank ID is already stored, that its data is the same.
-    ///
-    /// # Errors
-    /// `Order` with the index and the refusal of the first payment that [`Self::add_deposit`] would
-    /// refuse.
-    pub async fn check_deposits(&self, requests: &[DepositRequest]) -> Result<()> {
-        let mut seen: HashMap<&str, &DepositRequest> = HashMap::new();
-        let mut balances: HashMap<Reference, Option<Money>> = HashMap::new();
-        for (index, request) in requests.iter().enumerate() {
-            let checked = self.check_deposit(request, &mut seen, &mut balances).await;
-            checked.map_err(|error| error.of_request(index))?;
-        }
-        Ok(())
-    }
-
-    /// Checks a payment that comes after those in `seen`. `balances` already contains their
-    /// amounts.
-    async fn check_deposit<'r>(
-        &self,
-        request: &'r DepositRequest,
-        seen: &mut HashMap<&'r str, &'r DepositRequest>,
-        balances: &mut HashMap<Reference, Option<Money>>,
-    ) -> Result<()> {
-        valid(request)?;
-        let conflict = || Refusal::BankIdConflict { bank_id: request.bank_id.clone() };
-        if let Some(earlier) = seen.insert(&request.bank_id, request) {
-            return if earlier == request { Ok(()) } else { Err(conflict().into()) };
-        }
-        let mut conn = self.store().read().await?;
-        let known = deposits::by_bank_id(&mut conn, &request.bank_id).await?;
-        drop(conn);
-        if let Some(known) = known {
-            let is_same =
-                known.reference == written(&request.reference) && known.amount == request.amount;
-            return if is_same { Ok(()) } else { Err(conflict().into()) };
-        }
-        let Ok(reference) = Reference::parse(&request.reference) else {
-            return Ok(());
-        };
-        let balance = match balances.entry(reference) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let found = self.applications().find_application(reference).await?;
-                entry.insert(found.map(|application| application.balance))
-            }
-        };
-        if let Some(balance) = balance {
-            *balance = balance.checked_add(request.amount).ok_or(Refusal::BalanceTooLarge)?;
-        }
-        Ok(())
-    }
-
-    /// Credits many payments, a few in each transaction, so that sends needn't wait for all of
-    /// them. Skips payments that are already stored. Call [`Self::check_deposits`] first.
-    ///
-    /// # Errors
-    /// `Order` with the index of the refused payment and the refusal of [`Self::add_deposit`].
-    /// Payments in earlier transactions stay credited. Importing the same payments again credits
-    /// the rest.
-    pub async fn import_deposits(
-        &self,
-        actor: &Actor,
-        requests: &[DepositRequest],
-    ) -> Result<ImportOutcome> {
-        let mut counts = ImportOutcome::default();
-        for (place, chunk) in requests.chunks(IMPORT_CHUNK).enumerate() {
-            let begun = Instant::now();
-            let (service, actor, chunk) = (self.0.clone(), *actor, chunk.to_vec());
-            let credited = run_detached(async move {
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                let now = service.now();
-                let counts =
-                    credit_all(&service, &mut tx, &actor, &chunk, place * IMPORT_CHUNK, now);
-                let counts = counts.await?;
-                tx.commit().await?;
-                Ok(counts)
-            });
-            let ImportOutcome { credited, unmatched, skipped } = credited.await?;
-            counts.credited += credited;
-            counts.unmatched += unmatched;
-            counts.skipped += skipped;
-            leave_time(begun).await;
-        }
-        Ok(counts)
     }
 
     /// Returns a page of deposits for staff. Unmatched deposits come with the applications that
@@ -320,29 +219,6 @@ async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Refere
     deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
 }
 
-/// Credits payments in a transaction. `first` is the index of the first payment within its import.
-async fn credit_all(
-    service: &Service,
-    tx: &mut WriteTx<'_>,
-    actor: &Actor,
-    requests: &[DepositRequest],
-    first: usize,
-    now: Timestamp,
-) -> Result<ImportOutcome> {
-    lock_receivers(service, tx, requests).await?;
-    let mut counts = ImportOutcome::default();
-    for (index, request) in requests.iter().enumerate() {
-        let credited = credit(service, tx, (actor, None), request, now).await;
-        let outcome = credited.map_err(|error| error.of_request(first + index))?;
-        match (outcome.already, outcome.status) {
-            (true, _) => counts.skipped += 1,
-            (false, DepositStatus::Credited) => counts.credited += 1,
-            (false, DepositStatus::Unmatched) => counts.unmatched += 1,
-        }
-    }
-    Ok(counts)
-}
-
 /// Locks the applications of all payments together and in order, because sends lock them too.
 pub(super) async fn lock_receivers(
     service: &Service,
@@ -364,7 +240,7 @@ pub(super) async fn lock_receivers(
     Ok(())
 }
 
-pub(super) fn valid(request: &DepositRequest) -> Result<()> {
+fn valid(request: &DepositRequest) -> Result<()> {
     if request.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }

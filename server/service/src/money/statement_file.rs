@@ -114,7 +114,7 @@ impl OpenStatement {
     }
 
     /// Returns a reader for all records, starting with the header.
-    fn records(&self) -> io::Result<csv::Reader<BufReader<File>>> {
+    fn records(&self) -> io::Result<csv::Reader<impl io::Read + use<>>> {
         let mut file = self.file.try_clone()?;
         file.seek(SeekFrom::Start(0))?;
         let mut reader = BufReader::new(file);
@@ -127,7 +127,8 @@ impl OpenStatement {
             .delimiter(self.separator)
             // Only a line feed ends a line. Trimming a cell removes the carriage return before it.
             .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(reader))
+            // Every record has a terminator, so that lines can be counted.
+            .from_reader(reader.chain(&b"\n"[..])))
     }
 
     fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
@@ -220,7 +221,7 @@ impl OpenStatement {
             if cells.iter().all(String::is_empty) {
                 continue;
             }
-            let line = record.position().map_or(0, csv::Position::line);
+            let line = line(&record, records.position());
             if std::mem::take(&mut is_header) {
                 continue;
             }
@@ -235,6 +236,14 @@ impl OpenStatement {
         }
         Ok(())
     }
+}
+
+/// Returns the line on which a record begins. The reader's position of a record is before the blank
+/// lines that precede it, and `after` is the position after the record.
+fn line(record: &csv::ByteRecord, after: &csv::Position) -> u64 {
+    let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
+    let before = record.position().map_or(0, csv::Position::line);
+    before.max(after.line().saturating_sub(1 + within))
 }
 
 /// Whether a record has a carriage return that isn't part of a line ending. Two lines may be joined

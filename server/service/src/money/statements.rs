@@ -217,8 +217,8 @@ impl crate::Money<'_> {
     /// # Errors
     /// `StatementConfirmed` if the statement was confirmed before or doesn't exist. `Uncertain` if
     /// the database can't be used.
-    pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<()> {
-        self.in_transaction(confirming_statement(account_id, None, id)).await
+    pub async fn confirm_statement(&self, actor: Actor, id: i64) -> Result<()> {
+        self.in_transaction(confirming_statement(actor, None, id)).await
     }
 
     /// Credits the lines of confirmed statements, a few in each transaction. Each transaction also
@@ -263,14 +263,17 @@ impl crate::Money<'_> {
 
 /// Returns the verb that confirms a bank statement. `asked_by` is the account that requested it, if
 /// another member of staff approved it.
-pub(crate) fn confirming_statement(account_id: i64, asked_by: Option<i64>, id: i64) -> Verb<()> {
+pub(crate) fn confirming_statement(actor: Actor, asked_by: Option<i64>, id: i64) -> Verb<()> {
     Box::new(move |tx, now| {
         Box::pin(async move {
+            let account_id = match actor {
+                Actor::Account(id) => Some(id),
+                Actor::CommandLine | Actor::System => None,
+            };
             if !statements::confirm(tx, id, now, (account_id, asked_by)).await? {
                 return Err(Refusal::StatementConfirmed.into());
             }
-            let (actor, subject) = (Actor::Account(account_id), id.to_string());
-            audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await
+            audit::insert(tx, now, &actor, "statement.confirm", &id.to_string(), None).await
         })
     })
 }
@@ -303,7 +306,7 @@ async fn credit_lines(
         })
         .unzip();
     deposits::lock_receivers(service, tx, &requests).await?;
-    let actor = Actor::Account(statement.confirmed_by);
+    let actor = statement.confirmed_by.map_or(Actor::CommandLine, Actor::Account);
     let by = (&actor, statement.asked_by.map(Actor::Account));
     let mut count = 0;
     for (line, request) in lines.into_iter().zip(&requests) {

@@ -108,7 +108,7 @@ impl Support<'_> {
             StaffAct::AssignDeposit { bank_id, reference } => {
                 discarding(self.money().assigning_deposit(actor, &bank_id, reference).await?)
             }
-            StaffAct::ConfirmStatement { id } => confirming_statement(account, asked_by, id),
+            StaffAct::ConfirmStatement { id } => confirming_statement(actor, asked_by, id),
             StaffAct::SetPrice { change, from } => {
                 discarding(self.money().setting_price(actor, change, from).await?)
             }

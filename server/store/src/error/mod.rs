@@ -48,16 +48,6 @@ impl Error {
         matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
-    /// Adds the index of the refused request to a refusal.
-    pub fn of_request(self, index: usize) -> Self {
-        match self {
-            Self::Refused(refusal) => {
-                Self::Refused(Refusal::Order { index, refusal: Box::new(refusal) })
-            }
-            other => other,
-        }
-    }
-
     /// Returns the same error for each of several callers whose work failed together.
     pub fn shared(error: &Arc<Self>) -> Self {
         match error.as_ref() {

@@ -12,8 +12,6 @@ on_each_backend![
     deposits_are_listed_page_by_page,
     references_with_one_mistake_are_suggested,
     of_two_assignments_one_wins_and_the_other_is_told,
-    an_import_of_several_transactions_is_idempotent,
-    a_conflict_in_an_import_is_found_before_anything_is_credited,
     a_bank_id_with_a_control_character_is_refused,
 ];
 
@@ -115,49 +113,6 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     assert_eq!(world.balance(&loser.live).await, money("0"));
     let deposit = world.service.money().deposit("bank-1").await.unwrap().unwrap();
     assert_eq!(deposit.assigned_to, Some(winner.reference));
-    world.assert_sound().await;
-}
-
-/// More deposits than one transaction of an import takes.
-const MANY: usize = 450;
-
-async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
-    let world = World::new(backend).await;
-    let customer = world.pending("one@example.org").await;
-    let reference = customer.reference.as_str();
-    let orders: Vec<_> =
-        (0..MANY).map(|place| order(&format!("bank-{place}"), reference, "1")).collect();
-    // Simulates a stop in the middle: some are credited, and the service is opened again.
-    let part = &orders[..MANY / 2];
-    world.service.money().import_deposits(&STAFF, part).await.unwrap();
-    let world = world.reopen().await;
-    for (credited, skipped) in [(MANY - MANY / 2, MANY / 2), (0, MANY)] {
-        world.service.money().check_deposits(&orders).await.unwrap();
-        let counts = world.service.money().import_deposits(&STAFF, &orders).await;
-        let counts = counts.unwrap();
-        assert_eq!((counts.credited, counts.skipped), (credited, skipped));
-    }
-    assert_eq!(world.balance(&customer.live).await, money("450"));
-    world.assert_sound().await;
-}
-
-async fn a_conflict_in_an_import_is_found_before_anything_is_credited(backend: Backend) {
-    let world = World::new(backend).await;
-    let customer = world.pending("one@example.org").await;
-    let reference = customer.reference.as_str();
-    let mut orders: Vec<_> =
-        (0..MANY).map(|place| order(&format!("bank-{place}"), reference, "1")).collect();
-    orders.push(order("bank-0", reference, "2"));
-    let refused = world.service.money().check_deposits(&orders).await.unwrap_err();
-    assert!(
-        matches!(
-            refused.refusal(),
-            Some(Refusal::Order { index: MANY, refusal })
-                if matches!(**refusal, Refusal::BankIdConflict { .. })
-        ),
-        "{refused:?}"
-    );
-    assert_eq!(world.balance(&customer.live).await, money("0"));
     world.assert_sound().await;
 }
 

@@ -12,7 +12,6 @@ on_each_backend![
     deposits_at_once_are_all_credited_and_each_once,
     an_unknown_reference_waits_until_staff_assign_it,
     a_payer_may_write_anything_for_a_reference,
-    an_import_is_checked_first_and_skips_what_is_known,
     a_deposit_that_would_overflow_the_balance_is_refused,
     the_statement_lists_every_transfer_with_the_balance_after_it,
 ];
@@ -100,33 +99,6 @@ async fn a_payer_may_write_anything_for_a_reference(backend: Backend) {
         let expected = (DepositStatus::Unmatched, already);
         assert_eq!((done.status, done.already), expected);
     }
-    world.assert_sound().await;
-}
-
-async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
-    let world = World::new(backend).await;
-    let customer = world.pending("one@example.org").await;
-    let reference = customer.reference.as_str();
-    world.deposit("bank-1", customer.reference, "1").await;
-    let bad = [order("bank-2", reference, "2"), order("bank-1", reference, "9")];
-    let refused = world.service.money().check_deposits(&bad).await;
-    assert!(
-        matches!(
-            refused.unwrap_err().refusal(),
-            Some(Refusal::Order { index: 1, refusal })
-                if matches!(**refusal, Refusal::BankIdConflict { .. })
-        ),
-        "the second order is named"
-    );
-    assert_eq!(world.balance(&customer.live).await, money("1"));
-    let good = [
-        order("bank-1", reference, "1"),
-        order("bank-2", reference, "2"),
-        order("bank-3", "nobody", "4"),
-    ];
-    let counts = world.service.money().import_deposits(&STAFF, &good).await.unwrap();
-    assert_eq!((counts.credited, counts.unmatched, counts.skipped), (1, 1, 1));
-    assert_eq!(world.balance(&customer.live).await, money("3"));
     world.assert_sound().await;
 }
 

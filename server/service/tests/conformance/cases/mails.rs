@@ -447,12 +447,6 @@ async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backen
     let customer = world.active("one@example.org", "0").await;
     let before = kinds(&world.service).await;
     assert_eq!(before, [MailKind::Application]);
-    // The second payment is refused. That undoes the first one and its mail.
-    let reference = customer.reference.as_str();
-    let payments = [order("a", reference, "1"), order("", reference, "1")];
-    let money = world.service.money();
-    let refused = money.import_deposits(&Actor::CommandLine, &payments);
-    assert!(refused.await.is_err());
     let applications = world.service.applications();
     let again = applications.approve(&Actor::CommandLine, customer.reference);
     assert!(again.await.is_err());

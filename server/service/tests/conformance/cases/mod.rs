@@ -37,5 +37,5 @@ mod sender_names;
 mod sends;
 mod staff;
 mod statement;
-mod statements;
+pub mod statements;
 mod viewers;

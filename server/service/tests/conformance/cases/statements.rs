@@ -80,7 +80,7 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     assert_eq!(world.balance(&customer.live).await, money("3"));
 
     let ledger = world.service.money();
-    let confirm = || ledger.confirm_statement(staff, id);
+    let confirm = || ledger.confirm_statement(Actor::Account(staff), id);
     let (first, second) = tokio::join!(confirm(), confirm());
     let refused = [first, second].into_iter().filter_map(Result::err);
     let refused: Vec<_> = refused.collect();
@@ -91,7 +91,7 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
 
     let again = stored(&world, &text).await;
-    world.service.money().confirm_statement(staff, again).await.unwrap();
+    world.service.money().confirm_statement(Actor::Account(staff), again).await.unwrap();
     world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, again).await[0], (LineOutcome::Known, 4));
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
@@ -108,7 +108,7 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
         writeln!(text, "bank-{line}\t{}\t1", customer.reference).unwrap();
     }
     let id = stored(&world, &text).await;
-    world.service.money().confirm_statement(staff, id).await.unwrap();
+    world.service.money().confirm_statement(Actor::Account(staff), id).await.unwrap();
     let credited = world.service.money().credit_statement_lines().await.unwrap();
     assert_ne!(credited, CreditedLines::None);
     let first = world.balance(&customer.live).await;

@@ -1,19 +1,22 @@
 //! Many processes write at the same time.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::MessageStatus;
+use domain::records::LineOutcome;
 use futures_util::future::join_all;
 use service::{Actor, Claimed, Entropy, Leases, Limits, Service, SubmitOutcome, Submitted};
 use sqlx::Executor as _;
 
+use crate::cases::statements;
 use crate::database::Backend;
 use crate::network::{answered, network, refused, taken_as};
 use crate::processes::peer_with;
 use crate::sending::receipt;
 use crate::uploads::{plain, rows, upload};
-use crate::world::{HOUR_MS, World, order, request};
+use crate::world::{Customer, HOUR_MS, World, request};
 
 const STAFF: Actor = Actor::CommandLine;
 
@@ -89,18 +92,18 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
                 service.messages().send(order).await
             },
         );
-        let deposits: Vec<_> = customers
-            .iter()
-            .rev()
-            .map(|customer| {
-                order(&format!("{n} {}", customer.reference), customer.reference.as_str(), "0.05")
-            })
-            .collect();
+        let mut text = "id,reference,amount\n".to_owned();
+        for Customer { reference, .. } in customers.iter().rev() {
+            writeln!(text, "{n} {reference},{reference},0.05").unwrap();
+        }
+        let id = statements::stored(&world, &text).await;
         let money = services[n % 3].money();
-        let (sent, imported) =
-            tokio::join!(join_all(sending), money.import_deposits(&STAFF, &deposits),);
+        money.confirm_statement(STAFF, id).await.unwrap();
+        let (sent, credited) = tokio::join!(join_all(sending), money.credit_statements());
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
-        assert_eq!(imported.unwrap().credited, customers.len());
+        credited.unwrap();
+        let report = money.statement_report(id).await.unwrap().unwrap();
+        assert_eq!(report.counts, [(LineOutcome::Credited, 6)]);
         world.pass(1);
         if n % 25 == 0 {
             let (customer, service) = (&customers[n % 6], &services[n % 3]);
