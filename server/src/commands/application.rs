@@ -2,46 +2,28 @@
 
 use domain::Reference;
 use domain::records::ApplicationRecord;
-use serde::Serialize;
 use service::{Actor, Refusal, Service};
 
-use super::output::{Column, facts, or_dash};
+use super::output::{Column, facts, or_dash, shown};
 use super::sender::Request;
 use super::{CommandError, Output};
 use crate::cli::Application;
 use crate::json::{Amount, DateTime};
 
-/// An application as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    reference: Reference,
-    category: &'static str,
-    status: &'static str,
-    email: String,
-    sender_name: Option<String>,
-    requested_sender: Option<Request>,
-    balance: Amount,
-    test_balance: Amount,
-    created_at: DateTime,
-    activation_requested_at: Option<DateTime>,
-    suspend_reason: Option<String>,
-}
-
-impl From<ApplicationRecord> for Shown {
-    fn from(record: ApplicationRecord) -> Self {
-        Self {
-            reference: record.reference,
-            category: record.category.as_str(),
-            status: record.status.as_str(),
-            email: record.email,
-            sender_name: record.sender_name,
-            requested_sender: record.requested_sender.map(Request::from),
-            balance: Amount(record.balance),
-            test_balance: Amount(record.test_balance),
-            created_at: DateTime(record.created_at),
-            activation_requested_at: record.activation_requested_at.map(DateTime),
-            suspend_reason: record.suspend_reason,
-        }
+shown! {
+    /// An application as the command line shows it.
+    struct Shown from record: ApplicationRecord {
+        reference: Reference = record.reference,
+        category: &'static str = record.category.as_str(),
+        status: &'static str = record.status.as_str(),
+        email: String = record.email,
+        sender_name: Option<String> = record.sender_name,
+        requested_sender: Option<Request> = record.requested_sender.map(Request::from),
+        balance: Amount = Amount(record.balance),
+        test_balance: Amount = Amount(record.test_balance),
+        created_at: DateTime = DateTime(record.created_at),
+        activation_requested_at: Option<DateTime> = record.activation_requested_at.map(DateTime),
+        suspend_reason: Option<String> = record.suspend_reason,
     }
 }
 

@@ -1,10 +1,9 @@
 //! `heliograph audit`.
 
 use domain::support::AuditRecord;
-use serde::Serialize;
 use service::{AuditFilter, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, or_dash, shown};
 use super::{CommandError, Output};
 use crate::cli::Audit;
 use crate::json::DateTime;
@@ -12,33 +11,18 @@ use crate::json::DateTime;
 /// The number of entries per page.
 const PAGE: i64 = 1000;
 
-/// An entry as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    id: i64,
-    at: DateTime,
-    who: String,
-    address: Option<String>,
-    action: String,
-    subject: String,
-    before: Option<String>,
-    after: Option<String>,
-    detail: Option<String>,
-}
-
-impl From<AuditRecord> for Shown {
-    fn from(entry: AuditRecord) -> Self {
-        Self {
-            id: entry.id,
-            at: DateTime(entry.at),
-            who: entry.who,
-            address: entry.address,
-            action: entry.action,
-            subject: entry.subject,
-            before: entry.before,
-            after: entry.after,
-            detail: entry.detail,
-        }
+shown! {
+    /// An entry as the command line shows it.
+    struct Shown from entry: AuditRecord {
+        id: i64 = entry.id,
+        at: DateTime = DateTime(entry.at),
+        who: String = entry.who,
+        address: Option<String> = entry.address,
+        action: String = entry.action,
+        subject: String = entry.subject,
+        before: Option<String> = entry.before,
+        after: Option<String> = entry.after,
+        detail: Option<String> = entry.detail,
     }
 }
 

@@ -4,36 +4,38 @@ use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
 use serde::Serialize;
 use service::{Actor, Refusal, Service};
 
-use super::output::{Column, or_dash, table};
+use super::output::{Column, or_dash, shown, table};
 use super::{CommandError, Output};
 use crate::cli::Carrier;
 use crate::json::DateTime;
 
-/// A carrier as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    name: String,
-    state: &'static str,
-    drained_at: Option<DateTime>,
-    waiting: i64,
-    oldest_waiting_at: Option<DateTime>,
-    receipts_unmatched: i64,
-    receipts_matched: i64,
-    connections: Vec<Connection>,
+shown! {
+    /// A carrier as the command line shows it.
+    struct Shown from record: CarrierRecord {
+        name: String = record.name,
+        state: &'static str = record.state.as_str(),
+        drained_at: Option<DateTime> = record.drained_at.map(DateTime),
+        waiting: i64 = record.waiting,
+        oldest_waiting_at: Option<DateTime> = record.oldest_waiting_at.map(DateTime),
+        receipts_unmatched: i64 = record.receipts_unmatched,
+        receipts_matched: i64 = record.receipts_matched,
+        connections: Vec<Connection> = record.connections.into_iter().map(Into::into).collect(),
+    }
 }
 
-#[derive(Serialize)]
-struct Connection {
-    /// The number of the process that holds the connection.
-    node: i64,
-    number: i64,
-    state: &'static str,
-    since: DateTime,
-    in_flight: i64,
-    window: i64,
-    rate: i64,
-    throttled: i64,
-    last_error: Option<String>,
+shown! {
+    struct Connection from record: ConnectionRecord {
+        /// The number of the process that holds the connection.
+        node: i64 = record.node,
+        number: i64 = record.number,
+        state: &'static str = record.state.as_str(),
+        since: DateTime = DateTime(record.since),
+        in_flight: i64 = record.in_flight,
+        window: i64 = record.window,
+        rate: i64 = record.rate,
+        throttled: i64 = record.throttled,
+        last_error: Option<String> = record.last_error,
+    }
 }
 
 /// The result of a drain or a resume.
@@ -43,37 +45,6 @@ struct Done {
     drained: bool,
     /// False if the carrier was already in that state.
     changed: bool,
-}
-
-impl From<CarrierRecord> for Shown {
-    fn from(record: CarrierRecord) -> Self {
-        Self {
-            name: record.name,
-            state: record.state.as_str(),
-            drained_at: record.drained_at.map(DateTime),
-            waiting: record.waiting,
-            oldest_waiting_at: record.oldest_waiting_at.map(DateTime),
-            receipts_unmatched: record.receipts_unmatched,
-            receipts_matched: record.receipts_matched,
-            connections: record.connections.into_iter().map(Into::into).collect(),
-        }
-    }
-}
-
-impl From<ConnectionRecord> for Connection {
-    fn from(record: ConnectionRecord) -> Self {
-        Self {
-            node: record.node,
-            number: record.number,
-            state: record.state.as_str(),
-            since: DateTime(record.since),
-            in_flight: record.in_flight,
-            window: record.window,
-            rate: record.rate,
-            throttled: record.throttled,
-            last_error: record.last_error,
-        }
-    }
 }
 
 const COLUMNS: [Column<Shown>; 7] = [

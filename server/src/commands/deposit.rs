@@ -9,7 +9,7 @@ use domain::{Money, Reference};
 use serde::Serialize;
 use service::{Actor, DepositRequest, Service, StatementFile};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, or_dash, shown};
 use super::{CommandError, Output};
 use crate::cli::Deposit;
 use crate::json::{Amount, DateTime};
@@ -35,24 +35,13 @@ struct Imported {
     skipped: i64,
 }
 
-#[derive(Serialize)]
-struct Shown {
-    bank_id: String,
-    reference: String,
-    amount: Amount,
-    received_at: DateTime,
-    assigned_to: Option<Reference>,
-}
-
-impl From<DepositRecord> for Shown {
-    fn from(record: DepositRecord) -> Self {
-        Self {
-            bank_id: record.bank_id,
-            reference: record.reference,
-            amount: Amount(record.amount),
-            received_at: DateTime(record.received_at),
-            assigned_to: record.assigned_to,
-        }
+shown! {
+    struct Shown from record: DepositRecord {
+        bank_id: String = record.bank_id,
+        reference: String = record.reference,
+        amount: Amount = Amount(record.amount),
+        received_at: DateTime = DateTime(record.received_at),
+        assigned_to: Option<Reference> = record.assigned_to,
     }
 }
 

@@ -1,31 +1,20 @@
 //! `heliograph incident`.
 
 use domain::incident::IncidentRecord;
-use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, or_dash, shown};
 use super::{CommandError, Output};
 use crate::cli::Incident;
 use crate::json::DateTime;
 
-/// A note as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    id: i64,
-    text: String,
-    carrier: Option<String>,
-    began_at: DateTime,
-}
-
-impl From<IncidentRecord> for Shown {
-    fn from(record: IncidentRecord) -> Self {
-        Self {
-            id: record.id,
-            text: record.text,
-            carrier: record.carrier,
-            began_at: DateTime(record.began_at),
-        }
+shown! {
+    /// A note as the command line shows it.
+    struct Shown from record: IncidentRecord {
+        id: i64 = record.id,
+        text: String = record.text,
+        carrier: Option<String> = record.carrier,
+        began_at: DateTime = DateTime(record.began_at),
     }
 }
 

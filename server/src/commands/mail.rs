@@ -1,10 +1,9 @@
 //! `heliograph mail`.
 
 use domain::records::MailRecord;
-use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, or_dash, shown};
 use super::{CommandError, Output};
 use crate::cli::Mail;
 use crate::json::DateTime;
@@ -12,38 +11,22 @@ use crate::json::DateTime;
 /// The number of mails per page.
 const PAGE: i64 = 200;
 
-/// A mail as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    id: i64,
-    kind: &'static str,
-    state: &'static str,
-    recipient: String,
-    subject: String,
-    /// Empty once the mail is sent. Never contains a secret link.
-    text: String,
-    created_at: DateTime,
-    attempts: i64,
-    /// Null unless the mail is queued.
-    next_attempt_at: Option<DateTime>,
-    last_error: Option<String>,
-}
-
-impl From<MailRecord> for Shown {
-    fn from(mail: MailRecord) -> Self {
-        Self {
-            id: mail.id,
-            kind: mail.kind.as_str(),
-            state: mail.state.as_str(),
-            recipient: mail.recipient,
-            subject: mail.subject,
-            text: mail.text,
-            created_at: DateTime(mail.created_at),
-            attempts: mail.attempts,
-            next_attempt_at: (mail.state == domain::MailState::Queued)
-                .then_some(DateTime(mail.next_attempt_at)),
-            last_error: mail.last_error,
-        }
+shown! {
+    /// A mail as the command line shows it.
+    struct Shown from mail: MailRecord {
+        id: i64 = mail.id,
+        kind: &'static str = mail.kind.as_str(),
+        state: &'static str = mail.state.as_str(),
+        recipient: String = mail.recipient,
+        subject: String = mail.subject,
+        /// Empty once the mail is sent. Never contains a secret link.
+        text: String = mail.text,
+        created_at: DateTime = DateTime(mail.created_at),
+        attempts: i64 = mail.attempts,
+        /// Null unless the mail is queued.
+        next_attempt_at: Option<DateTime> =
+            (mail.state == domain::MailState::Queued).then_some(DateTime(mail.next_attempt_at)),
+        last_error: Option<String> = mail.last_error,
     }
 }
 

@@ -5,7 +5,7 @@ use domain::support::{MessageFile, SegmentRecord};
 use serde::Serialize;
 use service::{Actor, Refusal, Service};
 
-use super::output::{Column, facts, or_dash, table};
+use super::output::{Column, facts, or_dash, shown, table};
 use super::{CommandError, Output};
 use crate::api::record::{Charge, Report, Step};
 use crate::cli::Message;
@@ -27,28 +27,15 @@ struct Shown<'a> {
     segment_list: Vec<SegmentLine>,
 }
 
-#[derive(Serialize)]
-struct SegmentLine {
-    segment: i64,
-    carrier: String,
-    carrier_id: Option<String>,
-    status: &'static str,
-    error: Option<String>,
-    submits: i64,
-    submitted_at: DateTime,
-}
-
-impl From<SegmentRecord> for SegmentLine {
-    fn from(record: SegmentRecord) -> Self {
-        Self {
-            segment: record.segment,
-            carrier: record.carrier,
-            carrier_id: record.carrier_id,
-            status: record.status.as_str(),
-            error: record.error,
-            submits: record.submits,
-            submitted_at: DateTime(record.submitted_at),
-        }
+shown! {
+    struct SegmentLine from record: SegmentRecord {
+        segment: i64 = record.segment,
+        carrier: String = record.carrier,
+        carrier_id: Option<String> = record.carrier_id,
+        status: &'static str = record.status.as_str(),
+        error: Option<String> = record.error,
+        submits: i64 = record.submits,
+        submitted_at: DateTime = DateTime(record.submitted_at),
     }
 }
 

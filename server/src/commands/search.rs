@@ -4,148 +4,85 @@ use domain::MessageStatus;
 use domain::Reference;
 use domain::records::{ApplicationRecord, BatchRecord};
 use domain::support::{AccountLine, Found, FoundDeposit, MaskedMessage, Owner};
-use serde::Serialize;
 use service::Service;
 
-use super::output::{Column, or_dash, table};
+use super::output::{Column, or_dash, shown, table};
 use super::{CommandError, Output};
 use crate::json::{Amount, DateTime};
 
-/// The search results as the command line shows them.
-#[derive(Serialize)]
-struct Shown {
-    accounts: Vec<Account>,
-    applications: Vec<Application>,
-    batches: Vec<Batch>,
-    deposits: Vec<Deposit>,
-    messages: Vec<Message>,
-    /// True if the time was up before the messages of every application were searched.
-    incomplete: bool,
-}
-
-#[derive(Serialize)]
-struct Account {
-    email: String,
-    staff: bool,
-    created_at: DateTime,
-    disabled_at: Option<DateTime>,
-}
-
-#[derive(Serialize)]
-struct Application {
-    reference: Reference,
-    account: String,
-    category: &'static str,
-    status: &'static str,
-    balance: Amount,
-}
-
-#[derive(Serialize)]
-struct Batch {
-    batchid: String,
-    reference: Reference,
-    account: String,
-    status: &'static str,
-    rows: i64,
-    delivered: i64,
-    created_at: DateTime,
-}
-
-#[derive(Serialize)]
-struct Deposit {
-    bank_id: String,
-    /// As the payer wrote it.
-    reference: String,
-    amount: Amount,
-    received_at: DateTime,
-    /// The reference of the application that it was credited to.
-    credited_to: Option<Reference>,
-}
-
-/// A message without its text.
-#[derive(Serialize)]
-struct Message {
-    transid: String,
-    requestid: Option<String>,
-    reference: Reference,
-    account: String,
-    number: String,
-    status: &'static str,
-    error: Option<String>,
-    pages: i64,
-    segments: i64,
-    cost: Amount,
-    characters: usize,
-    test: bool,
-    created_at: DateTime,
-}
-
-impl From<AccountLine> for Account {
-    fn from(line: AccountLine) -> Self {
-        Self {
-            email: line.account.email,
-            staff: line.account.staff,
-            created_at: DateTime(line.created_at),
-            disabled_at: line.disabled_at.map(DateTime),
-        }
+shown! {
+    /// The search results as the command line shows them.
+    struct Shown from found: Found {
+        accounts: Vec<Account> = found.accounts.into_iter().map(Account::from).collect(),
+        applications: Vec<Application> =
+            found.applications.into_iter().map(Application::from).collect(),
+        batches: Vec<Batch> = found.batches.into_iter().map(Batch::from).collect(),
+        deposits: Vec<Deposit> = found.deposits.into_iter().map(Deposit::from).collect(),
+        messages: Vec<Message> = found.messages.into_iter().map(Message::from).collect(),
+        /// True if the time was up before the messages of every application were searched.
+        incomplete: bool = found.incomplete,
     }
 }
 
-impl From<(Owner, ApplicationRecord)> for Application {
-    fn from((owner, record): (Owner, ApplicationRecord)) -> Self {
-        Self {
-            reference: record.reference,
-            account: owner.email,
-            category: record.category.as_str(),
-            status: record.status.as_str(),
-            balance: Amount(record.balance),
-        }
+shown! {
+    struct Account from line: AccountLine {
+        email: String = line.account.email,
+        staff: bool = line.account.staff,
+        created_at: DateTime = DateTime(line.created_at),
+        disabled_at: Option<DateTime> = line.disabled_at.map(DateTime),
     }
 }
 
-impl From<(Owner, BatchRecord)> for Batch {
-    fn from((owner, record): (Owner, BatchRecord)) -> Self {
-        Self {
-            batchid: record.batchid.to_string(),
-            reference: owner.reference,
-            account: owner.email,
-            status: record.status.as_str(),
-            rows: record.rows,
-            delivered: record.counts.get(MessageStatus::Delivered),
-            created_at: DateTime(record.created_at),
-        }
+shown! {
+    struct Application from (owner, record): (Owner, ApplicationRecord) {
+        reference: Reference = record.reference,
+        account: String = owner.email,
+        category: &'static str = record.category.as_str(),
+        status: &'static str = record.status.as_str(),
+        balance: Amount = Amount(record.balance),
     }
 }
 
-impl From<FoundDeposit> for Deposit {
-    fn from(deposit: FoundDeposit) -> Self {
-        Self {
-            bank_id: deposit.bank_id,
-            reference: deposit.reference,
-            amount: Amount(deposit.amount),
-            received_at: DateTime(deposit.received_at),
-            credited_to: deposit.owner.map(|owner| owner.reference),
-        }
+shown! {
+    struct Batch from (owner, record): (Owner, BatchRecord) {
+        batchid: String = record.batchid.to_string(),
+        reference: Reference = owner.reference,
+        account: String = owner.email,
+        status: &'static str = record.status.as_str(),
+        rows: i64 = record.rows,
+        delivered: i64 = record.counts.get(MessageStatus::Delivered),
+        created_at: DateTime = DateTime(record.created_at),
     }
 }
 
-impl From<(Owner, MaskedMessage)> for Message {
-    fn from((owner, message): (Owner, MaskedMessage)) -> Self {
-        Self {
-            transid: message.transid.to_string(),
-            requestid: message.requestid,
-            reference: owner.reference,
-            account: owner.email,
-            number: message.number,
-            status: message.status.as_str(),
-            error: message.error,
-            pages: message.pages,
-            segments: message.segments,
-            cost: Amount(message.cost),
-            characters: message.chars,
-            test: message.test,
-            created_at: DateTime(message.created_at),
-        }
+shown! {
+    struct Deposit from deposit: FoundDeposit {
+        bank_id: String = deposit.bank_id,
+        /// As the payer wrote it.
+        reference: String = deposit.reference,
+        amount: Amount = Amount(deposit.amount),
+        received_at: DateTime = DateTime(deposit.received_at),
+        /// The reference of the application that it was credited to.
+        credited_to: Option<Reference> = deposit.owner.map(|owner| owner.reference),
+    }
+}
+
+shown! {
+    /// A message without its text.
+    struct Message from (owner, message): (Owner, MaskedMessage) {
+        transid: String = message.transid.to_string(),
+        requestid: Option<String> = message.requestid,
+        reference: Reference = owner.reference,
+        account: String = owner.email,
+        number: String = message.number,
+        status: &'static str = message.status.as_str(),
+        error: Option<String> = message.error,
+        pages: i64 = message.pages,
+        segments: i64 = message.segments,
+        cost: Amount = Amount(message.cost),
+        characters: usize = message.chars,
+        test: bool = message.test,
+        created_at: DateTime = DateTime(message.created_at),
     }
 }
 
@@ -203,19 +140,6 @@ const MESSAGES: [Column<Message>; 7] = [
 pub async fn run(service: &Service, text: &str, output: Output) -> Result<(), CommandError> {
     let found = service.support().desk_search(text).await?;
     Ok(output.print(&Shown::from(found), words)?)
-}
-
-impl From<Found> for Shown {
-    fn from(found: Found) -> Self {
-        Self {
-            accounts: found.accounts.into_iter().map(Account::from).collect(),
-            applications: found.applications.into_iter().map(Application::from).collect(),
-            batches: found.batches.into_iter().map(Batch::from).collect(),
-            deposits: found.deposits.into_iter().map(Deposit::from).collect(),
-            messages: found.messages.into_iter().map(Message::from).collect(),
-            incomplete: found.incomplete,
-        }
-    }
 }
 
 fn words(shown: &Shown) -> String {

@@ -2,37 +2,23 @@
 
 use domain::Reference;
 use domain::records::SenderRequestRecord;
-use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, or_dash, shown};
 use super::{CommandError, Output};
 use crate::cli::Sender;
 use crate::json::DateTime;
 
-/// A request for a sender name as the command line shows it.
-#[derive(Serialize)]
-pub struct Request {
-    id: i64,
-    reference: Reference,
-    pub name: String,
-    pub status: &'static str,
-    reason: Option<String>,
-    requested_at: DateTime,
-    decided_at: Option<DateTime>,
-}
-
-impl From<SenderRequestRecord> for Request {
-    fn from(record: SenderRequestRecord) -> Self {
-        Self {
-            id: record.id,
-            reference: record.reference,
-            name: record.name,
-            status: record.status.as_str(),
-            reason: record.reason,
-            requested_at: DateTime(record.requested_at),
-            decided_at: record.decided_at.map(DateTime),
-        }
+shown! {
+    /// A request for a sender name as the command line shows it.
+    pub struct Request from record: SenderRequestRecord {
+        id: i64 = record.id,
+        reference: Reference = record.reference,
+        pub name: String = record.name,
+        pub status: &'static str = record.status.as_str(),
+        reason: Option<String> = record.reason,
+        requested_at: DateTime = DateTime(record.requested_at),
+        decided_at: Option<DateTime> = record.decided_at.map(DateTime),
     }
 }
 

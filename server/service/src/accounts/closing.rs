@@ -7,9 +7,9 @@ use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind};
 
 use crate::Accounts;
-use crate::accounts::still_in_force;
+use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, texts};
-use store::audit::{self, Actor, Change};
+use store::audit::Change;
 use store::error::{Refusal, Result};
 use store::{accounts, api_calls, api_keys, applications, sessions};
 
@@ -69,12 +69,10 @@ impl Accounts<'_> {
                 accounts::spend_resets(tx, id, now).await?;
                 sessions::delete_others(tx, id, "").await?;
                 mail::put(tx, &account, &texts::account_closed(), now).await?;
-                let (actor, references) =
-                    (Actor::Account(id), meant.into_iter().collect::<Vec<_>>());
+                let references: Vec<_> = meant.into_iter().collect();
                 let references = format!("applications: {}", references.join(", "));
                 let change = Change::of("open", "closed").because(Some(&references));
-                let subject = actor.to_string();
-                audit::insert_change(tx, now, &actor, "account.close", &subject, change).await?;
+                audit_owner(tx, now, id, "account.close", change).await?;
                 closed.store(tx, now).await
             })
         })

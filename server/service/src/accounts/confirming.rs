@@ -2,10 +2,11 @@
 
 use domain::{MailKind, Timestamp};
 
+use super::audit_owner;
 use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
-use store::audit::{self, Actor};
+use store::audit::Change;
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
 use store::query::Connection;
@@ -18,8 +19,7 @@ impl Accounts<'_> {
     /// Returns whether an account must confirm its email before it can create applications. Always
     /// false if no mail server is set up.
     pub async fn must_confirm(&self, account_id: i64) -> Result<bool> {
-        let mut conn = self.store().read().await?;
-        self.must_confirm_in(&mut conn, account_id).await
+        self.must_confirm_in(&mut self.store().read().await?, account_id).await
     }
 
     pub(crate) async fn must_confirm_in(
@@ -85,9 +85,7 @@ pub(super) async fn confirm(
 ) -> Result<bool> {
     let confirmed = confirmations::confirm(conn, account_id, now).await?;
     if confirmed {
-        let actor = Actor::Account(account_id);
-        let subject = actor.to_string();
-        audit::insert(conn, now, &actor, "account.confirm", &subject, None).await?;
+        audit_owner(conn, now, account_id, "account.confirm", Change::default()).await?;
     }
     Ok(confirmed)
 }

@@ -7,11 +7,11 @@ use domain::security_event::SecurityEventKind;
 
 use crate::Accounts;
 use crate::accounts::security_events::{self, ClientInfo, Event};
-use crate::accounts::still_in_force;
 use crate::accounts::throttle::network;
+use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, texts};
 use crate::token::token_hash;
-use store::audit::{self, Actor};
+use store::audit::Change;
 use store::error::{Refusal, Result};
 use store::known_devices;
 use store::query::Connection;
@@ -67,10 +67,7 @@ impl Accounts<'_> {
     pub async fn session_load(&self, token: &str) -> Result<Option<SessionRow>> {
         let hash = token_hash(token);
         let now = self.now();
-        let stored = {
-            let mut conn = self.store().read().await?;
-            sessions::load(&mut conn, &hash, valid(now)).await?
-        };
+        let stored = sessions::load(&mut self.store().read().await?, &hash, valid(now)).await?;
         let Some(stored) = stored else {
             return Ok(None);
         };
@@ -166,10 +163,7 @@ impl Accounts<'_> {
     pub async fn session_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let hash = token_hash(token);
         let now = self.now();
-        let found = {
-            let mut conn = self.store().read().await?;
-            sessions::account(&mut conn, &hash, valid(now)).await?
-        };
+        let found = sessions::account(&mut self.store().read().await?, &hash, valid(now)).await?;
         let Some((account, seen)) = found else {
             return Ok(None);
         };
@@ -190,10 +184,8 @@ impl Accounts<'_> {
     /// after its last use.
     pub async fn session_end(&self, token: &str) -> Result<Option<SessionEnd>> {
         let now = self.now();
-        let stored = {
-            let mut conn = self.store().read().await?;
-            sessions::load(&mut conn, &token_hash(token), valid(now)).await?
-        };
+        let stored =
+            sessions::load(&mut self.store().read().await?, &token_hash(token), valid(now)).await?;
         Ok(stored.filter(|stored| stored.account_id.is_some()).map(|stored| {
             let unused = stored.last_seen_at.plus_ms(IDLE_MS).ms_since(now);
             let at_most = stored.created_at.plus_ms(ABSOLUTE_MS).ms_since(now);
@@ -247,9 +239,7 @@ impl Accounts<'_> {
                 if !sessions::delete_device(tx, account_id, device_id).await? {
                     return Err(Refusal::NoSuchDevice.into());
                 }
-                let actor = Actor::Account(account_id);
-                let subject = actor.to_string();
-                audit::insert(tx, now, &actor, "account.sign_out_device", &subject, None).await
+                audit_owner(tx, now, account_id, "account.sign_out_device", Change::default()).await
             })
         })
         .await
@@ -274,9 +264,8 @@ impl Accounts<'_> {
                 if sessions::delete_others(tx, account_id, &keep).await? == 0 {
                     return Ok(());
                 }
-                let actor = Actor::Account(account_id);
-                let subject = actor.to_string();
-                audit::insert(tx, now, &actor, "account.sign_out_others", &subject, None).await?;
+                audit_owner(tx, now, account_id, "account.sign_out_others", Change::default())
+                    .await?;
                 event.store(tx, now).await
             })
         })

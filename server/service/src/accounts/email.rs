@@ -11,12 +11,12 @@ use domain::{Email, Timestamp};
 
 use crate::Accounts;
 use crate::accounts::confirming::{refuse_flood, throttle};
-use crate::accounts::still_in_force;
 use crate::accounts::throttle::Attempt;
+use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, Recipient, texts};
 use crate::token::token_hash;
 use store::accounts::AccountRow;
-use store::audit::{self, Actor, Change};
+use store::audit::Change;
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
 use store::query::Connection;
@@ -31,8 +31,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`.
     pub async fn account_settings(&self, account_id: i64) -> Result<AccountSettings> {
-        let mut conn = self.store().read().await?;
-        let row = accounts::by_id(&mut conn, account_id).await?;
+        let row = accounts::by_id(&mut self.store().read().await?, account_id).await?;
         let row = row.ok_or(Refusal::NoSuchAccount)?;
         Ok(AccountSettings {
             account: row.record,
@@ -78,10 +77,8 @@ impl Accounts<'_> {
                 mail::put(tx, to_new, &texts::change_email(), now).await?;
                 let notice = texts::email_change_asked(new.as_str());
                 mail::put(tx, &account, &notice, now).await?;
-                let actor = Actor::Account(account.id);
-                let (subject, change) =
-                    (actor.to_string(), Change::of(&account.email, new.as_str()));
-                audit::insert_change(tx, now, &actor, "account.ask_email", &subject, change).await
+                let change = Change::of(&account.email, new.as_str());
+                audit_owner(tx, now, account.id, "account.ask_email", change).await
             })
         });
         requested.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
@@ -167,10 +164,7 @@ impl Accounts<'_> {
     /// # Errors
     /// The last failure. Each is logged.
     pub async fn apply_email_changes(&self) -> Result<()> {
-        let due = {
-            let mut conn = self.store().read().await?;
-            accounts::new_emails_due(&mut conn, self.now()).await?
-        };
+        let due = accounts::new_emails_due(&mut self.store().read().await?, self.now()).await?;
         let mut result = Ok(());
         for id in due {
             if let Err(error) = self.apply_email_change(id).await {
@@ -221,9 +215,8 @@ impl Accounts<'_> {
         }
         let to_new = Recipient { account_id: id, email };
         mail::put(conn, to_new, &texts::email_in_use(), now).await?;
-        let actor = Actor::Account(id);
-        let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));
-        audit::insert_change(conn, now, &actor, "account.email", &subject, change).await?;
+        let change = Change::of(&row.record.email, email);
+        audit_owner(conn, now, id, "account.email", change).await?;
         let event = self.event(SecurityEventKind::EmailChanged, Some(id));
         event.store(conn, now).await
     }
@@ -263,9 +256,8 @@ async fn wait(
     mail::put(conn, &row.record, &notice, now).await?;
     let to_new = Recipient { account_id: id, email };
     mail::put(conn, to_new, &texts::email_change_confirmed(at), now).await?;
-    let actor = Actor::Account(id);
-    let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));
-    audit::insert_change(conn, now, &actor, "account.confirm_email", &subject, change).await
+    let change = Change::of(&row.record.email, email);
+    audit_owner(conn, now, id, "account.confirm_email", change).await
 }
 
 /// Cancels the change of the email. Returns false if none is pending.
@@ -275,8 +267,6 @@ async fn cancel(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> R
         return Ok(false);
     }
     accounts::set_new_email(conn, account_id, None).await?;
-    let actor = Actor::Account(account_id);
-    let subject = actor.to_string();
-    audit::insert(conn, now, &actor, "account.cancel_email", &subject, None).await?;
+    audit_owner(conn, now, account_id, "account.cancel_email", Change::default()).await?;
     Ok(true)
 }

@@ -31,10 +31,7 @@ impl Accounts<'_> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
         };
-        let row = {
-            let mut conn = self.store().read().await?;
-            accounts::by_email(&mut conn, email).await?
-        };
+        let row = accounts::by_email(&mut self.store().read().await?, email).await?;
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
@@ -44,20 +41,14 @@ impl Accounts<'_> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
         };
-        let row = {
-            let mut conn = self.store().read().await?;
-            accounts::by_id(&mut conn, account_id).await?
-        };
+        let row = accounts::by_id(&mut self.store().read().await?, account_id).await?;
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
     /// Returns a new cookie for a device on which this account has just signed in. `None` if there
     /// is no such account.
     pub async fn make_device_cookie(&self, account_id: i64) -> Result<Option<String>> {
-        let row = {
-            let mut conn = self.store().read().await?;
-            accounts::by_id(&mut conn, account_id).await?
-        };
+        let row = accounts::by_id(&mut self.store().read().await?, account_id).await?;
         Ok(row.and_then(|row| make(account_id, &row.password_hash, self.entropy())))
     }
 }

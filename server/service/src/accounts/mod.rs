@@ -26,7 +26,7 @@ use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
 use security_events::Event;
-use store::audit::{self, Actor};
+use store::audit::{self, Actor, Change};
 use store::error::{Error, Refusal, Result};
 use store::query::Connection;
 use store::{accounts, confirmations, known_devices, second_factors, sessions};
@@ -120,10 +120,7 @@ impl Accounts<'_> {
         let email = email.trim().to_lowercase();
         let counted = self.count_sign_in(&email, client).await?;
         sleep(counted.delay).await;
-        let account = async {
-            let mut conn = self.store().read().await?;
-            accounts::by_email(&mut conn, &email).await
-        };
+        let account = async { accounts::by_email(&mut self.store().read().await?, &email).await };
         let account = account.await.inspect_err(|_| self.inner.throttle.uncount(&counted))?;
         let hash = account.as_ref().map(|row| row.password_hash.clone());
         let id = account.as_ref().map(|row| row.record.id);
@@ -229,8 +226,7 @@ impl Accounts<'_> {
     }
 
     pub async fn account_count(&self) -> Result<i64> {
-        let mut conn = self.store().read().await?;
-        accounts::count(&mut conn).await
+        accounts::count(&mut self.store().read().await?).await
     }
 
     /// Returns the kinds of attempts for which all clients together have reached the limit. For
@@ -280,10 +276,9 @@ impl Accounts<'_> {
     pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<String> {
         let account = account_id.to_string();
         let counted = self.count(Attempt::Password, &self.client.address, &account)?;
-        let hash = {
-            let mut conn = self.store().read().await?;
-            accounts::by_id(&mut conn, account_id).await?.map(|row| row.password_hash)
-        };
+        let hash = accounts::by_id(&mut self.store().read().await?, account_id)
+            .await?
+            .map(|row| row.password_hash);
         let failed = self.event(SecurityEventKind::PasswordWrong, Some(account_id));
         if !self.judge(&counted, password, hash.clone(), failed).await? {
             return Err(Refusal::WrongPassword.into());
@@ -304,6 +299,18 @@ pub(crate) async fn still_in_force(
     }
 }
 
+/// Writes an audit entry about an account that its owner changed.
+async fn audit_owner(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    account_id: i64,
+    action: &'static str,
+    change: Change<'_>,
+) -> Result<()> {
+    let owner = Actor::Account(account_id);
+    audit::insert_change(conn, now, &owner, action, &owner.to_string(), change).await
+}
+
 /// Sets a password. Invalidates the account's reset links, and signs out every device except the
 /// one whose token has the hash `keep`.
 async fn set_password(
@@ -320,7 +327,5 @@ async fn set_password(
     accounts::spend_resets(conn, account_id, now).await?;
     second_factors::end_wrong(conn, account_id).await?;
     sessions::delete_others(conn, account_id, keep).await?;
-    let actor = Actor::Account(account_id);
-    let subject = actor.to_string();
-    audit::insert(conn, now, &actor, "account.password", &subject, None).await
+    audit_owner(conn, now, account_id, "account.password", Change::default()).await
 }

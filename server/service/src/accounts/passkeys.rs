@@ -18,10 +18,11 @@ use webauthn_rs::prelude::{
 use webauthn_rs::{Webauthn, WebauthnBuilder};
 
 use crate::Accounts;
-use crate::accounts::second_factor::{FactorChange, ISSUER, note};
+use crate::accounts::audit_owner;
+use crate::accounts::second_factor::{FactorChange, ISSUER};
 use crate::accounts::security_events::Event;
 use crate::token::token_hash;
-use store::audit::Actor;
+use store::audit::Change;
 use store::error::{Fault, Refusal, Result};
 use store::query::Connection;
 use store::{passkeys, second_factors};
@@ -89,8 +90,7 @@ impl Accounts<'_> {
     }
 
     async fn stored_passkeys(&self, account_id: i64) -> Result<Vec<passkeys::Stored>> {
-        let mut conn = self.store().read().await?;
-        passkeys::of(&mut conn, account_id).await
+        passkeys::of(&mut self.store().read().await?, account_id).await
     }
 
     /// True if the account can use a passkey in place of a code.
@@ -113,10 +113,7 @@ impl Accounts<'_> {
     ) -> Result<()> {
         let relying_party = self.relying_party()?;
         let name = passkey_name(name).ok_or(Refusal::PasskeyNameInvalid)?;
-        let stored = {
-            let mut conn = self.store().read().await?;
-            refuse_new(&mut conn, account_id).await?
-        };
+        let stored = refuse_new(&mut self.store().read().await?, account_id).await?;
         let known = stored
             .iter()
             .map(|stored| Ok(read_credential(&stored.credential)?.cred_id().clone()))
@@ -171,8 +168,7 @@ impl Accounts<'_> {
                 if !passkeys::add(tx, account_id, &new, now).await? {
                     return Err(Refusal::PasskeyNotAdded.into());
                 }
-                let actor = Actor::Account(account_id);
-                note(tx, now, actor, "account.add_passkey", account_id).await?;
+                audit_owner(tx, now, account_id, "account.add_passkey", Change::default()).await?;
                 added.about(&new.name).store(tx, now).await
             })
         })
@@ -195,8 +191,8 @@ impl Accounts<'_> {
                 if !passkeys::remove(tx, account_id, id).await? {
                     return Err(Refusal::NoSuchPasskey.into());
                 }
-                let actor = Actor::Account(account_id);
-                note(tx, now, actor, "account.remove_passkey", account_id).await?;
+                audit_owner(tx, now, account_id, "account.remove_passkey", Change::default())
+                    .await?;
                 removed.about(&stored.record.name).store(tx, now).await
             })
         })
@@ -299,10 +295,8 @@ impl Accounts<'_> {
     /// Returns the pending challenge of a session and its sealed form. `None` if there is no
     /// challenge or it has expired.
     async fn challenge(&self, token: &str, account_id: i64) -> Result<Option<(What, String)>> {
-        let sealed = {
-            let mut conn = self.store().read().await?;
-            passkeys::challenge(&mut conn, &token_hash(token)).await?
-        };
+        let sealed =
+            passkeys::challenge(&mut self.store().read().await?, &token_hash(token)).await?;
         let Some(sealed) = sealed else {
             return Ok(None);
         };

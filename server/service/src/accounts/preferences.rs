@@ -2,9 +2,10 @@
 
 use domain::{MailKind, Theme};
 
+use super::audit_owner;
 use crate::{Accounts, zones};
 use store::accounts;
-use store::audit::{self, Actor};
+use store::audit::Change;
 use store::error::{Refusal, Result};
 
 impl Accounts<'_> {
@@ -47,9 +48,8 @@ impl Accounts<'_> {
                 accounts::set_unwanted_mails(tx, account_id, &kinds).await?;
                 let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 let detail = format!("without: {}", words.join(", "));
-                let actor = Actor::Account(account_id);
-                let subject = actor.to_string();
-                audit::insert(tx, now, &actor, "account.mails", &subject, Some(&detail)).await
+                let change = Change::default().because(Some(&detail));
+                audit_owner(tx, now, account_id, "account.mails", change).await
             })
         })
         .await

@@ -54,10 +54,8 @@ impl Accounts<'_> {
         let token = token_hash(token);
         let counted = self.count(Attempt::Reset, &self.client.address, "")?;
         sleep(counted.delay).await;
-        let found = {
-            let mut conn = self.store().read().await?;
-            accounts::email_of_reset(&mut conn, &token, self.now()).await?
-        };
+        let found =
+            accounts::email_of_reset(&mut self.store().read().await?, &token, self.now()).await?;
         let email = found.ok_or(Refusal::ResetLinkInvalid)?;
         self.inner.throttle.uncount(&counted);
         self.refuse_guessable(new, &email).await?;

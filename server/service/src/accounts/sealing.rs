@@ -89,10 +89,7 @@ impl Accounts<'_> {
     /// Returns the key in the database, which all processes share. The first process that needs the
     /// key creates it.
     async fn key_of_database(&self, fresh: &[u8; KEY_BYTES]) -> Result<String> {
-        let stored = {
-            let mut conn = self.store().read().await?;
-            installation::sealing_key(&mut conn).await?
-        };
+        let stored = installation::sealing_key(&mut self.store().read().await?).await?;
         if let Some(stored) = stored {
             return Ok(stored);
         }

@@ -12,12 +12,12 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::Accounts;
 use crate::accounts::security_events::Event;
-use crate::accounts::still_in_force;
 use crate::accounts::throttle::{Attempt, Counted};
+use crate::accounts::{audit_owner, still_in_force};
 use crate::limits::FactorRule;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
-use store::audit::{self, Actor};
+use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Connection;
 use store::{WriteTx, accounts, second_factors, sessions};
@@ -172,8 +172,7 @@ impl Accounts<'_> {
 
     /// Returns the state of an account's second factor. `None` if it has none.
     pub async fn factor(&self, account_id: i64) -> Result<Option<FactorState>> {
-        let mut conn = self.store().read().await?;
-        let stored = second_factors::of(&mut conn, account_id).await?;
+        let stored = second_factors::of(&mut self.store().read().await?, account_id).await?;
         Ok(stored
             .map(|stored| FactorState { since: stored.created_at, recovery_codes: stored.codes }))
     }
@@ -181,10 +180,7 @@ impl Accounts<'_> {
     /// Returns whether this is the current secret of an account's second factor. Used by the demo,
     /// which prints the secret at every start.
     pub async fn factor_in_force(&self, account_id: i64, secret: &TotpSecret) -> Result<bool> {
-        let stored = {
-            let mut conn = self.store().read().await?;
-            second_factors::of(&mut conn, account_id).await?
-        };
+        let stored = second_factors::of(&mut self.store().read().await?, account_id).await?;
         let Some(stored) = stored else {
             return Ok(false);
         };
@@ -243,7 +239,9 @@ impl Accounts<'_> {
                 second_factors::set_codes(tx, account_id, &hashes).await?;
                 sessions::delete_others(tx, account_id, &keep).await?;
                 sessions::set_stepped_up(tx, &keep, account_id, now).await?;
-                note(tx, now, actor, "account.second_factor", account_id).await?;
+                let subject = Actor::Account(account_id).to_string();
+                let action = "account.second_factor";
+                audit::insert(tx, now, &actor, action, &subject, None).await?;
                 set_up.store(tx, now).await
             })
         })
@@ -264,8 +262,8 @@ impl Accounts<'_> {
                 let stored = second_factors::of(tx, account_id).await?;
                 stored.ok_or(Refusal::NoSecondFactor)?;
                 second_factors::set_codes(tx, account_id, &hashes).await?;
-                let actor = Actor::Account(account_id);
-                note(tx, now, actor, "account.recovery_codes", account_id).await?;
+                audit_owner(tx, now, account_id, "account.recovery_codes", Change::default())
+                    .await?;
                 renewed.store(tx, now).await
             })
         })
@@ -290,8 +288,8 @@ impl Accounts<'_> {
                 if !second_factors::remove(tx, account_id).await? {
                     return Err(Refusal::NoSecondFactor.into());
                 }
-                let actor = Actor::Account(account_id);
-                note(tx, now, actor, "account.remove_factor", account_id).await?;
+                audit_owner(tx, now, account_id, "account.remove_factor", Change::default())
+                    .await?;
                 removed.store(tx, now).await
             })
         })
@@ -310,8 +308,7 @@ impl Accounts<'_> {
         if !second_factors::remove(tx, account_id).await? {
             return Ok(());
         }
-        let actor = Actor::Account(account_id);
-        note(tx, now, actor, "account.remove_factor", account_id).await?;
+        audit_owner(tx, now, account_id, "account.remove_factor", Change::default()).await?;
         let removed = self.factor_changed(account_id, FactorChange::Removed);
         removed.store(tx, now).await
     }
@@ -319,8 +316,7 @@ impl Accounts<'_> {
     /// Returns the account whose password was verified in this session and whose code is pending.
     pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let made_after = self.now().plus_ms(-STEP_UP_VALID_MS);
-        let mut conn = self.store().read().await?;
-        sessions::awaited(&mut conn, &token_hash(token), made_after).await
+        sessions::awaited(&mut self.store().read().await?, &token_hash(token), made_after).await
     }
 
     /// Performs the second step of a sign-in. Each code and each answer of a passkey works once.
@@ -351,10 +347,8 @@ impl Accounts<'_> {
         credential: &str,
     ) -> Result<()> {
         let (hash, account_id) = (token_hash(token), account.id);
-        let stepped_up_at = {
-            let mut conn = self.store().read().await?;
-            sessions::stepped_up_at(&mut conn, &hash, account_id).await?
-        };
+        let stepped_up_at =
+            sessions::stepped_up_at(&mut self.store().read().await?, &hash, account_id).await?;
         if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < STEP_UP_VALID_MS) {
             return Ok(());
         }
@@ -462,10 +456,7 @@ impl Accounts<'_> {
     }
 
     async fn use_code(&self, account_id: i64, code: &str) -> Result<()> {
-        let stored = {
-            let mut conn = self.store().read().await?;
-            second_factors::of(&mut conn, account_id).await?
-        };
+        let stored = second_factors::of(&mut self.store().read().await?, account_id).await?;
         let sealed = stored.ok_or(Refusal::WrongCode)?.secret;
         let opened = self.unseal(&sealed_for(account_id), &sealed).await?;
         let secret = opened.try_into().map(TotpSecret);
@@ -490,8 +481,8 @@ impl Accounts<'_> {
                 if !second_factors::use_code(tx, account_id, &hash).await? {
                     return Err(Refusal::WrongRecoveryCode.into());
                 }
-                let actor = Actor::Account(account_id);
-                note(tx, now, actor, "account.recovery_code", account_id).await?;
+                audit_owner(tx, now, account_id, "account.recovery_code", Change::default())
+                    .await?;
                 used.store(tx, now).await
             })
         })
@@ -618,17 +609,6 @@ fn as_step_up(error: Error) -> Error {
         Some(Refusal::WrongPassword) => Refusal::StepUpPasswordWrong.into(),
         _ => error,
     }
-}
-
-pub(super) async fn note(
-    conn: &mut dyn Connection,
-    now: Timestamp,
-    actor: Actor,
-    action: &'static str,
-    account_id: i64,
-) -> Result<()> {
-    let subject = Actor::Account(account_id).to_string();
-    audit::insert(conn, now, &actor, action, &subject, None).await
 }
 
 #[cfg(test)]

@@ -94,8 +94,7 @@ impl Accounts<'_> {
 
     /// Returns the newest security events of an account.
     pub async fn security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
-        let mut conn = self.store().read().await?;
-        security_events::of_account(&mut conn, account_id, SHOWN_MAX).await
+        security_events::of_account(&mut self.store().read().await?, account_id, SHOWN_MAX).await
     }
 
     /// Returns the stored security events of an account, newest first, at most 10,000.

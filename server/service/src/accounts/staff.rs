@@ -47,8 +47,7 @@ pub(crate) enum Change {
 impl Accounts<'_> {
     /// Returns all accounts, ordered by email.
     pub async fn all(&self) -> Result<Vec<AccountDetail>> {
-        let mut conn = self.store().read().await?;
-        let rows = accounts::all(&mut conn).await?;
+        let rows = accounts::all(&mut self.store().read().await?).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 

@@ -183,8 +183,7 @@ impl Applications<'_> {
         let mut conn = self.store().read_at(shard).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
-        let mut conn = self.store().read().await?;
-        api_calls::of_application(&mut conn, reference, KEPT).await
+        api_calls::of_application(&mut self.store().read().await?, reference, KEPT).await
     }
 }
 

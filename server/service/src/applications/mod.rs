@@ -65,8 +65,7 @@ impl Applications<'_> {
     /// Returns all applications, for staff.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
         let all = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            applications::all(&mut conn).await
+            applications::all(&mut self.store().read_at(shard).await?).await
         });
         let mut rows: Vec<_> = all.await?.into_iter().flatten().collect();
         rows.sort_by_key(|row| row.id);
@@ -89,8 +88,7 @@ impl Applications<'_> {
         let Some(shard) = self.find_shard(reference).await? else {
             return Ok(None);
         };
-        let mut conn = self.store().read_at(shard).await?;
-        applications::by_reference(&mut conn, reference).await
+        applications::by_reference(&mut self.store().read_at(shard).await?, reference).await
     }
 
     /// Creates a Pending application and its two keys.

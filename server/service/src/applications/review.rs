@@ -123,8 +123,7 @@ impl Applications<'_> {
     pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
         let since = self.now().plus_ms(-USUAL_MS);
         let found = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            usual_times::of(&mut conn, work, since, USUAL_MAX).await
+            usual_times::of(&mut self.store().read_at(shard).await?, work, since, USUAL_MAX).await
         });
         let mut times: Vec<_> = found.await?.into_iter().flatten().collect();
         times.sort_unstable();
@@ -133,8 +132,7 @@ impl Applications<'_> {
 
     /// Returns the entries of a list that staff maintain.
     pub async fn staff_list(&self, list: StaffList) -> Result<Vec<String>> {
-        let mut conn = self.store().read().await?;
-        let lines = staff_lists::lines(&mut conn, list.as_str()).await?;
+        let lines = staff_lists::lines(&mut self.store().read().await?, list.as_str()).await?;
         let lines = lines.unwrap_or_else(|| list.at_first().to_owned());
         Ok(lines.lines().map(str::to_owned).collect())
     }

@@ -117,8 +117,7 @@ impl Applications<'_> {
     /// Returns requests for sender names, oldest first.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
         let all = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            senders::list(&mut conn, only_pending).await
+            senders::list(&mut self.store().read_at(shard).await?, only_pending).await
         });
         let mut requests: Vec<_> = all.await?.into_iter().flatten().collect();
         requests.sort_by_key(|request| request.id);
@@ -128,8 +127,7 @@ impl Applications<'_> {
     /// Returns the shard of the application that a request is for.
     async fn shard_of_request(&self, id: i64) -> Result<Shard> {
         let found = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            let request = senders::by_id(&mut conn, id).await?;
+            let request = senders::by_id(&mut self.store().read_at(shard).await?, id).await?;
             Ok(request.map(|_| shard))
         });
         let found = found.await?.into_iter().flatten().next();

@@ -21,10 +21,9 @@ impl Applications<'_> {
         cases: Vec<String>,
     ) -> Result<Vec<Viewer>> {
         let now = self.now();
-        let found = {
-            let mut conn = self.store().read().await?;
-            case_viewers::since(&mut conn, kind, now.plus_ms(-VIEWER_MS)).await?
-        };
+        let found =
+            case_viewers::since(&mut self.store().read().await?, kind, now.plus_ms(-VIEWER_MS))
+                .await?;
         let is_recorded = |case: &String| {
             found.iter().any(|stored| {
                 let is_own = stored.account_id == account_id && stored.viewer.case == *case;

@@ -53,8 +53,7 @@ impl Delivery<'_> {
     /// waiting messages.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
         let waiting = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            queue::waiting(&mut conn, carrier).await
+            queue::waiting(&mut self.store().read_at(shard).await?, carrier).await
         });
         let waiting = waiting.await?;
         let oldest = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
@@ -113,8 +112,7 @@ impl Delivery<'_> {
 
     /// Whether a carrier accepts messages now, in any process.
     pub async fn has_carrier_for_messages(&self) -> Result<bool> {
-        let mut conn = self.store().read().await?;
-        self.has_usable_carrier(&mut conn, self.now()).await
+        self.has_usable_carrier(&mut self.store().read().await?, self.now()).await
     }
 
     /// The sender name for applications that have none.
@@ -158,8 +156,7 @@ impl Delivery<'_> {
     /// Returns the current connections of other processes.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         let now = self.now();
-        let mut conn = self.store().read().await?;
-        let mut connections = carriers::connections(&mut conn).await?;
+        let mut connections = carriers::connections(&mut self.store().read().await?).await?;
         let node = self.inner.node.slot();
         connections.retain(|c| c.node != node && now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
         Ok(connections)
@@ -167,8 +164,7 @@ impl Delivery<'_> {
 
     /// Returns the names of the drained carriers.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
-        let mut conn = self.store().read().await?;
-        let rows = carriers::all(&mut conn).await?;
+        let rows = carriers::all(&mut self.store().read().await?).await?;
         let drained = rows.into_iter().filter(|(_, row)| row.drained_at.is_some());
         let names: Vec<_> = drained.map(|(name, _)| name).collect();
         for name in &names {

@@ -10,8 +10,7 @@ use store::incidents;
 impl Delivery<'_> {
     /// Returns the open notes, oldest first.
     pub async fn incidents(&self) -> Result<Vec<IncidentRecord>> {
-        let mut conn = self.store().read().await?;
-        incidents::open(&mut conn).await
+        incidents::open(&mut self.store().read().await?).await
     }
 
     /// Opens a note, which customers see from now on. Only staff see the carrier that it is about.

@@ -306,10 +306,8 @@ impl Delivery<'_> {
     }
 
     async fn resume_at(&self, shard: Shard) -> Result<u64> {
-        let applications = {
-            let mut conn = self.store().read_at(shard).await?;
-            queue::deferred_without_suspension(&mut conn).await?
-        };
+        let applications =
+            queue::deferred_without_suspension(&mut self.store().read_at(shard).await?).await?;
         let mut resumed = 0;
         for application_id in applications {
             loop {
@@ -337,8 +335,7 @@ impl Delivery<'_> {
 
     pub async fn queue_state(&self) -> Result<QueueState> {
         let states = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            queue::state(&mut conn).await
+            queue::state(&mut self.store().read_at(shard).await?).await
         });
         let states = states.await?;
         Ok(QueueState {

@@ -382,10 +382,11 @@ impl Delivery<'_> {
         }
         // With several shards, receipts are also kept as unmatched while a shard is unreachable.
         let since = if self.only_shard().is_some() { CROSSED_MS } else { AHEAD_MS };
-        let message_ids = {
-            let mut conn = self.store().read().await?;
-            unmatched_receipts::carrier_message_ids(&mut conn, self.now().plus_ms(-since)).await?
-        };
+        let message_ids = unmatched_receipts::carrier_message_ids(
+            &mut self.store().read().await?,
+            self.now().plus_ms(-since),
+        )
+        .await?;
         let mut matched = 0;
         for some in message_ids.chunks(CROSSED_CHUNK) {
             let crossed = &self.crossed(some).await?;

@@ -236,8 +236,7 @@ impl Delivery<'_> {
     /// An empty name stands for messages without a carrier.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let waited_for = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            queue::carriers(&mut conn).await
+            queue::carriers(&mut self.store().read_at(shard).await?).await
         });
         let waited_for: BTreeSet<String> = waited_for.await?.into_iter().flatten().collect();
         let mut waited_for: Vec<String> = waited_for.into_iter().collect();
@@ -261,10 +260,7 @@ impl Delivery<'_> {
     }
 
     async fn reroute_at(&self, shard: Shard, carrier: &str) -> Result<()> {
-        let waits = {
-            let mut conn = self.store().read_at(shard).await?;
-            queue::has_unclaimed(&mut conn, carrier).await?
-        };
+        let waits = queue::has_unclaimed(&mut self.store().read_at(shard).await?, carrier).await?;
         let mut after = waits.then_some(Transid(0));
         while let Some(last) = after {
             let carrier = carrier.to_owned();

@@ -59,10 +59,7 @@ impl Operations<'_> {
     pub async fn remind_staff(&self) -> Result<()> {
         for work in Work::ALL {
             let now = self.now();
-            let last = {
-                let mut conn = self.store().read().await?;
-                notices::reminded(&mut conn, work).await?
-            };
+            let last = notices::reminded(&mut self.store().read().await?, work).await?;
             let last = last.unwrap_or(Timestamp::from_unix_ms(0));
             if now.ms_since(last) < HOUR_MS {
                 continue;
@@ -85,12 +82,10 @@ impl Operations<'_> {
         after: Timestamp,
     ) -> Result<Waiting> {
         if !notices::is_of_shards(work) {
-            let mut conn = self.store().read().await?;
-            return notices::waiting(&mut conn, work, before, after).await;
+            return notices::waiting(&mut self.store().read().await?, work, before, after).await;
         }
         let counted = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            notices::waiting(&mut conn, work, before, after).await
+            notices::waiting(&mut self.store().read_at(shard).await?, work, before, after).await
         });
         let none = Waiting::default();
         Ok(counted.await?.into_iter().fold(none, Waiting::and))

@@ -76,10 +76,7 @@ impl Operations<'_> {
     /// Creates their secret links. Drops a mail with a secret link if its recipient is out of date.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
         // Read first, because usually nothing is due.
-        let due = {
-            let mut conn = self.store().read().await?;
-            outbox::next_due(&mut conn).await?
-        };
+        let due = outbox::next_due(&mut self.store().read().await?).await?;
         if due.is_none_or(|due| due > self.now()) {
             return Ok(Vec::new());
         }
@@ -174,10 +171,7 @@ impl Operations<'_> {
 
     /// Keeps the waiting mails for staff to read. Called if no mail server is set up.
     pub async fn keep_mails(&self) -> Result<()> {
-        let due = {
-            let mut conn = self.store().read().await?;
-            outbox::next_due(&mut conn).await?
-        };
+        let due = outbox::next_due(&mut self.store().read().await?).await?;
         if due.is_none_or(|due| due > self.now()) {
             return Ok(());
         }
@@ -195,8 +189,7 @@ impl Operations<'_> {
             None => i64::MAX,
         };
         let limit = limit.clamp(1, LIST_MAX);
-        let mut conn = self.store().read().await?;
-        let mails = outbox::newest(&mut conn, before, limit + 1).await?;
+        let mails = outbox::newest(&mut self.store().read().await?, before, limit + 1).await?;
         Ok(Paged::of(mails, limit, |mail| mail.id.to_string()))
     }
 
@@ -222,8 +215,7 @@ impl Operations<'_> {
     }
 
     pub async fn mail_counts(&self) -> Result<MailCounts> {
-        let mut conn = self.store().read().await?;
-        let (waiting, failed) = outbox::counts(&mut conn).await?;
+        let (waiting, failed) = outbox::counts(&mut self.store().read().await?).await?;
         Ok(MailCounts { waiting, failed })
     }
 

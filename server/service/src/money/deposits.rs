@@ -123,14 +123,12 @@ impl crate::Money<'_> {
         if !is_bank_id(bank_id) {
             return Ok(None);
         }
-        let mut conn = self.store().read().await?;
-        deposits::by_bank_id(&mut conn, bank_id).await
+        deposits::by_bank_id(&mut self.store().read().await?, bank_id).await
     }
 
     /// Returns the unmatched deposits, oldest first.
     pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
-        let mut conn = self.store().read().await?;
-        deposits::unmatched(&mut conn).await
+        deposits::unmatched(&mut self.store().read().await?).await
     }
 
     /// Assigns an unmatched deposit to an application.

@@ -191,8 +191,7 @@ impl crate::Money<'_> {
 
     /// Returns the newest bank statements.
     pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
-        let mut conn = self.store().read().await?;
-        statements::newest(&mut conn, STATEMENTS_LISTED).await
+        statements::newest(&mut self.store().read().await?, STATEMENTS_LISTED).await
     }
 
     /// Returns how many lines of a bank statement have each outcome, with the first lines of each.

@@ -45,8 +45,7 @@ impl Operations<'_> {
         }
         let mut snapshot = self.store().snapshot().await?;
         all.violations.extend(audit_check::breaks(&mut snapshot).await?);
-        let mut conn = self.store().read().await?;
-        let fault = prices::history(&mut conn).await?.fault();
+        let fault = prices::history(&mut self.store().read().await?).await?.fault();
         all.violations.extend(fault.map(|fault| fault.to_string()));
         Ok(all.words())
     }

@@ -85,10 +85,7 @@ impl Node {
     /// Releases the slot.
     pub(crate) async fn leave(&self, store: &Store, now: Timestamp) {
         let Some(key) = self.key() else { return };
-        let left = async {
-            let mut conn = store.read().await?;
-            nodes::end(&mut conn, key.slot, key.token, now).await
-        };
+        let left = async { nodes::end(&mut store.read().await?, key.slot, key.token, now).await };
         if let Err(error) = left.await {
             tracing::warn!(detail = ?error, "can't release this process's slot among the nodes");
         }
@@ -148,8 +145,7 @@ impl Operations<'_> {
     /// Returns the age of the oldest open transaction of the database, in milliseconds. Returns
     /// `None` with SQLite.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
-        let mut conn = self.store().read().await?;
-        self.store().dialect().oldest_ms(&mut conn).await
+        self.store().dialect().oldest_ms(&mut self.store().read().await?).await
     }
 
     /// Whether other processes have ended since the last call. A process that wasn't seen for half
@@ -159,8 +155,7 @@ impl Operations<'_> {
             return Ok(false);
         };
         self.give_up_nodes().await?;
-        let mut conn = self.store().read().await?;
-        let last = nodes::last_end(&mut conn).await?;
+        let last = nodes::last_end(&mut self.store().read().await?).await?;
         let known = node.last_end.swap(last, Ordering::Relaxed);
         Ok(last > known)
     }

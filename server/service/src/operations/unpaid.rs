@@ -22,8 +22,7 @@ impl Operations<'_> {
     /// Measures the stored test messages of accounts that never had a deposit.
     pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
         let kept = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            unpaid::kept(&mut conn, MESSAGES_MAX).await
+            unpaid::kept(&mut self.store().read_at(shard).await?, MESSAGES_MAX).await
         });
         let kept = kept.await?;
         let messages = kept.iter().map(|(messages, _)| messages).sum();

@@ -75,8 +75,7 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
 
 /// Returns the number of shards of the installation.
 pub(crate) async fn shards(store: &Store) -> Result<i64> {
-    let mut conn = store.read().await?;
-    installation::shards(&mut conn).await
+    installation::shards(&mut store.read().await?).await
 }
 
 /// Returns the IDs after which new IDs begin: one for messages, and one for messages of batches.
@@ -93,8 +92,7 @@ pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Resu
     if ahead_ms > CLOCK_AHEAD_MS {
         tracing::warn!(ahead_ms, "the newest message is from the future: was the clock set back?");
     }
-    let mut conn = store.read().await?;
-    let swept = installation::swept(&mut conn).await?.low - 1;
+    let swept = installation::swept(&mut store.read().await?).await?.low - 1;
     Ok((last.max(last_batch).max(swept), last_of_batches.max(swept)))
 }
 

@@ -33,16 +33,14 @@ impl crate::Money<'_> {
 
     /// Returns all price changes ever made, newest first.
     pub async fn price_changes(&self) -> Result<Vec<PriceChangeRecord>> {
-        let mut conn = self.store().read().await?;
-        let mut changes = prices::records(&mut conn).await?;
+        let mut changes = prices::records(&mut self.store().read().await?).await?;
         changes.reverse();
         Ok(changes)
     }
 
     /// Returns the current price of a page to a number, and the reason for it.
     pub async fn price_of(&self, number: &Number) -> Result<NumberPrice> {
-        let mut conn = self.store().read().await?;
-        let currency = installation::currency(&mut conn).await?;
+        let currency = installation::currency(&mut self.store().read().await?).await?;
         let prices = self.prices_now().await?;
         let price = prices.unit_price(number);
         let why = match (&price.prefix, number.kind()) {

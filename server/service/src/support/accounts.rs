@@ -45,10 +45,7 @@ impl Support<'_> {
     /// # Errors
     /// `NoSuchAccount`.
     pub async fn account_file(&self, id: i64) -> Result<AccountFile> {
-        let row = {
-            let mut conn = self.store().read().await?;
-            accounts::by_id(&mut conn, id).await?
-        };
+        let row = accounts::by_id(&mut self.store().read().await?, id).await?;
         let row = row.ok_or(Refusal::NoSuchAccount)?;
         let filter = AuditFilter {
             subject: Some(row.record.email.clone()),

@@ -51,8 +51,7 @@ impl Support<'_> {
     /// Returns the requests that wait for a second staff member, oldest first.
     pub async fn approvals(&self) -> Result<Vec<ApprovalRecord>> {
         let after = self.now().plus_ms(-APPROVAL_DAYS * DAY_MS);
-        let mut conn = self.store().read().await?;
-        approvals::waiting(&mut conn, after).await
+        approvals::waiting(&mut self.store().read().await?, after).await
     }
 
     /// Performs the act that another staff member requested, and deletes the request, in one

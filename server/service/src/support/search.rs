@@ -118,10 +118,7 @@ impl Support<'_> {
     }
 
     async fn find_deposit(&self, bank_id: &str, found: &mut Found) -> Result<()> {
-        let deposit = {
-            let mut conn = self.store().read().await?;
-            deposits::by_bank_id(&mut conn, bank_id).await?
-        };
+        let deposit = deposits::by_bank_id(&mut self.store().read().await?, bank_id).await?;
         let Some(deposit) = deposit else {
             return Ok(());
         };
