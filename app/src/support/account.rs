@@ -24,7 +24,7 @@ use {
     domain::Refusal,
     domain::approval::StaffAct,
     domain::records::AccountRecord,
-    service::Actor,
+    service::{AccountChange, Actor},
 };
 
 /// The session entry that holds a new reset link until this page shows it.
@@ -100,12 +100,14 @@ async fn change(
     match action {
         DISABLE => service.accounts().disable_account(&actor, &email, reason).await?,
         ENABLE => service.accounts().enable_account(&actor, &email).await?,
-        SIGN_OUT => service.accounts().sign_out_account(&actor, &email).await?,
+        SIGN_OUT => {
+            service.accounts().change_account(&actor, &email, AccountChange::SignOut).await?
+        }
         PROMOTE => {
             let act = StaffAct::Promote { email };
             return Ok(service.support().act(account.id, act).await?);
         }
-        DEMOTE => service.accounts().demote_account(&actor, &email).await?,
+        DEMOTE => service.accounts().change_account(&actor, &email, AccountChange::Demote).await?,
         RESET_FACTOR => {
             let act = StaffAct::ResetFactor { email };
             return Ok(service.support().act(account.id, act).await?);

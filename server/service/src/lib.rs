@@ -66,7 +66,7 @@ pub use accounts::devices::SessionRow;
 pub use accounts::known_device::account_of_device;
 pub use accounts::second_factor::{FactorState, RECOVERY_CODES, SecondStep, TotpSecret};
 pub use accounts::security_events::ClientInfo;
-pub use accounts::staff::AccountDetail;
+pub use accounts::staff::{AccountChange, AccountDetail};
 pub use accounts::throttle::Networks;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;

@@ -12,6 +12,14 @@ use tracing::Instrument as _;
 
 use crate::Service;
 
+/// Makes a verb's work from a closure: boxes the body as a future.
+macro_rules! work {
+    (|$tx:pat_param, $now:pat_param| $body:expr) => {
+        move |$tx, $now| Box::pin(async move { $body })
+    };
+}
+pub(crate) use work;
+
 impl Service {
     /// Runs a verb's work in its own transaction. Commits if the work succeeds and rolls back
     /// otherwise. The work receives the time at which the transaction began.

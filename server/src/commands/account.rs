@@ -6,7 +6,7 @@ use std::io;
 use domain::support::NoteRecord;
 use domain::{Email, Password};
 use serde::Serialize;
-use service::{AccountDetail, Actor, Service};
+use service::{AccountChange, AccountDetail, Actor, Service};
 
 use super::output::{Column, facts, or_dash};
 use super::{CommandError, Output};
@@ -47,31 +47,28 @@ pub async fn run(
 
 /// Makes a change and prints the changed account. A person gets one sentence.
 async fn change(service: &Service, command: Account, output: Output) -> Result<(), CommandError> {
-    let actor = Actor::CommandLine;
-    let (email, done) = match command {
+    let (actor, accounts) = (Actor::CommandLine, service.accounts());
+    let (email, change, done) = match command {
         Account::Disable { email, reason } => {
-            service.accounts().disable_account(&actor, &email, &reason).await?;
-            (email, "is disabled and signed out; its keys send nothing")
+            accounts.disable_account(&actor, &email, &reason).await?;
+            (email, None, "is disabled and signed out; its keys send nothing")
         }
         Account::Enable { email } => {
-            service.accounts().enable_account(&actor, &email).await?;
-            (email, "is enabled; its deferred messages continue")
+            accounts.enable_account(&actor, &email).await?;
+            (email, None, "is enabled; its deferred messages continue")
         }
         Account::SignOut { email } => {
-            service.accounts().sign_out_account(&actor, &email).await?;
-            (email, "is signed out on every device")
+            (email, Some(AccountChange::SignOut), "is signed out on every device")
         }
         Account::Promote { email } => {
-            service.accounts().promote_account(&actor, &email).await?;
-            (email, "is staff, and signed out on every device")
+            (email, Some(AccountChange::Promote), "is staff, and signed out on every device")
         }
         Account::Demote { email } => {
-            service.accounts().demote_account(&actor, &email).await?;
-            (email, "is a customer, and signed out on every device")
+            (email, Some(AccountChange::Demote), "is a customer, and signed out on every device")
         }
         Account::ResetFactor { email } => {
-            service.accounts().reset_factor(&actor, &email).await?;
-            (email, "has no second factor and is signed out on every device")
+            let done = "has no second factor and is signed out on every device";
+            (email, Some(AccountChange::ResetFactor), done)
         }
         Account::Add { .. }
         | Account::Reset { .. }
@@ -81,7 +78,10 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
             return Ok(());
         }
     };
-    let shown = Shown::from(service.accounts().account_detail(&email).await?);
+    if let Some(change) = change {
+        accounts.change_account(&actor, &email, change).await?;
+    }
+    let shown = Shown::from(accounts.account_detail(&email).await?);
     Ok(output.print(&shown, |shown| format!("{} {done}.", shown.email))?)
 }
 

@@ -9,6 +9,7 @@ use domain::{ApiKey, KeyKind};
 use crate::Accounts;
 use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, texts};
+use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
 use store::{accounts, api_calls, api_keys, applications, sessions};
@@ -36,46 +37,44 @@ impl Accounts<'_> {
         let shard = self.shard_of_account(account.id).await?;
         let closed = self.event(SecurityEventKind::AccountClosed, Some(account.id));
         let (service, account) = (self.0.clone(), account.clone());
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let id = account.id;
-                still_in_force(tx, id, &verified).await?;
-                let row = accounts::by_id(tx, id).await?;
-                if row.is_none_or(|row| row.record.staff) {
-                    return Err(Refusal::StaffCannotClose.into());
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let id = account.id;
+            still_in_force(tx, id, &verified).await?;
+            let row = accounts::by_id(tx, id).await?;
+            if row.is_none_or(|row| row.record.staff) {
+                return Err(Refusal::StaffCannotClose.into());
+            }
+            let mut owned = applications::ids_by_account(tx, id).await?;
+            // All transactions that write keys lock the rows in this order.
+            owned.sort_unstable_by_key(|application| application.reference);
+            let meant: BTreeSet<_> = owned.iter().map(|it| it.reference.to_string()).collect();
+            if typed != meant {
+                return Err(Refusal::ReferencesDiffer.into());
+            }
+            for application in &owned {
+                for kind in [KeyKind::Live, KeyKind::Test] {
+                    // Nobody ever learns this key.
+                    let entropy = service.entropy().bytes();
+                    let key = ApiKey::from_entropy(application.reference, kind, entropy);
+                    applications::set_hash(tx, application.id, kind, &key.hash()).await?;
                 }
-                let mut owned = applications::ids_by_account(tx, id).await?;
-                // All transactions that write keys lock the rows in this order.
-                owned.sort_unstable_by_key(|application| application.reference);
-                let meant: BTreeSet<_> = owned.iter().map(|it| it.reference.to_string()).collect();
-                if typed != meant {
-                    return Err(Refusal::ReferencesDiffer.into());
-                }
-                for application in &owned {
-                    for kind in [KeyKind::Live, KeyKind::Test] {
-                        // Nobody ever learns this key.
-                        let entropy = service.entropy().bytes();
-                        let key = ApiKey::from_entropy(application.reference, kind, entropy);
-                        applications::set_hash(tx, application.id, kind, &key.hash()).await?;
-                    }
-                    // Once these rows are deleted, no process can store the calls that it has
-                    // buffered.
-                    api_keys::forget(tx, application.reference).await?;
-                    api_calls::forget(tx, application.reference).await?;
-                }
-                applications::set_disabled(tx, id, Some(now)).await?;
-                accounts::close(tx, id, now).await?;
-                accounts::spend_resets(tx, id, now).await?;
-                sessions::delete_others(tx, id, "").await?;
-                mail::put(tx, &account, &texts::account_closed(), now).await?;
-                let references: Vec<_> = meant.into_iter().collect();
-                let references = format!("applications: {}", references.join(", "));
-                let change = Change::of("open", "closed").because(Some(&references));
-                audit_owner(tx, now, id, "account.close", change).await?;
-                closed.store(tx, now).await
-            })
-        })
+                // Once these rows are deleted, no process can store the calls that it has
+                // buffered.
+                api_keys::forget(tx, application.reference).await?;
+                api_calls::forget(tx, application.reference).await?;
+            }
+            applications::set_disabled(tx, id, Some(now)).await?;
+            accounts::close(tx, id, now).await?;
+            accounts::spend_resets(tx, id, now).await?;
+            sessions::delete_others(tx, id, "").await?;
+            mail::put(tx, &account, &texts::account_closed(), now).await?;
+            let references: Vec<_> = meant.into_iter().collect();
+            let references = format!("applications: {}", references.join(", "));
+            let change = Change::of("open", "closed").because(Some(&references));
+            audit_owner(tx, now, id, "account.close", change).await?;
+            closed.store(tx, now).await
+        }))
         .await
     }
 }

@@ -6,6 +6,7 @@ use super::audit_owner;
 use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::audit::Change;
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
@@ -40,18 +41,16 @@ impl Accounts<'_> {
     /// `NoSuchAccount`, `EmailConfirmed`. `Throttled` within five minutes of the last mail, and if
     /// the address has received too many mails.
     pub async fn mail_confirmation(&self, account_id: i64) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let account = accounts::by_id(tx, account_id).await?;
-                let account = account.ok_or(Refusal::NoSuchAccount)?.record;
-                if account.confirmed_at.is_some() {
-                    return Err(Refusal::EmailConfirmed.into());
-                }
-                throttle(tx, account_id, now).await?;
-                refuse_flood(tx, &account.email, now).await?;
-                mail::put(tx, &account, &texts::confirm(), now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let account = accounts::by_id(tx, account_id).await?;
+            let account = account.ok_or(Refusal::NoSuchAccount)?.record;
+            if account.confirmed_at.is_some() {
+                return Err(Refusal::EmailConfirmed.into());
+            }
+            throttle(tx, account_id, now).await?;
+            refuse_flood(tx, &account.email, now).await?;
+            mail::put(tx, &account, &texts::confirm(), now).await
+        }))
         .await
     }
 
@@ -62,17 +61,15 @@ impl Accounts<'_> {
     /// `ConfirmationInvalid`.
     pub async fn confirm_email(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let found = confirmations::find(tx, &hash, Purpose::Confirm, now).await?;
-                let (account_id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
-                let account = accounts::by_id(tx, account_id).await?;
-                if account.is_none_or(|row| row.record.email != email) {
-                    return Err(Refusal::ConfirmationInvalid.into());
-                }
-                confirm(tx, account_id, now).await.map(drop)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let found = confirmations::find(tx, &hash, Purpose::Confirm, now).await?;
+            let (account_id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
+            let account = accounts::by_id(tx, account_id).await?;
+            if account.is_none_or(|row| row.record.email != email) {
+                return Err(Refusal::ConfirmationInvalid.into());
+            }
+            confirm(tx, account_id, now).await.map(drop)
+        }))
         .await
     }
 }

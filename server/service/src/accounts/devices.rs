@@ -11,6 +11,7 @@ use crate::accounts::throttle::network;
 use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
 use store::known_devices;
@@ -47,20 +48,14 @@ impl Accounts<'_> {
     /// Stores a new session. Returns false if a session with this token already exists.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (hash, data) = (token_hash(token), row.data.clone());
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move { sessions::insert(tx, &hash, &data, now).await })
-        })
-        .await
+        self.in_transaction(work!(|tx, now| sessions::insert(tx, &hash, &data, now).await)).await
     }
 
     /// Stores the changed data of a session. If the session was signed out meanwhile, it stays
     /// signed out.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
         let (hash, data) = (token_hash(token), row.data.clone());
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move { sessions::save(tx, &hash, &data, now).await })
-        })
-        .await
+        self.in_transaction(work!(|tx, now| sessions::save(tx, &hash, &data, now).await)).await
     }
 
     /// Returns the session with this token, unless it has expired. Extends the session.
@@ -78,8 +73,7 @@ impl Accounts<'_> {
 
     pub async fn session_delete(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
-        self.in_transaction(move |tx, _| Box::pin(async move { sessions::delete(tx, &hash).await }))
-            .await
+        self.in_transaction(work!(|tx, _| sessions::delete(tx, &hash).await)).await
     }
 
     /// Makes a stored session a device of the account, which signed in with its password alone.
@@ -119,14 +113,12 @@ impl Accounts<'_> {
     /// there is no such session.
     pub async fn await_code(&self, token: &str, account: &AccountRecord) -> Result<()> {
         let (hash, account) = (token_hash(token), account.clone());
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                if !sessions::await_code(tx, &hash, &account).await? {
-                    return Err(Refusal::WrongCredentials.into());
-                }
-                Ok(())
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            if !sessions::await_code(tx, &hash, &account).await? {
+                return Err(Refusal::WrongCredentials.into());
+            }
+            Ok(())
+        }))
         .await
     }
 
@@ -145,17 +137,15 @@ impl Accounts<'_> {
             origin: client.origin(),
             detail: Some(if factors > 0 { BY_CODE } else { BY_PASSWORD }.to_owned()),
         };
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let (user_agent, address) = (&event.origin.user_agent, &event.origin.address);
-                let sign_in = SignIn { account: &account, user_agent, address, factors };
-                if !sessions::bind(tx, &hash, &sign_in, now).await? {
-                    return Err(Refusal::WrongCredentials.into());
-                }
-                mail_if_new(tx, &account, user_agent, address, now).await?;
-                event.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let (user_agent, address) = (&event.origin.user_agent, &event.origin.address);
+            let sign_in = SignIn { account: &account, user_agent, address, factors };
+            if !sessions::bind(tx, &hash, &sign_in, now).await? {
+                return Err(Refusal::WrongCredentials.into());
+            }
+            mail_if_new(tx, &account, user_agent, address, now).await?;
+            event.store(tx, now).await
+        }))
         .await
     }
 
@@ -217,15 +207,13 @@ impl Accounts<'_> {
         if name.chars().count() > DEVICE_NAME_CHARS_MAX || name.chars().any(char::is_control) {
             return Err(Refusal::DeviceNameInvalid.into());
         }
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                let device = sessions::device(tx, account_id, device_id).await?;
-                let (user_agent, address) = device.ok_or(Refusal::NoSuchDevice)?;
-                let fingerprint = fingerprint(&user_agent, &address);
-                let name = (!name.is_empty()).then_some(name.as_str());
-                known_devices::set_name(tx, account_id, &fingerprint, name).await
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            let device = sessions::device(tx, account_id, device_id).await?;
+            let (user_agent, address) = device.ok_or(Refusal::NoSuchDevice)?;
+            let fingerprint = fingerprint(&user_agent, &address);
+            let name = (!name.is_empty()).then_some(name.as_str());
+            known_devices::set_name(tx, account_id, &fingerprint, name).await
+        }))
         .await
     }
 
@@ -234,14 +222,12 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchDevice`.
     pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if !sessions::delete_device(tx, account_id, device_id).await? {
-                    return Err(Refusal::NoSuchDevice.into());
-                }
-                audit_owner(tx, now, account_id, "account.sign_out_device", Change::default()).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if !sessions::delete_device(tx, account_id, device_id).await? {
+                return Err(Refusal::NoSuchDevice.into());
+            }
+            audit_owner(tx, now, account_id, "account.sign_out_device", Change::default()).await
+        }))
         .await
     }
 
@@ -258,17 +244,14 @@ impl Accounts<'_> {
         let verified = self.verify_password(account_id, password).await?;
         let keep = token_hash(current_token);
         let event = self.event(SecurityEventKind::SignedOutOthers, Some(account_id));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                still_in_force(tx, account_id, &verified).await?;
-                if sessions::delete_others(tx, account_id, &keep).await? == 0 {
-                    return Ok(());
-                }
-                audit_owner(tx, now, account_id, "account.sign_out_others", Change::default())
-                    .await?;
-                event.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            still_in_force(tx, account_id, &verified).await?;
+            if sessions::delete_others(tx, account_id, &keep).await? == 0 {
+                return Ok(());
+            }
+            audit_owner(tx, now, account_id, "account.sign_out_others", Change::default()).await?;
+            event.store(tx, now).await
+        }))
         .await
     }
 
@@ -276,24 +259,20 @@ impl Accounts<'_> {
     /// any.
     pub async fn session_rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (token_hash(from), token_hash(to));
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                sessions::delete(tx, &to).await?;
-                sessions::rename(tx, &from, &to).await
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            sessions::delete(tx, &to).await?;
+            sessions::rename(tx, &from, &to).await
+        }))
         .await
     }
 
     /// Deletes expired sessions and old security events. Returns the number of deleted sessions.
     pub async fn session_sweep(&self) -> Result<u64> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let swept = sessions::sweep(tx, valid(now)).await?;
-                security_events::sweep(tx, now).await?;
-                Ok(swept)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let swept = sessions::sweep(tx, valid(now)).await?;
+            security_events::sweep(tx, now).await?;
+            Ok(swept)
+        }))
         .await
     }
 
@@ -301,10 +280,7 @@ impl Accounts<'_> {
         if now.ms_since(seen) < TOUCH_MS {
             return Ok(());
         }
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { sessions::touch(tx, &hash, now).await })
-        })
-        .await
+        self.in_transaction(work!(|tx, _| sessions::touch(tx, &hash, now).await)).await
     }
 }
 

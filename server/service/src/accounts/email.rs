@@ -15,6 +15,7 @@ use crate::accounts::throttle::Attempt;
 use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, Recipient, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::accounts::AccountRow;
 use store::audit::Change;
 use store::confirmations::Purpose;
@@ -61,35 +62,30 @@ impl Accounts<'_> {
         let verified = self.verify_password(account.id, password).await?;
         let counted = self.count(Attempt::EmailChange, "", &account.id.to_string())?;
         let (account, new) = (account.clone(), new.clone());
-        let requested = self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                still_in_force(tx, account.id, &verified).await?;
-                if account.email == new.as_str() {
-                    return Err(Refusal::EmailUnchanged.into());
-                }
-                if accounts::by_email(tx, new.as_str()).await?.is_some() {
-                    return Err(Refusal::EmailTaken.into());
-                }
-                throttle(tx, account.id, now).await?;
-                refuse_flood(tx, new.as_str(), now).await?;
-                accounts::set_new_email(tx, account.id, Some(new.as_str())).await?;
-                let to_new = Recipient { account_id: account.id, email: new.as_str() };
-                mail::put(tx, to_new, &texts::change_email(), now).await?;
-                let notice = texts::email_change_asked(new.as_str());
-                mail::put(tx, &account, &notice, now).await?;
-                let change = Change::of(&account.email, new.as_str());
-                audit_owner(tx, now, account.id, "account.ask_email", change).await
-            })
-        });
+        let requested = self.in_transaction(work!(|tx, now| {
+            still_in_force(tx, account.id, &verified).await?;
+            if account.email == new.as_str() {
+                return Err(Refusal::EmailUnchanged.into());
+            }
+            if accounts::by_email(tx, new.as_str()).await?.is_some() {
+                return Err(Refusal::EmailTaken.into());
+            }
+            throttle(tx, account.id, now).await?;
+            refuse_flood(tx, new.as_str(), now).await?;
+            accounts::set_new_email(tx, account.id, Some(new.as_str())).await?;
+            let to_new = Recipient { account_id: account.id, email: new.as_str() };
+            mail::put(tx, to_new, &texts::change_email(), now).await?;
+            let notice = texts::email_change_asked(new.as_str());
+            mail::put(tx, &account, &notice, now).await?;
+            let change = Change::of(&account.email, new.as_str());
+            audit_owner(tx, now, account.id, "account.ask_email", change).await
+        }));
         requested.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
     }
 
     /// Cancels the pending change of the email, confirmed or not. Its link stops working.
     pub async fn cancel_email_change(&self, account_id: i64) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move { cancel(tx, account_id, now).await.map(drop) })
-        })
-        .await
+        self.in_transaction(work!(|tx, now| cancel(tx, account_id, now).await.map(drop))).await
     }
 
     /// Cancels a change of the email. `token` is from the link that was mailed to the current
@@ -100,21 +96,19 @@ impl Accounts<'_> {
     pub async fn stop_email_change(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
         let mut event = self.event(SecurityEventKind::EmailChangeStopped, None);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let found = confirmations::find(tx, &hash, Purpose::Stop, now).await?;
-                let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
-                let row = accounts::by_id(tx, id).await?;
-                if row.is_none_or(|row| row.record.email != email) {
-                    return Err(Refusal::ConfirmationInvalid.into());
-                }
-                if !cancel(tx, id, now).await? {
-                    return Ok(());
-                }
-                event.account_id = Some(id);
-                event.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let found = confirmations::find(tx, &hash, Purpose::Stop, now).await?;
+            let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
+            let row = accounts::by_id(tx, id).await?;
+            if row.is_none_or(|row| row.record.email != email) {
+                return Err(Refusal::ConfirmationInvalid.into());
+            }
+            if !cancel(tx, id, now).await? {
+                return Ok(());
+            }
+            event.account_id = Some(id);
+            event.store(tx, now).await
+        }))
         .await
     }
 
@@ -129,33 +123,31 @@ impl Accounts<'_> {
     pub async fn change_email(&self, token: &str) -> Result<Option<Timestamp>> {
         let hash = token_hash(token);
         let service = self.0.clone();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let found = confirmations::find(tx, &hash, Purpose::Change, now).await?;
-                let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
-                let row = accounts::by_id(tx, id).await?;
-                let row = row.ok_or(Refusal::ConfirmationInvalid)?;
-                if row.record.email == email {
-                    return Ok(None);
-                }
-                if row.new_email.as_ref() != Some(&email) || row.disabled_at.is_some() {
-                    return Err(Refusal::ConfirmationInvalid.into());
-                }
-                if row.new_email_at.is_some() {
-                    return Ok(row.new_email_at);
-                }
-                if accounts::by_email(tx, &email).await?.is_some() {
-                    return Err(Refusal::EmailTaken.into());
-                }
-                if takes_effect_at_once(tx, &row, now).await? {
-                    service.accounts().give_email(tx, &row, &email, now).await?;
-                    return Ok(None);
-                }
-                let at = now.plus_ms(WAIT_MS);
-                wait(tx, &row, &email, at, now).await?;
-                Ok(Some(at))
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let found = confirmations::find(tx, &hash, Purpose::Change, now).await?;
+            let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
+            let row = accounts::by_id(tx, id).await?;
+            let row = row.ok_or(Refusal::ConfirmationInvalid)?;
+            if row.record.email == email {
+                return Ok(None);
+            }
+            if row.new_email.as_ref() != Some(&email) || row.disabled_at.is_some() {
+                return Err(Refusal::ConfirmationInvalid.into());
+            }
+            if row.new_email_at.is_some() {
+                return Ok(row.new_email_at);
+            }
+            if accounts::by_email(tx, &email).await?.is_some() {
+                return Err(Refusal::EmailTaken.into());
+            }
+            if takes_effect_at_once(tx, &row, now).await? {
+                service.accounts().give_email(tx, &row, &email, now).await?;
+                return Ok(None);
+            }
+            let at = now.plus_ms(WAIT_MS);
+            wait(tx, &row, &email, at, now).await?;
+            Ok(Some(at))
+        }))
         .await
     }
 
@@ -177,24 +169,22 @@ impl Accounts<'_> {
 
     async fn apply_email_change(&self, id: i64) -> Result<()> {
         let service = self.0.clone();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let Some(row) = accounts::by_id(tx, id).await? else {
-                    return Ok(());
-                };
-                let (Some(email), Some(at)) = (&row.new_email, row.new_email_at) else {
-                    return Ok(());
-                };
-                if at > now {
-                    return Ok(());
-                }
-                if accounts::by_email(tx, email).await?.is_some() {
-                    mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
-                    return cancel(tx, id, now).await.map(drop);
-                }
-                service.accounts().give_email(tx, &row, email, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let Some(row) = accounts::by_id(tx, id).await? else {
+                return Ok(());
+            };
+            let (Some(email), Some(at)) = (&row.new_email, row.new_email_at) else {
+                return Ok(());
+            };
+            if at > now {
+                return Ok(());
+            }
+            if accounts::by_email(tx, email).await?.is_some() {
+                mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
+                return cancel(tx, id, now).await.map(drop);
+            }
+            service.accounts().give_email(tx, &row, email, now).await
+        }))
         .await
     }
 

@@ -25,6 +25,7 @@ use tokio::time::sleep;
 use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use security_events::Event;
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Refusal, Result};
@@ -75,33 +76,31 @@ impl Accounts<'_> {
         self.refuse_guessable(password, email.as_str()).await?;
         let hash = self.inner.hasher.hash(password.expose(), self.entropy()).await?;
         let email = email.clone();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let id = accounts::insert(tx, email.as_str(), &hash, staff, now)
-                    .await?
-                    .ok_or(Refusal::EmailTaken)?;
-                let action = if staff { "account.add_staff" } else { "account.add" };
-                let owner = Actor::Account(id);
-                let (actor, subject) = (actor.unwrap_or(owner), owner.to_string());
-                audit::insert(tx, now, &actor, action, &subject, None).await?;
-                let account = AccountRecord {
-                    id,
-                    email: email.as_str().to_owned(),
-                    staff,
-                    password_changed_at: now,
-                    confirmed_at: (!unconfirmed).then_some(now),
-                    second_factor: false,
-                    theme: Theme::default(),
-                    time_zone: None,
-                    closed: false,
-                };
-                if unconfirmed {
-                    confirmations::expect(tx, id, now).await?;
-                    mail::put(tx, &account, &texts::confirm(), now).await?;
-                }
-                Ok(account)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let id = accounts::insert(tx, email.as_str(), &hash, staff, now)
+                .await?
+                .ok_or(Refusal::EmailTaken)?;
+            let action = if staff { "account.add_staff" } else { "account.add" };
+            let owner = Actor::Account(id);
+            let (actor, subject) = (actor.unwrap_or(owner), owner.to_string());
+            audit::insert(tx, now, &actor, action, &subject, None).await?;
+            let account = AccountRecord {
+                id,
+                email: email.as_str().to_owned(),
+                staff,
+                password_changed_at: now,
+                confirmed_at: (!unconfirmed).then_some(now),
+                second_factor: false,
+                theme: Theme::default(),
+                time_zone: None,
+                closed: false,
+            };
+            if unconfirmed {
+                confirmations::expect(tx, id, now).await?;
+                mail::put(tx, &account, &texts::confirm(), now).await?;
+            }
+            Ok(account)
+        }))
         .await
     }
 
@@ -258,13 +257,11 @@ impl Accounts<'_> {
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let keep = token_hash(keep_token);
         let changed = self.event(SecurityEventKind::PasswordChanged, Some(account_id));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                still_in_force(tx, account_id, &verified).await?;
-                set_password(tx, account_id, &hash, &keep, now).await?;
-                changed.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            still_in_force(tx, account_id, &verified).await?;
+            set_password(tx, account_id, &hash, &keep, now).await?;
+            changed.store(tx, now).await
+        }))
         .await
     }
 

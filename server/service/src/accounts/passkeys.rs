@@ -22,6 +22,7 @@ use crate::accounts::audit_owner;
 use crate::accounts::second_factor::{FactorChange, ISSUER};
 use crate::accounts::security_events::Event;
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Fault, Refusal, Result};
 use store::query::Connection;
@@ -162,16 +163,14 @@ impl Accounts<'_> {
             name,
         };
         let added = self.factor_changed(account_id, FactorChange::PasskeyAdded);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                refuse_new(tx, account_id).await?;
-                if !passkeys::add(tx, account_id, &new, now).await? {
-                    return Err(Refusal::PasskeyNotAdded.into());
-                }
-                audit_owner(tx, now, account_id, "account.add_passkey", Change::default()).await?;
-                added.about(&new.name).store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            refuse_new(tx, account_id).await?;
+            if !passkeys::add(tx, account_id, &new, now).await? {
+                return Err(Refusal::PasskeyNotAdded.into());
+            }
+            audit_owner(tx, now, account_id, "account.add_passkey", Change::default()).await?;
+            added.about(&new.name).store(tx, now).await
+        }))
         .await?;
         self.inner.throttle.succeed(&counted);
         Ok(())
@@ -183,19 +182,16 @@ impl Accounts<'_> {
     /// `NoSuchPasskey`.
     pub async fn remove_passkey(&self, account_id: i64, id: i64) -> Result<()> {
         let removed = self.factor_changed(account_id, FactorChange::PasskeyRemoved);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let stored = passkeys::of(tx, account_id).await?;
-                let stored = stored.into_iter().find(|stored| stored.record.id == id);
-                let stored = stored.ok_or(Refusal::NoSuchPasskey)?;
-                if !passkeys::remove(tx, account_id, id).await? {
-                    return Err(Refusal::NoSuchPasskey.into());
-                }
-                audit_owner(tx, now, account_id, "account.remove_passkey", Change::default())
-                    .await?;
-                removed.about(&stored.record.name).store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let stored = passkeys::of(tx, account_id).await?;
+            let stored = stored.into_iter().find(|stored| stored.record.id == id);
+            let stored = stored.ok_or(Refusal::NoSuchPasskey)?;
+            if !passkeys::remove(tx, account_id, id).await? {
+                return Err(Refusal::NoSuchPasskey.into());
+            }
+            audit_owner(tx, now, account_id, "account.remove_passkey", Change::default()).await?;
+            removed.about(&stored.record.name).store(tx, now).await
+        }))
         .await
     }
 
@@ -244,27 +240,24 @@ impl Accounts<'_> {
             _ => Refusal::PasskeyRefused,
         })?;
         let mut event = self.event(SecurityEventKind::PasskeyUsed, Some(account_id));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                for stored in passkeys::of(tx, account_id).await? {
-                    let mut passkey = read_credential(&stored.credential)?;
-                    if passkey.update_credential(&used).is_none() {
-                        continue;
-                    }
-                    let (id, counter) = (stored.record.id, i64::from(used.counter()));
-                    let credential = to_json(&passkey)?;
-                    let set =
-                        passkeys::set_used(tx, account_id, id, &credential, counter, now).await?;
-                    if !set {
-                        return Err(Refusal::PasskeyCopied.into());
-                    }
-                    event.detail = Some(stored.record.name);
-                    return event.store(tx, now).await;
+        self.in_transaction(work!(|tx, now| {
+            for stored in passkeys::of(tx, account_id).await? {
+                let mut passkey = read_credential(&stored.credential)?;
+                if passkey.update_credential(&used).is_none() {
+                    continue;
                 }
-                // The passkey was removed after the challenge was created.
-                Err(Refusal::PasskeyRefused.into())
-            })
-        })
+                let (id, counter) = (stored.record.id, i64::from(used.counter()));
+                let credential = to_json(&passkey)?;
+                let set = passkeys::set_used(tx, account_id, id, &credential, counter, now).await?;
+                if !set {
+                    return Err(Refusal::PasskeyCopied.into());
+                }
+                event.detail = Some(stored.record.name);
+                return event.store(tx, now).await;
+            }
+            // The passkey was removed after the challenge was created.
+            Err(Refusal::PasskeyRefused.into())
+        }))
         .await
     }
 
@@ -281,14 +274,12 @@ impl Accounts<'_> {
         let challenge = to_json(&challenge)?;
         let sealed = self.seal(&sealed_for(account_id), challenge.as_bytes()).await?;
         let hash = token_hash(token);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                if !passkeys::set_challenge(tx, &hash, &sealed).await? {
-                    return Err(Refusal::SignInOver.into());
-                }
-                Ok(())
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            if !passkeys::set_challenge(tx, &hash, &sealed).await? {
+                return Err(Refusal::SignInOver.into());
+            }
+            Ok(())
+        }))
         .await
     }
 
@@ -312,14 +303,12 @@ impl Accounts<'_> {
         let challenge = self.challenge(token, account_id).await?;
         let (what, sealed) = challenge.ok_or(Refusal::PasskeyOver)?;
         let hash = token_hash(token);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                if !passkeys::take_challenge(tx, &hash, &sealed).await? {
-                    return Err(Refusal::PasskeyOver.into());
-                }
-                Ok(())
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            if !passkeys::take_challenge(tx, &hash, &sealed).await? {
+                return Err(Refusal::PasskeyOver.into());
+            }
+            Ok(())
+        }))
         .await?;
         Ok(what)
     }

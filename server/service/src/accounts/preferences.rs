@@ -3,6 +3,7 @@
 use domain::{MailKind, Theme};
 
 use super::audit_owner;
+use crate::transactions::work;
 use crate::{Accounts, zones};
 use store::accounts;
 use store::audit::Change;
@@ -11,10 +12,7 @@ use store::error::{Refusal, Result};
 impl Accounts<'_> {
     /// Sets the colours in which the portal appears to an account.
     pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { accounts::set_theme(tx, account_id, theme).await })
-        })
-        .await
+        self.in_transaction(work!(|tx, _| accounts::set_theme(tx, account_id, theme).await)).await
     }
 
     /// Sets the time zone in which an account sees times, by its IANA name. `None` stands for the
@@ -28,30 +26,26 @@ impl Accounts<'_> {
             return Err(Refusal::TimeZoneUnknown.into());
         }
         let name = known.flatten();
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { accounts::set_time_zone(tx, account_id, name).await })
-        })
-        .await
+        self.in_transaction(work!(|tx, _| accounts::set_time_zone(tx, account_id, name).await))
+            .await
     }
 
     /// Sets which optional mails an account doesn't get. Ignores kinds that aren't optional.
     pub async fn set_unwanted_mails(&self, account_id: i64, kinds: &[MailKind]) -> Result<()> {
         let optional = kinds.iter().copied().filter(|kind| kind.is_optional());
         let kinds: Vec<_> = optional.collect();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let account = accounts::by_id(tx, account_id).await?;
-                let before = account.map(|row| row.unwanted_mails).unwrap_or_default();
-                if are_the_same(&before, &kinds) {
-                    return Ok(());
-                }
-                accounts::set_unwanted_mails(tx, account_id, &kinds).await?;
-                let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-                let detail = format!("without: {}", words.join(", "));
-                let change = Change::default().because(Some(&detail));
-                audit_owner(tx, now, account_id, "account.mails", change).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let account = accounts::by_id(tx, account_id).await?;
+            let before = account.map(|row| row.unwanted_mails).unwrap_or_default();
+            if are_the_same(&before, &kinds) {
+                return Ok(());
+            }
+            accounts::set_unwanted_mails(tx, account_id, &kinds).await?;
+            let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+            let detail = format!("without: {}", words.join(", "));
+            let change = Change::default().because(Some(&detail));
+            audit_owner(tx, now, account_id, "account.mails", change).await
+        }))
         .await
     }
 }

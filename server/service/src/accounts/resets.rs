@@ -11,6 +11,7 @@ use super::{confirming, set_password};
 use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::{RESET_LIFETIME_MS, token_hash};
+use crate::transactions::work;
 use store::accounts;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
@@ -29,16 +30,14 @@ impl Accounts<'_> {
         let token = self.new_token();
         let hash = token_hash(&token);
         let actor = *actor;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let expires = now.plus_ms(RESET_LIFETIME_MS);
-                let times = (now, expires);
-                accounts::insert_reset(tx, &hash, account.id, None, times).await?;
-                let subject = format!("account {}", account.id);
-                audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
-                Ok(token)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let expires = now.plus_ms(RESET_LIFETIME_MS);
+            let times = (now, expires);
+            accounts::insert_reset(tx, &hash, account.id, None, times).await?;
+            let subject = format!("account {}", account.id);
+            audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
+            Ok(token)
+        }))
         .await
     }
 
@@ -62,18 +61,16 @@ impl Accounts<'_> {
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let mut done = self.event(SecurityEventKind::PasswordReset, None);
         let service = self.0.clone();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let (account_id, mailed) =
-                    accounts::use_reset(tx, &token, now).await?.ok_or(Refusal::ResetLinkInvalid)?;
-                if mailed && confirming::confirm(tx, account_id, now).await? {
-                    service.accounts().remove_strangers_factor(tx, account_id, now).await?;
-                }
-                set_password(tx, account_id, &hash, "", now).await?;
-                done.account_id = Some(account_id);
-                done.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let (account_id, mailed) =
+                accounts::use_reset(tx, &token, now).await?.ok_or(Refusal::ResetLinkInvalid)?;
+            if mailed && confirming::confirm(tx, account_id, now).await? {
+                service.accounts().remove_strangers_factor(tx, account_id, now).await?;
+            }
+            set_password(tx, account_id, &hash, "", now).await?;
+            done.account_id = Some(account_id);
+            done.store(tx, now).await
+        }))
         .await
     }
 
@@ -87,16 +84,14 @@ impl Accounts<'_> {
         sleep(self.count_reset_link(&email, client).await?.delay).await;
         let answered_at = Instant::now() + RESET_LINK_ANSWER;
         let mut asked = self.event(SecurityEventKind::ResetAsked, None);
-        let done = self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let account = accounts::by_email(tx, &email).await?;
-                if let Some(account) = account {
-                    asked.account_id = Some(account.record.id);
-                    mail::put(tx, &account.record, &texts::reset(), now).await?;
-                }
-                asked.store(tx, now).await
-            })
-        });
+        let done = self.in_transaction(work!(|tx, now| {
+            let account = accounts::by_email(tx, &email).await?;
+            if let Some(account) = account {
+                asked.account_id = Some(account.record.id);
+                mail::put(tx, &account.record, &texts::reset(), now).await?;
+            }
+            asked.store(tx, now).await
+        }));
         let done = done.await;
         sleep_until(answered_at).await;
         done

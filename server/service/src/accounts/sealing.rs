@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 
 use crate::Accounts;
 use crate::run_blocking;
+use crate::transactions::work;
 use store::error::{Error, Fault, Result};
 use store::installation;
 
@@ -94,13 +95,11 @@ impl Accounts<'_> {
             return Ok(stored);
         }
         let fresh = hex::encode(fresh);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                installation::keep_sealing_key(tx, &fresh).await?;
-                let stored = installation::sealing_key(tx).await?;
-                stored.ok_or(Error::Failed(Fault::Missing("installation")))
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            installation::keep_sealing_key(tx, &fresh).await?;
+            let stored = installation::sealing_key(tx).await?;
+            stored.ok_or(Error::Failed(Fault::Missing("installation")))
+        }))
         .await
     }
 }

@@ -17,6 +17,7 @@ use crate::accounts::{audit_owner, still_in_force};
 use crate::limits::FactorRule;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Connection;
@@ -233,18 +234,16 @@ impl Accounts<'_> {
         let codes = self.recovery_codes();
         let hashes: Vec<_> = (codes.iter()).map(|code| recovery_hash(account_id, code)).collect();
         let set_up = self.factor_changed(account_id, FactorChange::SetUp);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                second_factors::set(tx, account_id, &sealed, step, now).await?;
-                second_factors::set_codes(tx, account_id, &hashes).await?;
-                sessions::delete_others(tx, account_id, &keep).await?;
-                sessions::set_stepped_up(tx, &keep, account_id, now).await?;
-                let subject = Actor::Account(account_id).to_string();
-                let action = "account.second_factor";
-                audit::insert(tx, now, &actor, action, &subject, None).await?;
-                set_up.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            second_factors::set(tx, account_id, &sealed, step, now).await?;
+            second_factors::set_codes(tx, account_id, &hashes).await?;
+            sessions::delete_others(tx, account_id, &keep).await?;
+            sessions::set_stepped_up(tx, &keep, account_id, now).await?;
+            let subject = Actor::Account(account_id).to_string();
+            let action = "account.second_factor";
+            audit::insert(tx, now, &actor, action, &subject, None).await?;
+            set_up.store(tx, now).await
+        }))
         .await?;
         Ok(codes)
     }
@@ -257,16 +256,13 @@ impl Accounts<'_> {
         let codes = self.recovery_codes();
         let hashes: Vec<_> = (codes.iter()).map(|code| recovery_hash(account_id, code)).collect();
         let renewed = self.factor_changed(account_id, FactorChange::NewCodes);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let stored = second_factors::of(tx, account_id).await?;
-                stored.ok_or(Refusal::NoSecondFactor)?;
-                second_factors::set_codes(tx, account_id, &hashes).await?;
-                audit_owner(tx, now, account_id, "account.recovery_codes", Change::default())
-                    .await?;
-                renewed.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let stored = second_factors::of(tx, account_id).await?;
+            stored.ok_or(Refusal::NoSecondFactor)?;
+            second_factors::set_codes(tx, account_id, &hashes).await?;
+            audit_owner(tx, now, account_id, "account.recovery_codes", Change::default()).await?;
+            renewed.store(tx, now).await
+        }))
         .await?;
         Ok(codes)
     }
@@ -278,21 +274,18 @@ impl Accounts<'_> {
     pub async fn remove_factor(&self, account_id: i64) -> Result<()> {
         let service = self.0.clone();
         let removed = self.factor_changed(account_id, FactorChange::Removed);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let row = accounts::by_id(tx, account_id).await?;
-                let account = row.ok_or(Refusal::NoSuchAccount)?.record;
-                if service.accounts().needs_factor(&account) {
-                    return Err(Refusal::SecondFactorRequired.into());
-                }
-                if !second_factors::remove(tx, account_id).await? {
-                    return Err(Refusal::NoSecondFactor.into());
-                }
-                audit_owner(tx, now, account_id, "account.remove_factor", Change::default())
-                    .await?;
-                removed.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let row = accounts::by_id(tx, account_id).await?;
+            let account = row.ok_or(Refusal::NoSuchAccount)?.record;
+            if service.accounts().needs_factor(&account) {
+                return Err(Refusal::SecondFactorRequired.into());
+            }
+            if !second_factors::remove(tx, account_id).await? {
+                return Err(Refusal::NoSecondFactor.into());
+            }
+            audit_owner(tx, now, account_id, "account.remove_factor", Change::default()).await?;
+            removed.store(tx, now).await
+        }))
         .await
     }
 
@@ -369,14 +362,12 @@ impl Accounts<'_> {
                 Some(verified.map_err(as_step_up)?)
             }
         };
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if let Some(verified) = verified {
-                    still_in_force(tx, account_id, &verified).await?;
-                }
-                sessions::set_stepped_up(tx, &hash, account_id, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if let Some(verified) = verified {
+                still_in_force(tx, account_id, &verified).await?;
+            }
+            sessions::set_stepped_up(tx, &hash, account_id, now).await
+        }))
         .await
     }
 
@@ -393,10 +384,8 @@ impl Accounts<'_> {
                 if let Some(counted) = counted {
                     self.inner.throttle.succeed(&counted);
                 }
-                self.in_transaction(move |tx, _| {
-                    Box::pin(async move { second_factors::end_wrong(tx, account_id).await })
-                })
-                .await?;
+                self.in_transaction(work!(|tx, _| second_factors::end_wrong(tx, account_id).await))
+                    .await?;
             }
             Err(error) => {
                 let Some(refusal) = error.refusal() else {
@@ -409,12 +398,10 @@ impl Accounts<'_> {
                     SecondStep::Passkey(_) => self.passkey_refused(account_id, refusal),
                     _ => self.event(SecurityEventKind::CodeWrong, Some(account_id)),
                 };
-                self.in_transaction(move |tx, now| {
-                    Box::pin(async move {
-                        notify_of_wrong_codes(tx, account_id, number, now).await?;
-                        wrong.store(tx, now).await
-                    })
-                })
+                self.in_transaction(work!(|tx, now| {
+                    notify_of_wrong_codes(tx, account_id, number, now).await?;
+                    wrong.store(tx, now).await
+                }))
                 .await?;
                 return Err(error);
             }
@@ -433,22 +420,20 @@ impl Accounts<'_> {
             self.count(Attempt::Code, &self.client.address, &name)
         });
         let counted = counted.transpose()?;
-        let number = self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let Some((before, at)) = second_factors::wrong(tx, account_id).await? else {
-                    return Ok(0);
-                };
-                let next = at.plus_ms(wait_ms(before));
-                if !is_known && now < next {
-                    let retry_after_s = (next.ms_since(now) / 1000).max(1);
-                    return Err(Refusal::Throttled { retry_after_s }.into());
-                }
-                if !second_factors::count_wrong(tx, account_id, before, now).await? {
-                    return Err(Refusal::Throttled { retry_after_s: 1 }.into());
-                }
-                Ok(before + 1)
-            })
-        });
+        let number = self.in_transaction(work!(|tx, now| {
+            let Some((before, at)) = second_factors::wrong(tx, account_id).await? else {
+                return Ok(0);
+            };
+            let next = at.plus_ms(wait_ms(before));
+            if !is_known && now < next {
+                let retry_after_s = (next.ms_since(now) / 1000).max(1);
+                return Err(Refusal::Throttled { retry_after_s }.into());
+            }
+            if !second_factors::count_wrong(tx, account_id, before, now).await? {
+                return Err(Refusal::Throttled { retry_after_s: 1 }.into());
+            }
+            Ok(before + 1)
+        }));
         let number = number.await.inspect_err(|_| {
             self.inner.throttle.note_refused(Attempt::Code);
         })?;
@@ -462,30 +447,25 @@ impl Accounts<'_> {
         let secret = opened.try_into().map(TotpSecret);
         let secret = secret.map_err(|_| Error::Failed(Fault::Sealed))?;
         let step = secret.step_of(code, self.now()).ok_or(Refusal::WrongCode)?;
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move {
-                if !second_factors::use_step(tx, account_id, &sealed, step).await? {
-                    return Err(Refusal::WrongCode.into());
-                }
-                Ok(())
-            })
-        })
+        self.in_transaction(work!(|tx, _| {
+            if !second_factors::use_step(tx, account_id, &sealed, step).await? {
+                return Err(Refusal::WrongCode.into());
+            }
+            Ok(())
+        }))
         .await
     }
 
     async fn use_recovery_code(&self, account_id: i64, code: &str) -> Result<()> {
         let hash = recovery_hash(account_id, code);
         let used = self.factor_changed(account_id, FactorChange::CodeUsed);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if !second_factors::use_code(tx, account_id, &hash).await? {
-                    return Err(Refusal::WrongRecoveryCode.into());
-                }
-                audit_owner(tx, now, account_id, "account.recovery_code", Change::default())
-                    .await?;
-                used.store(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if !second_factors::use_code(tx, account_id, &hash).await? {
+                return Err(Refusal::WrongRecoveryCode.into());
+            }
+            audit_owner(tx, now, account_id, "account.recovery_code", Change::default()).await?;
+            used.store(tx, now).await
+        }))
         .await
     }
 

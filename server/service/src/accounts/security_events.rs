@@ -5,6 +5,7 @@ use domain::records::SecurityEventRecord;
 use domain::security_event::SecurityEventKind;
 
 use super::throttle::{Attempt, Counted, network};
+use crate::transactions::work;
 use crate::{Accounts, Service};
 use store::error::Result;
 use store::query::Connection;
@@ -76,8 +77,7 @@ impl Accounts<'_> {
 
     /// Records an event in a transaction of its own.
     pub(crate) async fn record(&self, event: Event) -> Result<()> {
-        self.in_transaction(move |tx, now| Box::pin(async move { event.store(tx, now).await }))
-            .await
+        self.in_transaction(work!(|tx, now| event.store(tx, now).await)).await
     }
 
     /// Records that an account requested a page that it may not see. Records at most 20 such events

@@ -6,6 +6,7 @@ use domain::decision;
 use domain::records::AccountRecord;
 
 use crate::accounts::second_factor::FactorChange;
+use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{Accounts, Verb};
 use store::accounts::{self, AccountRow};
@@ -34,13 +35,17 @@ impl From<AccountRow> for AccountDetail {
 }
 
 /// A change that staff make to an account.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountChange {
     Disable,
     Enable,
+    /// Signs out every device.
     SignOut,
+    /// Makes a customer a staff member.
     Promote,
+    /// Makes a staff member a customer.
     Demote,
+    /// Removes a lost second factor.
     ResetFactor,
 }
 
@@ -68,7 +73,9 @@ impl Accounts<'_> {
     /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `AccountDisabledAlready`, `LastStaff`.
     pub async fn disable_account(&self, actor: &Actor, email: &str, reason: &str) -> Result<()> {
         let reason = decision::parse_reason(reason).map_err(Refusal::from)?;
-        self.change_account(*actor, email, Change::Disable, Some(reason)).await
+        let change = AccountChange::Disable;
+        let verb = self.changing_account(*actor, email, change, Some(reason)).await?;
+        self.in_transaction(verb).await
     }
 
     /// Enables an account that [`Accounts::disable_account`] disabled. Its deferred messages
@@ -77,52 +84,23 @@ impl Accounts<'_> {
     /// # Errors
     /// `NoSuchAccount`, `AccountNotDisabled`, `AccountClosed`.
     pub async fn enable_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Enable, None).await?;
+        self.change_account(actor, email, AccountChange::Enable).await?;
         self.inner.wake(Wakeup::Reinstated);
         Ok(())
     }
 
-    /// Signs out every device of an account.
+    /// Changes an account. Any change but [`AccountChange::Enable`] signs out its devices.
     ///
     /// # Errors
-    /// `NoSuchAccount`.
-    pub async fn sign_out_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::SignOut, None).await
-    }
-
-    /// Makes a customer a staff member, and signs out every device of the account.
-    ///
-    /// # Errors
-    /// `NoSuchAccount`, `StaffAlready`. `FactorBeforeStaff`, unless the operator promotes the
-    /// account.
-    pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Promote, None).await
-    }
-
-    /// Makes a staff member a customer, and signs out every device of the account.
-    ///
-    /// # Errors
-    /// `NoSuchAccount`, `NotStaff`, `LastStaff`.
-    pub async fn demote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Demote, None).await
-    }
-
-    /// Removes a lost second factor, and signs out every device of the account.
-    ///
-    /// # Errors
-    /// `NoSuchAccount`, `NoSecondFactor`.
-    pub async fn reset_factor(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::ResetFactor, None).await
-    }
-
-    async fn change_account(
+    /// `NoSuchAccount`, `StaffAlready`, `NotStaff`, `LastStaff`, `NoSecondFactor`.
+    /// `FactorBeforeStaff`, unless the operator promotes the account.
+    pub async fn change_account(
         &self,
-        actor: Actor,
+        actor: &Actor,
         email: &str,
-        change: Change,
-        reason: Option<String>,
+        change: AccountChange,
     ) -> Result<()> {
-        let verb = self.changing_account(actor, email, change, reason).await?;
+        let verb = self.changing_account(*actor, email, change, None).await?;
         self.in_transaction(verb).await
     }
 
@@ -131,32 +109,30 @@ impl Accounts<'_> {
         &self,
         actor: Actor,
         email: &str,
-        change: Change,
+        change: AccountChange,
         reason: Option<String>,
     ) -> Result<Verb<()>> {
         let found = self.find_account(email).await?;
         let id = found.ok_or(Refusal::NoSuchAccount)?.id;
         let shard = self.shard_of_account(id).await?;
         let factor_removed = self.factor_changed(id, FactorChange::Removed);
-        Ok(Box::new(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let row = accounts::by_id(tx, id).await?;
-                let row = row.ok_or(Refusal::NoSuchAccount)?;
-                refuse(tx, &actor, &row, change).await?;
-                make(tx, id, change, reason.as_deref(), now).await?;
-                if change != Change::Enable {
-                    sessions::delete_others(tx, id, "").await?;
-                }
-                if change == Change::ResetFactor {
-                    factor_removed.store(tx, now).await?;
-                }
-                let subject = Actor::Account(id).to_string();
-                let (action, changed) = (audited(change), changed(change));
-                let changed = changed.because(reason.as_deref());
-                audit::insert_change(tx, now, &actor, action, &subject, changed).await
-            })
-        }))
+        Ok(Box::new(work!(|tx, now| {
+            tx.at(shard);
+            let row = accounts::by_id(tx, id).await?;
+            let row = row.ok_or(Refusal::NoSuchAccount)?;
+            refuse(tx, &actor, &row, change).await?;
+            make(tx, id, change, reason.as_deref(), now).await?;
+            if change != AccountChange::Enable {
+                sessions::delete_others(tx, id, "").await?;
+            }
+            if change == AccountChange::ResetFactor {
+                factor_removed.store(tx, now).await?;
+            }
+            let subject = Actor::Account(id).to_string();
+            let (action, changed) = (audited(change), changed(change));
+            let changed = changed.because(reason.as_deref());
+            audit::insert_change(tx, now, &actor, action, &subject, changed).await
+        })))
     }
 }
 
@@ -165,22 +141,22 @@ async fn refuse(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
     row: &AccountRow,
-    change: Change,
+    change: AccountChange,
 ) -> Result<()> {
     let (staff, disabled) = (row.record.staff, row.disabled_at.is_some());
     let refusal = match change {
-        Change::Disable if disabled => Some(Refusal::AccountDisabledAlready),
-        Change::Enable if row.record.closed => Some(Refusal::AccountClosed),
-        Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
-        Change::Promote if staff => Some(Refusal::StaffAlready),
+        AccountChange::Disable if disabled => Some(Refusal::AccountDisabledAlready),
+        AccountChange::Enable if row.record.closed => Some(Refusal::AccountClosed),
+        AccountChange::Enable if !disabled => Some(Refusal::AccountNotDisabled),
+        AccountChange::Promote if staff => Some(Refusal::StaffAlready),
         // If an account without a second factor became staff, anybody with its password could set
         // up a second factor of their own. The operator is exempt, so that an installation can get
         // its first staff member.
-        Change::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
+        AccountChange::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
             Some(Refusal::FactorBeforeStaff)
         }
-        Change::Demote if !staff => Some(Refusal::NotStaff),
-        Change::Disable | Change::Demote if staff && !disabled => {
+        AccountChange::Demote if !staff => Some(Refusal::NotStaff),
+        AccountChange::Disable | AccountChange::Demote if staff && !disabled => {
             let last = accounts::staff(tx).await?.len() <= 1;
             last.then_some(Refusal::LastStaff)
         }
@@ -192,23 +168,23 @@ async fn refuse(
 async fn make(
     tx: &mut WriteTx<'_>,
     id: i64,
-    change: Change,
+    change: AccountChange,
     reason: Option<&str>,
     now: Timestamp,
 ) -> Result<()> {
     match change {
-        Change::Disable => {
+        AccountChange::Disable => {
             accounts::set_disabled(tx, id, reason.map(|reason| (now, reason))).await?;
             applications::set_disabled(tx, id, Some(now)).await
         }
-        Change::Enable => {
+        AccountChange::Enable => {
             accounts::set_disabled(tx, id, None).await?;
             applications::set_disabled(tx, id, None).await
         }
-        Change::SignOut => Ok(()),
-        Change::Promote => accounts::set_staff(tx, id, true).await,
-        Change::Demote => accounts::set_staff(tx, id, false).await,
-        Change::ResetFactor => {
+        AccountChange::SignOut => Ok(()),
+        AccountChange::Promote => accounts::set_staff(tx, id, true).await,
+        AccountChange::Demote => accounts::set_staff(tx, id, false).await,
+        AccountChange::ResetFactor => {
             if !second_factors::remove(tx, id).await? {
                 return Err(Refusal::NoSecondFactor.into());
             }
@@ -217,26 +193,26 @@ async fn make(
     }
 }
 
-const fn audited(change: Change) -> &'static str {
+const fn audited(change: AccountChange) -> &'static str {
     match change {
-        Change::Disable => "account.disable",
-        Change::Enable => "account.enable",
-        Change::SignOut => "account.sign_out",
-        Change::Promote => "account.promote",
-        Change::Demote => "account.demote",
-        Change::ResetFactor => "account.reset_factor",
+        AccountChange::Disable => "account.disable",
+        AccountChange::Enable => "account.enable",
+        AccountChange::SignOut => "account.sign_out",
+        AccountChange::Promote => "account.promote",
+        AccountChange::Demote => "account.demote",
+        AccountChange::ResetFactor => "account.reset_factor",
     }
 }
 
 /// Returns the state before and after a change, for the audit log.
-fn changed(change: Change) -> audit::Change<'static> {
+fn changed(change: AccountChange) -> audit::Change<'static> {
     let changed = audit::Change::of;
     match change {
-        Change::Disable => changed("enabled", "disabled"),
-        Change::Enable => changed("disabled", "enabled"),
-        Change::SignOut => audit::Change::default(),
-        Change::Promote => changed("customer", "staff"),
-        Change::Demote => changed("staff", "customer"),
-        Change::ResetFactor => changed("second factor", "no second factor"),
+        AccountChange::Disable => changed("enabled", "disabled"),
+        AccountChange::Enable => changed("disabled", "enabled"),
+        AccountChange::SignOut => audit::Change::default(),
+        AccountChange::Promote => changed("customer", "staff"),
+        AccountChange::Demote => changed("staff", "customer"),
+        AccountChange::ResetFactor => changed("second factor", "no second factor"),
     }
 }

@@ -11,6 +11,7 @@ use domain::{ApiKey, Reference, Timestamp};
 
 use crate::Applications;
 use crate::applications::owned;
+use crate::transactions::work;
 use store::api_keys::{self, KeyName};
 use store::error::Result;
 
@@ -67,18 +68,16 @@ impl Applications<'_> {
         if noted.is_empty() {
             return Ok(());
         }
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                for (key, uses) in noted {
-                    let from = uses.from.map(|from| from.to_string());
-                    api_keys::used(tx, key, uses.at, from.as_deref()).await?;
-                    for (hour, calls) in uses.calls {
-                        api_keys::count(tx, key, hour, calls, uses.at).await?;
-                    }
+        self.in_transaction(work!(|tx, now| {
+            for (key, uses) in noted {
+                let from = uses.from.map(|from| from.to_string());
+                api_keys::used(tx, key, uses.at, from.as_deref()).await?;
+                for (hour, calls) in uses.calls {
+                    api_keys::count(tx, key, hour, calls, uses.at).await?;
                 }
-                api_keys::sweep(tx, hour(now) - DAY_HOURS).await
-            })
-        })
+            }
+            api_keys::sweep(tx, hour(now) - DAY_HOURS).await
+        }))
         .await
     }
 

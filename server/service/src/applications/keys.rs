@@ -9,6 +9,7 @@ use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
+use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::Result;
 use store::{api_calls, api_keys, applications, sessions};
@@ -38,8 +39,9 @@ impl Applications<'_> {
         let shown = last_four.map(str::to_owned);
         let mut replaced = self.accounts().event(SecurityEventKind::KeyReplaced, Some(account_id));
         replaced.detail = Some(reference.to_string());
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
                 if shown.is_some() && api_keys::last_four(tx, (reference, kind)).await? != shown {
@@ -61,8 +63,8 @@ impl Applications<'_> {
                 mail::put(tx, &row, &texts::key_replaced(reference, kind), now).await?;
                 replaced.store(tx, now).await?;
                 Ok(key)
-            })
-        })
+            }),
+        )
         .await
     }
 

@@ -22,6 +22,7 @@ use domain::{
 use crate::Applications;
 use crate::mail::{self, texts};
 use crate::money::test_money::test_money;
+use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use store::audit::{self, Actor, Change};
@@ -104,36 +105,32 @@ impl Applications<'_> {
     ) -> Result<NewApplication> {
         let (service, sender) = (self.0.clone(), sender.cloned());
         let shard = self.shard_of_account(account_id).await?;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let account = accounts::by_id(tx, account_id).await?;
-                // Disabling an account disables its existing applications, so a disabled account
-                // must not get new ones.
-                if account.is_some_and(|account| account.disabled_at.is_some()) {
-                    return Err(Refusal::AccountDisabled.into());
-                }
-                if service.accounts().must_confirm_in(tx, account_id).await? {
-                    return Err(Refusal::EmailNotConfirmed.into());
-                }
-                if let Some(name) = &sender {
-                    refuse_taken(tx, name, account_id).await?;
-                }
-                let state = if sender.is_some() { SenderState::Pending } else { SenderState::None };
-                let (id, keys) = service
-                    .applications()
-                    .insert_application(tx, account_id, category, state)
-                    .await?;
-                if let Some(name) = &sender {
-                    senders::insert(tx, id, name.as_str(), now).await?;
-                }
-                let actor = Actor::Account(account_id);
-                let subject = keys.reference.to_string();
-                let detail = Some(category.as_str());
-                audit::insert(tx, now, &actor, "application.create", &subject, detail).await?;
-                Ok(keys)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let account = accounts::by_id(tx, account_id).await?;
+            // Disabling an account disables its existing applications, so a disabled account
+            // must not get new ones.
+            if account.is_some_and(|account| account.disabled_at.is_some()) {
+                return Err(Refusal::AccountDisabled.into());
+            }
+            if service.accounts().must_confirm_in(tx, account_id).await? {
+                return Err(Refusal::EmailNotConfirmed.into());
+            }
+            if let Some(name) = &sender {
+                refuse_taken(tx, name, account_id).await?;
+            }
+            let state = if sender.is_some() { SenderState::Pending } else { SenderState::None };
+            let (id, keys) =
+                service.applications().insert_application(tx, account_id, category, state).await?;
+            if let Some(name) = &sender {
+                senders::insert(tx, id, name.as_str(), now).await?;
+            }
+            let actor = Actor::Account(account_id);
+            let subject = keys.reference.to_string();
+            let detail = Some(category.as_str());
+            audit::insert(tx, now, &actor, "application.create", &subject, detail).await?;
+            Ok(keys)
+        }))
         .await
     }
 
@@ -183,8 +180,9 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`, `ActivationNotPossible`.
     pub async fn request_activation(&self, account_id: i64, reference: Reference) -> Result<()> {
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 let is_pending = row.record.status == ApplicationStatus::Pending;
                 // A repeated request keeps its position in the list.
@@ -196,8 +194,8 @@ impl Applications<'_> {
                 }
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 audit::insert(tx, now, &actor, "application.request", &subject, None).await
-            })
-        })
+            }),
+        )
         .await
     }
 
@@ -211,16 +209,17 @@ impl Applications<'_> {
         reference: Reference,
         policy: LostAnswer,
     ) -> Result<()> {
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 applications::set_lost_answer(tx, row.id, policy).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 let change = Change::of(row.record.lost_answer.as_str(), policy.as_str());
                 let action = "application.lost_answer";
                 audit::insert_change(tx, now, &actor, action, &subject, change).await
-            })
-        })
+            }),
+        )
         .await
     }
 
@@ -284,8 +283,9 @@ impl Applications<'_> {
     ) -> Result<ApplicationRecord> {
         let service = self.0.clone();
         let changed = self
-            .in_transaction_of(reference, move |tx, now| {
-                Box::pin(async move {
+            .in_transaction_of(
+                reference,
+                work!(|tx, now| {
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
@@ -323,8 +323,8 @@ impl Applications<'_> {
                     let mail = texts::status_changed(&row.record, action, reason.as_deref());
                     mail::put(tx, &row, &mail, now).await?;
                     Ok(service.applications().shown(row))
-                })
-            })
+                }),
+            )
             .await?;
         if action == StatusAction::Reinstate {
             self.inner.wake(Wakeup::Reinstated);

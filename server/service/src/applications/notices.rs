@@ -4,6 +4,7 @@ use domain::{Money, Reference};
 
 use super::owned;
 use crate::Applications;
+use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::Result;
 use store::notices;
@@ -21,8 +22,9 @@ impl Applications<'_> {
         low_balance: Option<Money>,
         batches: bool,
     ) -> Result<()> {
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 let since = row.record.batch_mails_since.unwrap_or(now);
                 notices::set(tx, row.id, low_balance, batches.then_some(since)).await?;
@@ -34,8 +36,8 @@ impl Applications<'_> {
                 let after = notices_in_words(low_balance, batches);
                 let change = Change::of(&before, &after);
                 audit::insert_change(tx, now, &actor, "application.notices", &subject, change).await
-            })
-        })
+            }),
+        )
         .await
     }
 }

@@ -5,6 +5,7 @@ use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
 use domain::{SenderName, Timestamp, sender_name};
 
 use crate::Applications;
+use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::{applications, senders, staff_lists, usual_times};
@@ -143,16 +144,14 @@ impl Applications<'_> {
     /// `ListInvalid`.
     pub async fn set_staff_list(&self, actor: &Actor, list: StaffList, text: &str) -> Result<()> {
         let (actor, lines) = (*actor, StaffList::entries(text).map_err(Refusal::from)?.join("\n"));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let before = staff_lists::lines(tx, list.as_str()).await?;
-                let before = before.unwrap_or_else(|| list.at_first().to_owned());
-                staff_lists::set(tx, list.as_str(), &lines).await?;
-                let (action, subject) = ("staff_list.set", list.as_str());
-                let change = Change::of(&before, &lines);
-                audit::insert_change(tx, now, &actor, action, subject, change).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let before = staff_lists::lines(tx, list.as_str()).await?;
+            let before = before.unwrap_or_else(|| list.at_first().to_owned());
+            staff_lists::set(tx, list.as_str(), &lines).await?;
+            let (action, subject) = ("staff_list.set", list.as_str());
+            let change = Change::of(&before, &lines);
+            audit::insert_change(tx, now, &actor, action, subject, change).await
+        }))
         .await
     }
 }

@@ -9,6 +9,7 @@ use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, Sender
 use crate::Applications;
 use crate::applications::{owned, refuse_taken};
 use crate::mail::{self, texts};
+use crate::transactions::work;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
@@ -36,8 +37,9 @@ impl Applications<'_> {
         name: &SenderName,
     ) -> Result<()> {
         let name = name.clone();
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 if row.record.sender_name.as_deref() == Some(name.as_str()) {
                     return Err(Refusal::SenderNameUnchanged.into());
@@ -61,8 +63,8 @@ impl Applications<'_> {
                     detail: None,
                 };
                 audit::insert_change(tx, now, &actor, "sender.request", &subject, change).await
-            })
-        })
+            }),
+        )
         .await
     }
 
@@ -74,8 +76,9 @@ impl Applications<'_> {
     /// `NoSuchApplication`. `SenderlessTaken` if the application would have no sender name and the
     /// account already has an application without one.
     pub async fn withdraw_sender_name(&self, account_id: i64, reference: Reference) -> Result<()> {
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 let state = row.record.sender_state;
                 let newest = senders::of_application(tx, row.id, 1).await?.pop();
@@ -94,8 +97,8 @@ impl Applications<'_> {
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 let change = Change { before: Some(&request.name), after: None, detail: None };
                 audit::insert_change(tx, now, &actor, "sender.withdraw", &subject, change).await
-            })
-        })
+            }),
+        )
         .await
     }
 
@@ -141,38 +144,35 @@ impl Applications<'_> {
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
         let (service, actor) = (self.0.clone(), *actor);
         let shard = self.shard_of_request(id).await?;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let (request, application) = pending(tx, id).await?;
-                service.applications().refuse_own(&actor, &application)?;
-                let name = &request.name;
-                let corrupt = || Fault::Corrupt {
-                    table: "sender_requests",
-                    column: "name".into(),
-                    value: name.clone(),
-                };
-                let parsed = SenderName::parse(name).map_err(|_| Error::Failed(corrupt()))?;
-                let owner = senders::own(tx, &parsed, application.account_id).await?;
-                if owner != application.account_id {
-                    return Err(Refusal::SenderNameTaken.into());
-                }
-                senders::replace_accepted(tx, application.id).await?;
-                decide(tx, &request, SenderStatus::Accepted, None, now).await?;
-                applications::set_sender(tx, application.id, SenderState::Accepted, Some(name))
-                    .await?;
-                let subject = request.reference.to_string();
-                let change = Change {
-                    before: application.record.sender_name.as_deref(),
-                    after: Some(name),
-                    detail: None,
-                };
-                audit::insert_change(tx, now, &actor, ACCEPT, &subject, change).await?;
-                let mail = texts::sender_accepted(request.reference, name);
-                mail::put(tx, &application, &mail, now).await?;
-                reload(tx, id).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let (request, application) = pending(tx, id).await?;
+            service.applications().refuse_own(&actor, &application)?;
+            let name = &request.name;
+            let corrupt = || Fault::Corrupt {
+                table: "sender_requests",
+                column: "name".into(),
+                value: name.clone(),
+            };
+            let parsed = SenderName::parse(name).map_err(|_| Error::Failed(corrupt()))?;
+            let owner = senders::own(tx, &parsed, application.account_id).await?;
+            if owner != application.account_id {
+                return Err(Refusal::SenderNameTaken.into());
+            }
+            senders::replace_accepted(tx, application.id).await?;
+            decide(tx, &request, SenderStatus::Accepted, None, now).await?;
+            applications::set_sender(tx, application.id, SenderState::Accepted, Some(name)).await?;
+            let subject = request.reference.to_string();
+            let change = Change {
+                before: application.record.sender_name.as_deref(),
+                after: Some(name),
+                detail: None,
+            };
+            audit::insert_change(tx, now, &actor, ACCEPT, &subject, change).await?;
+            let mail = texts::sender_accepted(request.reference, name);
+            mail::put(tx, &application, &mail, now).await?;
+            reload(tx, id).await
+        }))
         .await
     }
 
@@ -189,22 +189,20 @@ impl Applications<'_> {
     ) -> Result<SenderRequestRecord> {
         let (actor, reason) = (*actor, decision::parse_reason(reason).map_err(Refusal::from)?);
         let shard = self.shard_of_request(id).await?;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let (request, application) = pending(tx, id).await?;
-                decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
-                let others = applications::has_senderless(tx, application.account_id).await?;
-                let state = application.record.sender_state.after_rejection(!others);
-                set_state(tx, &application, state).await?;
-                let subject = request.reference.to_string();
-                let detail = format!("{}: {reason}", request.name);
-                audit::insert(tx, now, &actor, REJECT, &subject, Some(&detail)).await?;
-                let mail = texts::sender_rejected(request.reference, &request.name, &reason);
-                mail::put(tx, &application, &mail, now).await?;
-                reload(tx, id).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let (request, application) = pending(tx, id).await?;
+            decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
+            let others = applications::has_senderless(tx, application.account_id).await?;
+            let state = application.record.sender_state.after_rejection(!others);
+            set_state(tx, &application, state).await?;
+            let subject = request.reference.to_string();
+            let detail = format!("{}: {reason}", request.name);
+            audit::insert(tx, now, &actor, REJECT, &subject, Some(&detail)).await?;
+            let mail = texts::sender_rejected(request.reference, &request.name, &reason);
+            mail::put(tx, &application, &mail, now).await?;
+            reload(tx, id).await
+        }))
         .await
     }
 }

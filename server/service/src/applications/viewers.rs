@@ -3,6 +3,7 @@
 use domain::decision::{CaseKind, Viewer};
 
 use crate::Applications;
+use crate::transactions::work;
 use store::case_viewers;
 use store::error::Result;
 
@@ -36,12 +37,10 @@ impl Applications<'_> {
         let others = others.map(|stored| stored.viewer.clone()).collect();
         let due: Vec<_> = cases.iter().filter(|case| !is_recorded(case)).cloned().collect();
         if !due.is_empty() {
-            self.in_transaction(move |tx, now| {
-                Box::pin(async move {
-                    case_viewers::sweep(tx, now.plus_ms(-VIEWER_MS)).await?;
-                    case_viewers::set(tx, kind, &due, account_id, now).await
-                })
-            })
+            self.in_transaction(work!(|tx, now| {
+                case_viewers::sweep(tx, now.plus_ms(-VIEWER_MS)).await?;
+                case_viewers::set(tx, kind, &due, account_id, now).await
+            }))
             .await?;
         }
         Ok(others)

@@ -3,6 +3,7 @@
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
+use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, run_detached};
 use store::audit::{self, Actor, Change};
@@ -76,20 +77,18 @@ impl Delivery<'_> {
         self.must_have_carrier(name)?;
         let (service, actor, name) = (self.0.clone(), *actor, name.to_owned());
         let (_, waiting) = self.waiting_for(&name).await?;
-        let draining = self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                carriers::ensure(tx, &name).await?;
-                if !carriers::drain(tx, &name, now).await? {
-                    return Ok(false);
-                }
-                if !even_the_last && !service.delivery().has_usable_carrier(tx, now).await? {
-                    return Err(Refusal::LastCarrier { waiting }.into());
-                }
-                let change = Change::of("in use", "drained");
-                audit::insert_change(tx, now, &actor, "carrier.drain", &name, change).await?;
-                Ok(true)
-            })
-        });
+        let draining = self.in_transaction(work!(|tx, now| {
+            carriers::ensure(tx, &name).await?;
+            if !carriers::drain(tx, &name, now).await? {
+                return Ok(false);
+            }
+            if !even_the_last && !service.delivery().has_usable_carrier(tx, now).await? {
+                return Err(Refusal::LastCarrier { waiting }.into());
+            }
+            let change = Change::of("in use", "drained");
+            audit::insert_change(tx, now, &actor, "carrier.drain", &name, change).await?;
+            Ok(true)
+        }));
         let changed = draining.await?;
         if changed {
             self.inner.wake(Wakeup::Drained);
@@ -127,16 +126,14 @@ impl Delivery<'_> {
     pub async fn resume_carrier(&self, actor: &Actor, name: &str) -> Result<bool> {
         self.must_have_carrier(name)?;
         let (actor, name) = (*actor, name.to_owned());
-        let resuming = self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let changed = carriers::resume(tx, &name).await?;
-                if changed {
-                    let change = Change::of("drained", "in use");
-                    audit::insert_change(tx, now, &actor, "carrier.resume", &name, change).await?;
-                }
-                Ok(changed)
-            })
-        });
+        let resuming = self.in_transaction(work!(|tx, now| {
+            let changed = carriers::resume(tx, &name).await?;
+            if changed {
+                let change = Change::of("drained", "in use");
+                audit::insert_change(tx, now, &actor, "carrier.resume", &name, change).await?;
+            }
+            Ok(changed)
+        }));
         let changed = resuming.await?;
         if changed {
             self.inner.wake(Wakeup::Drained);

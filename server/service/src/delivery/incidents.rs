@@ -3,6 +3,7 @@
 use domain::incident::{INCIDENTS_MAX, IncidentRecord, parse_incident};
 
 use crate::Delivery;
+use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::incidents;
@@ -28,17 +29,15 @@ impl Delivery<'_> {
             self.must_have_carrier(name)?;
         }
         let (actor, carrier) = (*actor, carrier.map(str::to_owned));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if incidents::open(tx).await?.len() >= INCIDENTS_MAX {
-                    return Err(Refusal::TooManyIncidents.into());
-                }
-                let id = incidents::insert(tx, &text, carrier.as_deref(), now).await?;
-                let (action, subject) = ("incident.open", id.to_string());
-                audit::insert(tx, now, &actor, action, &subject, Some(&text)).await?;
-                Ok(IncidentRecord { id, text, carrier, began_at: now })
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if incidents::open(tx).await?.len() >= INCIDENTS_MAX {
+                return Err(Refusal::TooManyIncidents.into());
+            }
+            let id = incidents::insert(tx, &text, carrier.as_deref(), now).await?;
+            let (action, subject) = ("incident.open", id.to_string());
+            audit::insert(tx, now, &actor, action, &subject, Some(&text)).await?;
+            Ok(IncidentRecord { id, text, carrier, began_at: now })
+        }))
         .await
     }
 
@@ -48,15 +47,13 @@ impl Delivery<'_> {
     /// `NoSuchIncident`.
     pub async fn end_incident(&self, actor: &Actor, id: i64) -> Result<IncidentRecord> {
         let actor = *actor;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let ended = incidents::delete(tx, id).await?;
-                let ended = ended.ok_or(Refusal::NoSuchIncident)?;
-                let (action, subject) = ("incident.end", id.to_string());
-                audit::insert(tx, now, &actor, action, &subject, Some(&ended.text)).await?;
-                Ok(ended)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let ended = incidents::delete(tx, id).await?;
+            let ended = ended.ok_or(Refusal::NoSuchIncident)?;
+            let (action, subject) = ("incident.end", id.to_string());
+            audit::insert(tx, now, &actor, action, &subject, Some(&ended.text)).await?;
+            Ok(ended)
+        }))
         .await
     }
 }

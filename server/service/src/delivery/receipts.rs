@@ -6,6 +6,7 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
+use crate::transactions::work;
 use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::events::{self, Event};
@@ -459,16 +460,18 @@ impl Delivery<'_> {
     /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
     /// Receipts that come later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
-        self.do_chore(Chore::ForgetSegments, Priority::Bulk, |tx, now| {
-            Box::pin(async move {
+        self.do_chore(
+            Chore::ForgetSegments,
+            Priority::Bulk,
+            work!(|tx, now| {
                 let before = now.plus_ms(-KEPT_MS);
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
                 let more = segments::forget(tx, below, step).await?;
                 unmatched_receipts::forget(tx, before).await?;
                 Ok(more)
-            })
-        })
+            }),
+        )
         .await
     }
 }

@@ -7,6 +7,7 @@ use domain::ids::{self, Shard};
 
 use super::{Recipient, put, texts};
 use crate::Operations;
+use crate::transactions::work;
 use store::Chore;
 use store::error::Result;
 use store::gate::Priority;
@@ -44,13 +45,16 @@ impl Operations<'_> {
                 return Ok(());
             }
         }
-        self.do_chore_at(shard, Chore::MailNotices, Priority::Bulk, |tx, now| {
-            Box::pin(async move {
+        self.do_chore_at(
+            shard,
+            Chore::MailNotices,
+            Priority::Bulk,
+            work!(|tx, now| {
                 note_balances(tx, now).await?;
                 note_batches(tx, now).await?;
                 Ok(false)
-            })
-        })
+            }),
+        )
         .await
     }
 
@@ -92,18 +96,16 @@ impl Operations<'_> {
     }
 
     async fn remind(&self, work: Work, waiting: i64) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if !notices::remind(tx, work, now, now.plus_ms(-HOUR_MS)).await? {
-                    return Ok(());
-                }
-                let mail = texts::waiting(work, waiting);
-                for member in accounts::staff(tx).await? {
-                    put(tx, &member, &mail, now).await?;
-                }
-                Ok(())
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if !notices::remind(tx, work, now, now.plus_ms(-HOUR_MS)).await? {
+                return Ok(());
+            }
+            let mail = texts::waiting(work, waiting);
+            for member in accounts::staff(tx).await? {
+                put(tx, &member, &mail, now).await?;
+            }
+            Ok(())
+        }))
         .await
     }
 }

@@ -9,6 +9,7 @@ use domain::{MailKind, MailState, Timestamp};
 use super::template::render;
 use crate::Operations;
 use crate::token::{CONFIRMATION_LIFETIME_MS, RESET_LIFETIME_MS, token_hash};
+use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
@@ -81,20 +82,18 @@ impl Operations<'_> {
             return Ok(Vec::new());
         }
         let service = self.0.clone();
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let mut mails = Vec::new();
-                let lease_end = now.plus_ms(LEASE_MS);
-                for row in outbox::claim(tx, now, lease_end, limit).await? {
-                    if is_still_meant(tx, &row).await? {
-                        mails.push(service.operations().outgoing(tx, row, now).await?);
-                    } else {
-                        outbox::drop_mail(tx, row.id).await?;
-                    }
+        self.in_transaction(work!(|tx, now| {
+            let mut mails = Vec::new();
+            let lease_end = now.plus_ms(LEASE_MS);
+            for row in outbox::claim(tx, now, lease_end, limit).await? {
+                if is_still_meant(tx, &row).await? {
+                    mails.push(service.operations().outgoing(tx, row, now).await?);
+                } else {
+                    outbox::drop_mail(tx, row.id).await?;
                 }
-                Ok(mails)
-            })
-        })
+            }
+            Ok(mails)
+        }))
         .await
     }
 
@@ -138,10 +137,7 @@ impl Operations<'_> {
     /// `Failed` or `Uncertain` if the database can't be written. The mail is then sent again.
     pub async fn mail_sent(&self, mail: &OutgoingMail) -> Result<()> {
         let (id, attempts) = (mail.id, mail.attempts);
-        self.in_transaction(move |tx, _| {
-            Box::pin(async move { outbox::sent(tx, id, attempts).await.map(drop) })
-        })
-        .await
+        self.in_transaction(work!(|tx, _| outbox::sent(tx, id, attempts).await.map(drop))).await
     }
 
     /// Stores why a mail wasn't sent. The mail is retried, unless it was refused permanently or
@@ -159,13 +155,11 @@ impl Operations<'_> {
             Some(_) => MailState::Queued,
             None => MailState::Failed,
         };
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let next_attempt = now.plus_ms(pause.unwrap_or_default());
-                outbox::not_sent(tx, (id, attempts), state, next_attempt, &error).await?;
-                Ok(state)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let next_attempt = now.plus_ms(pause.unwrap_or_default());
+            outbox::not_sent(tx, (id, attempts), state, next_attempt, &error).await?;
+            Ok(state)
+        }))
         .await
     }
 
@@ -175,8 +169,7 @@ impl Operations<'_> {
         if due.is_none_or(|due| due > self.now()) {
             return Ok(());
         }
-        self.in_transaction(move |tx, _| Box::pin(async move { outbox::keep(tx).await.map(drop) }))
-            .await
+        self.in_transaction(work!(|tx, _| outbox::keep(tx).await.map(drop))).await
     }
 
     /// Returns the mails of the last 30 days, newest first.
@@ -199,18 +192,16 @@ impl Operations<'_> {
     /// `NoSuchMail`, `MailSent`.
     pub async fn retry_mail(&self, actor: &Actor, id: i64) -> Result<MailRecord> {
         let actor = *actor;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let queued = outbox::retry(tx, id, now).await?;
-                let mail = outbox::by_id(tx, id).await?.ok_or(Refusal::NoSuchMail)?;
-                if !queued {
-                    return Err(Refusal::MailSent.into());
-                }
-                let subject = format!("mail {id}");
-                audit::insert(tx, now, &actor, "mail.retry", &subject, None).await?;
-                Ok(mail)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let queued = outbox::retry(tx, id, now).await?;
+            let mail = outbox::by_id(tx, id).await?.ok_or(Refusal::NoSuchMail)?;
+            if !queued {
+                return Err(Refusal::MailSent.into());
+            }
+            let subject = format!("mail {id}");
+            audit::insert(tx, now, &actor, "mail.retry", &subject, None).await?;
+            Ok(mail)
+        }))
         .await
     }
 
@@ -222,13 +213,11 @@ impl Operations<'_> {
     /// Deletes sent, kept and failed mails after 30 days, expired confirmation links, and devices
     /// that weren't seen for 90 days.
     pub async fn forget_mails(&self) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                outbox::forget(tx, now.plus_ms(-LISTED_MS)).await?;
-                confirmations::forget(tx, now).await?;
-                known_devices::forget(tx, now.plus_ms(-DEVICES_KNOWN_MS)).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            outbox::forget(tx, now.plus_ms(-LISTED_MS)).await?;
+            confirmations::forget(tx, now).await?;
+            known_devices::forget(tx, now.plus_ms(-DEVICES_KNOWN_MS)).await
+        }))
         .await
     }
 }

@@ -10,6 +10,7 @@ use domain::records::{DepositCase, DepositRecord, Paged};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::mail::{self, texts};
+use crate::transactions::work;
 use crate::{Service, Verb};
 use store::WriteTx;
 use store::applications::{self, ApplicationRow};
@@ -79,9 +80,9 @@ impl crate::Money<'_> {
         deposit: &DepositRequest,
     ) -> Result<DepositOutcome> {
         let (service, actor, deposit) = (self.0.clone(), *actor, deposit.clone());
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move { credit(&service, tx, (&actor, None), &deposit, now).await })
-        })
+        self.in_transaction(work!(
+            |tx, now| credit(&service, tx, (&actor, None), &deposit, now).await
+        ))
         .await
     }
 
@@ -158,42 +159,40 @@ impl crate::Money<'_> {
         }
         let (service, bank_id) = (self.0.clone(), bank_id.to_owned());
         let shard = self.find_shard(reference).await?;
-        Ok(Box::new(move |tx, now| {
-            Box::pin(async move {
-                let deposit =
-                    deposits::by_bank_id(tx, &bank_id).await?.ok_or(Refusal::NoSuchDeposit)?;
-                tx.at(shard.ok_or(Refusal::NoSuchApplication)?);
-                let application = applications::by_reference(tx, reference)
-                    .await?
-                    .ok_or(Refusal::NoSuchApplication)?;
-                if application.closed {
-                    return Err(Refusal::AccountClosed.into());
-                }
-                service.applications().refuse_own(&actor, &application)?;
-                if !deposits::assign(tx, &bank_id, application.id, now).await? {
-                    return Err(Refusal::DepositAssigned.into());
-                }
-                let balance = transfer(
-                    tx,
-                    LedgerAccount::UNMATCHED,
-                    application.id,
-                    &bank_id,
-                    deposit.amount,
-                    now,
-                )
-                .await?;
-                put_mail(tx, &application, deposit.amount, balance, now).await?;
-                let DepositRecord { amount, .. } = deposit;
-                let detail = format!("{amount} {bank_id} written {}", deposit.reference);
-                let audited = Audited {
-                    action: "deposit.assign",
-                    reference: &reference.to_string(),
-                    detail: &detail,
-                };
-                audited.insert(tx, &actor, Some(balance), amount, now).await?;
-                Ok(DepositRecord { assigned_to: Some(reference), ..deposit })
-            })
-        }))
+        Ok(Box::new(work!(|tx, now| {
+            let deposit =
+                deposits::by_bank_id(tx, &bank_id).await?.ok_or(Refusal::NoSuchDeposit)?;
+            tx.at(shard.ok_or(Refusal::NoSuchApplication)?);
+            let application = applications::by_reference(tx, reference)
+                .await?
+                .ok_or(Refusal::NoSuchApplication)?;
+            if application.closed {
+                return Err(Refusal::AccountClosed.into());
+            }
+            service.applications().refuse_own(&actor, &application)?;
+            if !deposits::assign(tx, &bank_id, application.id, now).await? {
+                return Err(Refusal::DepositAssigned.into());
+            }
+            let balance = transfer(
+                tx,
+                LedgerAccount::UNMATCHED,
+                application.id,
+                &bank_id,
+                deposit.amount,
+                now,
+            )
+            .await?;
+            put_mail(tx, &application, deposit.amount, balance, now).await?;
+            let DepositRecord { amount, .. } = deposit;
+            let detail = format!("{amount} {bank_id} written {}", deposit.reference);
+            let audited = Audited {
+                action: "deposit.assign",
+                reference: &reference.to_string(),
+                detail: &detail,
+            };
+            audited.insert(tx, &actor, Some(balance), amount, now).await?;
+            Ok(DepositRecord { assigned_to: Some(reference), ..deposit })
+        })))
     }
 }
 

@@ -241,9 +241,9 @@ impl OpenStatement {
 /// Returns the line on which a record begins. The reader's position of a record is before the blank
 /// lines that precede it, and `after` is the position after the record.
 fn line(record: &csv::ByteRecord, after: &csv::Position) -> u64 {
-    let within = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
+    let lines = record.as_slice().split(|byte| *byte == b'\n').count() as u64;
     let before = record.position().map_or(0, csv::Position::line);
-    before.max(after.line().saturating_sub(1 + within))
+    before.max(after.line().saturating_sub(lines))
 }
 
 /// Whether a record has a carriage return that isn't part of a line ending. Two lines may be joined

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::deposits::{self, DepositRequest, DepositStatus, written};
 use super::statement_file::{BadStatement, OpenStatement};
+use crate::transactions::work;
 use crate::{Service, Verb, leave_time, run_blocking, run_detached};
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
@@ -115,8 +116,7 @@ impl crate::Money<'_> {
         columns: BankColumns,
         currency: String,
     ) -> Result<StatementFile> {
-        let id = self
-            .in_transaction(|tx, now| Box::pin(async move { statements::insert(tx, now).await }));
+        let id = self.in_transaction(work!(|tx, now| statements::insert(tx, now).await));
         let id = id.await?;
         let (sender, mut chunks) = mpsc::channel::<Vec<FileLine>>(CHUNKS_READ_AHEAD);
         let reading = run_blocking(move || {
@@ -143,9 +143,7 @@ impl crate::Money<'_> {
         let (read, stored) = tokio::join!(reading, storing);
         stored?;
         read?.map_err(Fault::File)?;
-        let loaded = self.in_transaction(move |tx, now| {
-            Box::pin(async move { statements::loaded(tx, id, now).await })
-        });
+        let loaded = self.in_transaction(work!(|tx, now| statements::loaded(tx, id, now).await));
         loaded.await?;
         Ok(StatementFile::Stored(id))
     }
@@ -177,15 +175,13 @@ impl crate::Money<'_> {
             return Err(Refusal::ColumnRepeated.into());
         }
         let (actor, header) = (*actor, written(header));
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if statements::columns(tx, &header).await? == Some(columns) {
-                    return Ok(());
-                }
-                statements::set_columns(tx, &header, columns).await?;
-                audit::insert(tx, now, &actor, "statement.columns", &header, None).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            if statements::columns(tx, &header).await? == Some(columns) {
+                return Ok(());
+            }
+            statements::set_columns(tx, &header, columns).await?;
+            audit::insert(tx, now, &actor, "statement.columns", &header, None).await
+        }))
         .await
     }
 
@@ -263,18 +259,16 @@ impl crate::Money<'_> {
 /// Returns the verb that confirms a bank statement. `asked_by` is the account that requested it, if
 /// another member of staff approved it.
 pub(crate) fn confirming_statement(actor: Actor, asked_by: Option<i64>, id: i64) -> Verb<()> {
-    Box::new(move |tx, now| {
-        Box::pin(async move {
-            let account_id = match actor {
-                Actor::Account(id) => Some(id),
-                Actor::CommandLine | Actor::System => None,
-            };
-            if !statements::confirm(tx, id, now, (account_id, asked_by)).await? {
-                return Err(Refusal::StatementConfirmed.into());
-            }
-            audit::insert(tx, now, &actor, "statement.confirm", &id.to_string(), None).await
-        })
-    })
+    Box::new(work!(|tx, now| {
+        let account_id = match actor {
+            Actor::Account(id) => Some(id),
+            Actor::CommandLine | Actor::System => None,
+        };
+        if !statements::confirm(tx, id, now, (account_id, asked_by)).await? {
+            return Err(Refusal::StatementConfirmed.into());
+        }
+        audit::insert(tx, now, &actor, "statement.confirm", &id.to_string(), None).await
+    }))
 }
 
 async fn credit_lines(

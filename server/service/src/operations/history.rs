@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::ids::{self, Shard, id_of_day};
 
+use crate::transactions::work;
 use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
 use store::gate::Priority;
@@ -107,23 +108,27 @@ impl Operations<'_> {
     pub async fn drop_tests(&self) -> Result<()> {
         // Runs as the chore that folds counts, so that no process folds the counts that this one
         // deletes.
-        self.do_chore(Chore::FoldDays, Priority::Bulk, move |tx, now| {
-            Box::pin(async move {
+        self.do_chore(
+            Chore::FoldDays,
+            Priority::Bulk,
+            work!(|tx, now| {
                 let below = now.day() - TEST_HISTORY_DAYS;
                 installation::raise_test_low(tx, id_of_day(below)).await?;
                 // Every message below the sweep's mark is final.
                 let low = installation::swept(tx).await?.low;
                 history::delete_tests(tx, below, low, CHUNK).await
-            })
-        })
+            }),
+        )
         .await
     }
 
     /// Folds the counts of each day and quarter hour into one row per status, once all of their
     /// messages are final. Until then, each process adds to its own rows.
     pub async fn fold_days(&self) -> Result<()> {
-        self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
-            Box::pin(async move {
+        self.do_chore(
+            Chore::FoldDays,
+            Priority::Bulk,
+            work!(|tx, _| {
                 // Every message below the sweep's mark is final, but later messages of the mark's
                 // day may not be.
                 let low = installation::swept(tx).await?.low;
@@ -137,8 +142,8 @@ impl Operations<'_> {
                 };
                 quarters::fold(tx, quarter).await?;
                 Ok(true)
-            })
-        })
+            }),
+        )
         .await
     }
 }

@@ -9,6 +9,7 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 
 use crate::Operations;
+use crate::transactions::work;
 use store::error::{OpenError, Result};
 use store::gate::Priority;
 use store::nodes::{self, NodeRow};
@@ -161,8 +162,11 @@ impl Operations<'_> {
     }
 
     async fn give_up_nodes(&self) -> Result<()> {
-        self.do_chore_at(Shard::FIRST, Chore::WatchNodes, Priority::Results, |tx, now| {
-            Box::pin(async move {
+        self.do_chore_at(
+            Shard::FIRST,
+            Chore::WatchNodes,
+            Priority::Results,
+            work!(|tx, now| {
                 let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
                 for node in &lost {
                     tracing::warn!(
@@ -174,15 +178,17 @@ impl Operations<'_> {
                 nodes::forget_connections(tx).await?;
                 shared::forget_uploads(tx).await?;
                 Ok(false)
-            })
-        })
+            }),
+        )
         .await?;
-        self.do_chore(Chore::WatchNodes, Priority::Results, |tx, now| {
-            Box::pin(async move {
+        self.do_chore(
+            Chore::WatchNodes,
+            Priority::Results,
+            work!(|tx, now| {
                 shared::forget_spools(tx, now.plus_ms(-SPOOL_KEPT_MS)).await?;
                 Ok(false)
-            })
-        })
+            }),
+        )
         .await
     }
 }

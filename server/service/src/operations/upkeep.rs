@@ -6,6 +6,7 @@ use domain::{PriceChange, Prices, Timestamp};
 
 use crate::admission::idempotency::kept_since;
 use crate::shards;
+use crate::transactions::work;
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Operations, run_blocking};
@@ -110,8 +111,10 @@ impl Operations<'_> {
     /// Deletes the answers whose idempotency keys are too old to count, and the commit groups whose
     /// outcome nobody queries any more.
     pub async fn forget_answers(&self) -> Result<()> {
-        self.do_chore(Chore::ForgetAnswers, Priority::Bulk, |tx, now| {
-            Box::pin(async move {
+        self.do_chore(
+            Chore::ForgetAnswers,
+            Priority::Bulk,
+            work!(|tx, now| {
                 let more = idempotency::sweep(tx, kept_since(now), FORGOTTEN_CHUNK).await?;
                 if !tx.must_lock() {
                     return Ok(more);
@@ -119,8 +122,8 @@ impl Operations<'_> {
                 let before = now.plus_ms(-GROUPS_KEPT_MS);
                 let forgotten = commit_groups::forget(tx, before, FORGOTTEN_CHUNK).await?;
                 Ok(more || forgotten)
-            })
-        })
+            }),
+        )
         .await
     }
 

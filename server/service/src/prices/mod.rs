@@ -8,6 +8,7 @@ use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
 use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
 use crate::Verb;
+use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::query::Connection;
@@ -83,24 +84,22 @@ impl crate::Money<'_> {
         {
             return Err(Refusal::OwnPrices.into());
         }
-        Ok(Box::new(move |tx, now| {
-            Box::pin(async move {
-                let history = prices::history(tx).await?;
-                let now = history.time(now);
-                let from = from.unwrap_or(now);
-                history.judge(&change, from, now)?;
-                prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
-                let subject = change
-                    .prefix()
-                    .map_or_else(|| "base prices".to_owned(), |prefix| format!("prefix {prefix}"));
-                let before = shown_before(&history, &change, from);
-                let after = shown(&change);
-                let detail = format!("from {from}");
-                let change = Change::of(&before, &after).because(Some(&detail));
-                audit::insert_change(tx, now, &actor, "price.set", &subject, change).await?;
-                Ok(from)
-            })
-        }))
+        Ok(Box::new(work!(|tx, now| {
+            let history = prices::history(tx).await?;
+            let now = history.time(now);
+            let from = from.unwrap_or(now);
+            history.judge(&change, from, now)?;
+            prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
+            let subject = change
+                .prefix()
+                .map_or_else(|| "base prices".to_owned(), |prefix| format!("prefix {prefix}"));
+            let before = shown_before(&history, &change, from);
+            let after = shown(&change);
+            let detail = format!("from {from}");
+            let change = Change::of(&before, &after).because(Some(&detail));
+            audit::insert_change(tx, now, &actor, "price.set", &subject, change).await?;
+            Ok(from)
+        })))
     }
 
     pub(crate) async fn prices_now(&self) -> Result<Arc<PricesInForce>> {

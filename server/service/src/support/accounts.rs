@@ -9,6 +9,7 @@ use domain::support::{AccountFile, AccountLine, NoteRecord};
 use super::audit::{AuditFilter, name_accounts};
 use crate::Support;
 use crate::applications::owned;
+use crate::transactions::work;
 use store::account_notes;
 use store::accounts::{self, AccountRow};
 use store::audit::{self, Actor};
@@ -81,15 +82,13 @@ impl Support<'_> {
         let (actor, text) = (*actor, parse_note(text).map_err(Refusal::from)?);
         let found = self.accounts().find_account(email).await?;
         let id = found.ok_or(Refusal::NoSuchAccount)?.id;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let note = account_notes::insert(tx, id, &actor, &text, now).await?;
-                let (subject, detail) = (Actor::Account(id).to_string(), note.id.to_string());
-                let detail = format!("note {detail}");
-                audit::insert(tx, now, &actor, "account.note", &subject, Some(&detail)).await?;
-                Ok(note)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            let note = account_notes::insert(tx, id, &actor, &text, now).await?;
+            let (subject, detail) = (Actor::Account(id).to_string(), note.id.to_string());
+            let detail = format!("note {detail}");
+            audit::insert(tx, now, &actor, "account.note", &subject, Some(&detail)).await?;
+            Ok(note)
+        }))
         .await
     }
 
@@ -105,8 +104,9 @@ impl Support<'_> {
         reference: Reference,
     ) -> Result<ApplicationRecord> {
         let (service, actor) = (self.0.clone(), *actor);
-        self.in_transaction_of(reference, move |tx, now| {
-            Box::pin(async move {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
                 let row = owned(tx, account_id, reference).await?;
                 let (action, subject) = ("application.visit", reference.to_string());
                 let since = now.plus_ms(-VISIT_MS);
@@ -114,8 +114,8 @@ impl Support<'_> {
                     audit::insert(tx, now, &actor, action, &subject, None).await?;
                 }
                 Ok(service.applications().shown(row))
-            })
-        })
+            }),
+        )
         .await
     }
 }

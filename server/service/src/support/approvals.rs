@@ -5,8 +5,9 @@ use domain::Timestamp;
 use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use domain::timestamp::DAY_MS;
 
-use crate::accounts::staff::Change;
+use crate::accounts::staff::AccountChange;
 use crate::money::statements::confirming_statement;
+use crate::transactions::work;
 use crate::{Support, Verb, run_detached};
 use store::WriteTx;
 use store::approvals;
@@ -27,13 +28,11 @@ impl Support<'_> {
         }
         self.rehearse(verb).await?;
         let actor = Actor::Account(account_id);
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                approvals::delete_until(tx, now.plus_ms(-APPROVAL_DAYS * DAY_MS)).await?;
-                approvals::insert(tx, &act, account_id, now).await?;
-                audit::insert(tx, now, &actor, "approval.ask", &act.to_string(), None).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            approvals::delete_until(tx, now.plus_ms(-APPROVAL_DAYS * DAY_MS)).await?;
+            approvals::insert(tx, &act, account_id, now).await?;
+            audit::insert(tx, now, &actor, "approval.ask", &act.to_string(), None).await
+        }))
         .await?;
         Ok(false)
     }
@@ -67,12 +66,10 @@ impl Support<'_> {
         }
         let verb = self.verb_of(account_id, Some(asked_by), request.act.clone());
         let verb = verb.await?;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                end(tx, now, account_id, &request, "approval.approve").await?;
-                verb(tx, now).await
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            end(tx, now, account_id, &request, "approval.approve").await?;
+            verb(tx, now).await
+        }))
         .await
     }
 
@@ -83,9 +80,9 @@ impl Support<'_> {
     /// `NoSuchApproval`.
     pub async fn decline_act(&self, account_id: i64, id: i64) -> Result<()> {
         let request = self.waiting_request(id).await?;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move { end(tx, now, account_id, &request, "approval.decline").await })
-        })
+        self.in_transaction(work!(
+            |tx, now| end(tx, now, account_id, &request, "approval.decline").await
+        ))
         .await
     }
 
@@ -112,10 +109,14 @@ impl Support<'_> {
                 discarding(self.money().setting_price(actor, change, from).await?)
             }
             StaffAct::ResetFactor { email } => {
-                self.accounts().changing_account(actor, &email, Change::ResetFactor, None).await?
+                self.accounts()
+                    .changing_account(actor, &email, AccountChange::ResetFactor, None)
+                    .await?
             }
             StaffAct::Promote { email } => {
-                self.accounts().changing_account(actor, &email, Change::Promote, None).await?
+                self.accounts()
+                    .changing_account(actor, &email, AccountChange::Promote, None)
+                    .await?
             }
         })
     }
@@ -123,7 +124,7 @@ impl Support<'_> {
 
 /// Returns a verb that discards its result.
 fn discarding<T: Send + 'static>(verb: Verb<T>) -> Verb<()> {
-    Box::new(move |tx, now| Box::pin(async move { verb(tx, now).await.map(drop) }))
+    Box::new(work!(|tx, now| verb(tx, now).await.map(drop)))
 }
 
 /// Deletes a request, and records in the audit log who decided it.

@@ -8,6 +8,7 @@ use domain::support::MessageFile;
 
 use crate::Support;
 use crate::reports;
+use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::recent::MessageLocation;
@@ -47,16 +48,14 @@ impl Support<'_> {
         let found = self.locate(transid).await?;
         let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
         let actor = *actor;
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                tx.at(shard);
-                let found = reports::row_at(tx, location).await?;
-                let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
-                let (action, subject) = ("message.text", transid.to_string());
-                audit::insert(tx, now, &actor, action, &subject, None).await?;
-                Ok(text)
-            })
-        })
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let found = reports::row_at(tx, location).await?;
+            let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
+            let (action, subject) = ("message.text", transid.to_string());
+            audit::insert(tx, now, &actor, action, &subject, None).await?;
+            Ok(text)
+        }))
         .await
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use domain::approval::StaffAct;
 use domain::records::AccountRecord;
 use domain::{Prefix, PriceChange, Reference};
-use service::{Actor, Refusal};
+use service::{AccountChange, Actor, Refusal};
 
 use super::statements::stored;
 use crate::database::Backend;
@@ -29,7 +29,12 @@ async fn refusal<T: std::fmt::Debug>(done: impl Future<Output = service::Result<
 
 async fn staff(world: &World, email: &str) -> AccountRecord {
     let account = world.account(email).await;
-    world.service.accounts().promote_account(&OPERATOR, email).await.unwrap();
+    world
+        .service
+        .accounts()
+        .change_account(&OPERATOR, email, AccountChange::Promote)
+        .await
+        .unwrap();
     account
 }
 
@@ -192,7 +197,7 @@ async fn a_request_ends_after_a_week_and_with_its_author(backend: Backend) {
     assert_eq!(refusal(late).await, Refusal::NoSuchApproval);
     service.support().act(one.id, act).await.unwrap();
     let id = waiting(&world).await;
-    service.accounts().demote_account(&OPERATOR, &one.email).await.unwrap();
+    service.accounts().change_account(&OPERATOR, &one.email, AccountChange::Demote).await.unwrap();
     let support = service.support();
     let gone = support.approve_act(two.id, id);
     assert_eq!(refusal(gone).await, Refusal::NoSuchApproval);

@@ -1,7 +1,7 @@
 //! The audit log: who did what, from where, before and after.
 
 use domain::support::AuditRecord;
-use service::{Actor, AuditFilter, ClientInfo, Refusal};
+use service::{AccountChange, Actor, AuditFilter, ClientInfo, Refusal};
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
@@ -48,7 +48,7 @@ async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
     assert_eq!(entry.action, "application.approve");
 
     let accounts = world.service.accounts();
-    let promoting = accounts.promote_account(&STAFF, "customer@example.org");
+    let promoting = accounts.change_account(&STAFF, "customer@example.org", AccountChange::Promote);
     promoting.await.unwrap();
     let entries = list(&world, about("customer@example.org")).await;
     let entry = &entries[0];

@@ -2,7 +2,9 @@
 
 use domain::records::MailRecord;
 use domain::{Category, Email, KeyKind, MailKind, MailState};
-use service::{Actor, ClientInfo, MailCounts, OutgoingMail, Refusal, Service, SessionRow};
+use service::{
+    AccountChange, Actor, ClientInfo, MailCounts, OutgoingMail, Refusal, Service, SessionRow,
+};
 
 use crate::database::Backend;
 use crate::processes::peer;
@@ -241,7 +243,11 @@ async fn what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail(backend:
                     changed.await.unwrap();
                 }
                 2 => service.accounts().sign_out_others(id, PASSWORD, "").await.unwrap(),
-                3 => service.accounts().sign_out_account(&actor, email).await.unwrap(),
+                3 => service
+                    .accounts()
+                    .change_account(&actor, email, AccountChange::SignOut)
+                    .await
+                    .unwrap(),
                 _ => {
                     service.accounts().disable_account(&actor, email, "Stolen.").await.unwrap();
                 }

@@ -6,7 +6,7 @@ use domain::security_event::SecurityEventKind::{
 };
 use domain::{Email, MailKind};
 use serde_json::Value;
-use service::{Actor, ClientInfo, Refusal, SecondStep, Service};
+use service::{AccountChange, Actor, ClientInfo, Refusal, SecondStep, Service};
 use testing::authenticator::Authenticator;
 
 use super::second_factors::{MINUTE_MS, half_signed_in, refusal, session, set_up, with_factor};
@@ -286,7 +286,8 @@ async fn passkeys_go_with_the_app(backend: Backend) {
     let refused = refusal(service.accounts().sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyRefused);
     let accounts = service.accounts();
-    let reset = accounts.reset_factor(&Actor::CommandLine, "two@example.org");
+    let reset =
+        accounts.change_account(&Actor::CommandLine, "two@example.org", AccountChange::ResetFactor);
     reset.await.unwrap();
     for account in [&one, &two] {
         assert_eq!(service.accounts().passkeys(account.id).await.unwrap(), []);

@@ -5,7 +5,8 @@ use domain::{
     ApplicationStatus, Category, MessageStatus, Prefix, PriceChange, Reason, Reference, Timestamp,
 };
 use service::{
-    Actor, ClientInfo, DepositStatus, Refusal, SANDBOX_CARRIER, SendError, Service, SessionRow,
+    AccountChange, Actor, ClientInfo, DepositStatus, Refusal, SANDBOX_CARRIER, SendError, Service,
+    SessionRow,
 };
 
 use crate::database::Backend;
@@ -191,24 +192,26 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
     let service = &world.service;
     for email in [EMAIL, "two@example.org"] {
         world.account(email).await;
-        service.accounts().promote_account(&ACTOR, email).await.unwrap();
+        service.accounts().change_account(&ACTOR, email, AccountChange::Promote).await.unwrap();
     }
     // A disabled member of staff doesn't count.
     let two = "two@example.org";
     service.accounts().disable_account(&ACTOR, two, "left").await.unwrap();
     let accounts = service.accounts();
-    let demoted = accounts.demote_account(&ACTOR, EMAIL);
+    let demoted = accounts.change_account(&ACTOR, EMAIL, AccountChange::Demote);
     assert_eq!(refusal(demoted).await, Refusal::LastStaff);
     let accounts = service.accounts();
     let disabled = accounts.disable_account(&ACTOR, EMAIL, "why");
     assert_eq!(refusal(disabled).await, Refusal::LastStaff);
-    service.accounts().demote_account(&ACTOR, two).await.unwrap();
+    service.accounts().change_account(&ACTOR, two, AccountChange::Demote).await.unwrap();
     service.accounts().enable_account(&ACTOR, two).await.unwrap();
-    service.accounts().promote_account(&ACTOR, two).await.unwrap();
+    service.accounts().change_account(&ACTOR, two, AccountChange::Promote).await.unwrap();
     // Of two members who are demoted at the same time, one stays.
     let attempts = [EMAIL, two].map(|email| {
         let service = service.clone();
-        tokio::spawn(async move { service.accounts().demote_account(&ACTOR, email).await.is_ok() })
+        tokio::spawn(async move {
+            service.accounts().change_account(&ACTOR, email, AccountChange::Demote).await.is_ok()
+        })
     });
     let mut demoted = 0;
     for attempt in attempts {
@@ -222,22 +225,30 @@ async fn a_role_is_given_and_taken_and_signs_out(backend: Backend) {
     let service = &world.service;
     let account = world.account(EMAIL).await;
     world.account("two@example.org").await;
-    service.accounts().promote_account(&ACTOR, "two@example.org").await.unwrap();
+    service
+        .accounts()
+        .change_account(&ACTOR, "two@example.org", AccountChange::Promote)
+        .await
+        .unwrap();
     device(service, "a", &account).await;
     let accounts = service.accounts();
-    let demoted = accounts.demote_account(&ACTOR, EMAIL);
+    let demoted = accounts.change_account(&ACTOR, EMAIL, AccountChange::Demote);
     assert_eq!(refusal(demoted).await, Refusal::NotStaff);
-    service.accounts().promote_account(&ACTOR, " One@example.org ").await.unwrap();
+    service
+        .accounts()
+        .change_account(&ACTOR, " One@example.org ", AccountChange::Promote)
+        .await
+        .unwrap();
     assert_eq!(service.accounts().session_account("a").await.unwrap(), None);
     let accounts = service.accounts();
-    let promoted = accounts.promote_account(&ACTOR, EMAIL);
+    let promoted = accounts.change_account(&ACTOR, EMAIL, AccountChange::Promote);
     assert_eq!(refusal(promoted).await, Refusal::StaffAlready);
     device(service, "b", &account).await;
     assert!(service.accounts().session_follower("b").await.unwrap().unwrap().staff);
-    service.accounts().demote_account(&ACTOR, EMAIL).await.unwrap();
+    service.accounts().change_account(&ACTOR, EMAIL, AccountChange::Demote).await.unwrap();
     assert_eq!(service.accounts().session_follower("b").await.unwrap(), None);
     device(service, "c", &account).await;
-    service.accounts().sign_out_account(&ACTOR, EMAIL).await.unwrap();
+    service.accounts().change_account(&ACTOR, EMAIL, AccountChange::SignOut).await.unwrap();
     assert_eq!(service.accounts().session_account("c").await.unwrap(), None);
     let emails: Vec<_> = (service.accounts().all().await.unwrap().into_iter())
         .map(|shown| (shown.account.email, shown.account.staff))
@@ -245,7 +256,7 @@ async fn a_role_is_given_and_taken_and_signs_out(backend: Backend) {
     let expected = [(EMAIL.to_owned(), false), ("two@example.org".to_owned(), true)];
     assert_eq!(emails, expected);
     let accounts = service.accounts();
-    let unknown = accounts.promote_account(&ACTOR, "three@example.org");
+    let unknown = accounts.change_account(&ACTOR, "three@example.org", AccountChange::Promote);
     assert_eq!(refusal(unknown).await, Refusal::NoSuchAccount);
 }
 
@@ -254,12 +265,12 @@ async fn a_lost_second_factor_is_removed(backend: Backend) {
     let service = &world.service;
     let account = world.account(EMAIL).await;
     let accounts = service.accounts();
-    let reset = accounts.reset_factor(&ACTOR, EMAIL);
+    let reset = accounts.change_account(&ACTOR, EMAIL, AccountChange::ResetFactor);
     assert_eq!(refusal(reset).await, Refusal::NoSecondFactor);
     let secret = service.accounts().new_totp_secret();
     service.accounts().give_factor(&ACTOR, account.id, &secret).await.unwrap();
     assert!(service.accounts().account(account.id).await.unwrap().unwrap().second_factor);
-    service.accounts().reset_factor(&ACTOR, EMAIL).await.unwrap();
+    service.accounts().change_account(&ACTOR, EMAIL, AccountChange::ResetFactor).await.unwrap();
     assert!(!service.accounts().account(account.id).await.unwrap().unwrap().second_factor);
     assert_eq!(service.accounts().factor(account.id).await.unwrap(), None);
     let new = password("another password");
@@ -317,9 +328,9 @@ async fn only_somebody_with_a_second_factor_is_promoted_at_the_desk(backend: Bac
     let account = world.account(EMAIL).await;
     let staff = Actor::Account(world.account("two@example.org").await.id);
     let accounts = service.accounts();
-    let promoted = accounts.promote_account(&staff, EMAIL);
+    let promoted = accounts.change_account(&staff, EMAIL, AccountChange::Promote);
     assert_eq!(refusal(promoted).await, Refusal::FactorBeforeStaff);
     let secret = service.accounts().new_totp_secret();
     service.accounts().give_factor(&ACTOR, account.id, &secret).await.unwrap();
-    service.accounts().promote_account(&staff, EMAIL).await.unwrap();
+    service.accounts().change_account(&staff, EMAIL, AccountChange::Promote).await.unwrap();
 }
