@@ -13,6 +13,7 @@ use leptos_axum::ResponseOptions;
 use service::{ClientInfo, SecondStep, Service};
 
 use crate::applications::NewKeys;
+use crate::overload::RETRY_AFTER_S;
 use crate::problem::{Cause, Problem, ReturnedForm, TWO_FACTOR_PATH};
 
 /// The maximum length of the path that the sign-in page returns to, in bytes. The headers of a
@@ -265,21 +266,28 @@ pub fn is_shown() -> bool {
     })
 }
 
-/// Sets the HTTP status of the page from its problem.
-pub fn set_status(cause: &Cause) {
-    let status = match cause {
-        // The response is already a redirect.
-        Cause::SignedOut | Cause::SecondFactorMissing => return,
+/// Returns the HTTP status of a page or a file that isn't shown because of a problem.
+pub const fn status_of(cause: &Cause) -> StatusCode {
+    match cause {
+        Cause::SignedOut | Cause::SecondFactorMissing => StatusCode::UNAUTHORIZED,
         Cause::NotFound => StatusCode::NOT_FOUND,
-        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) => StatusCode::BAD_REQUEST,
+        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor | Refusal::DaysInvalid) => {
+            StatusCode::BAD_REQUEST
+        }
         Cause::Refused(Refusal::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    if let Some(response) = use_context::<ResponseOptions>() {
+    }
+}
+
+/// Sets the HTTP status of the page from its problem.
+pub fn set_status(cause: &Cause) {
+    let status = status_of(cause);
+    // The response to somebody who isn't signed in is already a redirect.
+    let response = use_context::<ResponseOptions>().filter(|_| status != StatusCode::UNAUTHORIZED);
+    if let Some(response) = response {
         response.set_status(status);
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            let seconds = HeaderValue::from_static(crate::overload::RETRY_AFTER_S);
-            response.insert_header(RETRY_AFTER, seconds);
+            response.insert_header(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
         }
     }
 }

@@ -18,7 +18,6 @@ mod descriptors;
 mod http;
 mod json;
 mod mail;
-mod margin_csv;
 mod metrics;
 mod openapi;
 mod ops;

@@ -1,5 +1,7 @@
 //! Reports as CSV (RFC 4180), for spreadsheets. The API and the portal write the same columns.
 
+use std::iter;
+
 use domain::Timestamp;
 use domain::records::MessageRecord;
 
@@ -49,18 +51,20 @@ pub fn names() -> [&'static str; COLUMNS.len()] {
     COLUMNS.map(|column| column.name)
 }
 
-/// Returns the line with the names of the columns.
-///
-/// # Errors
-/// If the line can't be written.
-pub fn header() -> Result<Vec<u8>, csv::Error> {
-    write([names().map(str::to_owned)].into_iter())
+/// Returns a message's cells.
+pub fn row(message: &MessageRecord, currency: &str) -> [String; COLUMNS.len()] {
+    COLUMNS.map(|column| safe((column.cell)(message, currency)))
 }
 
-/// Returns a line for each message.
-pub fn rows(messages: &[MessageRecord], currency: &str) -> Result<Vec<u8>, csv::Error> {
-    let row = |message| COLUMNS.map(|column| safe((column.cell)(message, currency)));
-    write(messages.iter().map(row))
+/// Returns a line with the names of the columns, and a line for each row.
+///
+/// # Errors
+/// If a line can't be written.
+pub fn file<const N: usize>(
+    names: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Result<Vec<u8>, csv::Error> {
+    write(iter::once(names.map(str::to_owned)).chain(rows))
 }
 
 /// Returns lines as CSV.

@@ -10,11 +10,8 @@ use crate::report_csv;
 
 /// Returns the messages as a CSV response.
 pub fn response(messages: &[MessageRecord], currency: &str) -> Result<Answer, Failure> {
-    let lines = report_csv::header().and_then(|header| {
-        let rows = report_csv::rows(messages, currency)?;
-        Ok([header, rows].concat())
-    });
-    let lines = lines.map_err(|error| {
+    let rows = messages.iter().map(|message| report_csv::row(message, currency));
+    let lines = report_csv::file(report_csv::names(), rows).map_err(|error| {
         tracing::error!(%error, "a CSV report can't be written");
         Failure::of(Reason::Internal)
     })?;

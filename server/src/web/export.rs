@@ -1,13 +1,11 @@
 //! The data of an account as a JSON file for its owner: the account, its devices, its security
 //! events, and its applications with their statements. Nothing in the file gives access.
 
-use app::account::EXPORT_PATH;
 use app::portal_request::PortalRequest as _;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::{IntoResponse as _, Response};
 use domain::records::{
     AccountRecord, AccountSettings, ApplicationRecord, DeviceRecord, SecurityEventRecord,
     StatementLine,
@@ -17,39 +15,27 @@ use futures_util::stream::try_unfold;
 use serde_json::{Value, json};
 use service::{Service, StatementFilter};
 
-use super::csv::{Fault, refuse, refused};
-use super::portal_request::{Portal, ServedRequest};
+use super::portal_request::Portal;
+use super::signed_in::{Refused, SignedIn};
 
 /// The number of statement lines per read. A file is never in memory as a whole.
 const LINES_AT_ONCE: i64 = 200;
 
 /// `GET /account/export.json`.
-pub async fn download(State(portal): State<Portal>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    let account = match current.account().await {
-        Ok(Some(account)) => account,
-        Ok(None) => {
-            return match current.way_in(EXPORT_PATH).await {
-                Ok(way_in) => Redirect::to(&way_in).into_response(),
-                Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
-            };
-        }
-        Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
-    };
-    let token = current.token().unwrap_or_default();
+pub async fn download(
+    State(portal): State<Portal>,
+    signed_in: SignedIn,
+) -> Result<Response, Refused> {
+    let token = signed_in.current.token().unwrap_or_default();
     // Reads everything but the statements before the response begins. An error after that can't
     // change the status.
-    match Export::begin(portal.service, &account, &token).await {
-        Ok(export) => file(export),
-        Err(error) => refused(&error),
-    }
+    Ok(file(Export::begin(portal.service, &signed_in.account, &token).await?))
 }
 
 fn file(export: Export) -> Response {
     let chunks = try_unfold(Some((export, Next::Head)), |rest| async move {
         let Some((export, next)) = rest else {
-            return Ok::<_, Fault>(None);
+            return Ok::<_, service::Error>(None);
         };
         let written = export.write(next).await;
         let (chunk, next) =

@@ -3,29 +3,27 @@
 //! The portal's time limit applies only until a response begins. These responses continue after
 //! that.
 
-pub mod batch;
-pub mod carriers;
-pub mod first_steps;
 pub mod followers;
-pub mod reports;
+pub mod subjects;
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use app::portal_request::PortalRequest as _;
-use app::problem::Problem;
-use axum::extract::Request;
+use app::problem::Cause;
+use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use domain::records::AccountRecord;
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use serde::Serialize;
 use service::Service;
 
-use super::portal_request::{Portal, ServedRequest};
-use followers::Entry;
+use super::portal_request::Portal;
+use super::signed_in::{Refused, SignedIn};
 
 /// The time without an event after which a comment is sent. Proxies end a connection that is silent
 /// for a minute. Without writes, the server also wouldn't notice that a client has left.
@@ -33,136 +31,93 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a page waits before it reconnects, after the server has ended its response.
 const BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// The data that an open page follows, such as a batch.
-trait Subject: Send + Sync + 'static {
-    /// The state of the subject.
-    type State: PartialEq + Send + Sync;
-    /// The interval between two reads.
-    const READ_EVERY: Duration;
-
-    /// Whether this account may follow the subject. Checked before each read, because an account
-    /// can lose its role.
-    fn is_open_to(&self, account: &AccountRecord) -> bool;
-
-    /// Reads the state. Returns `None` if the subject no longer exists.
-    fn read(
-        &self,
-        service: &Service,
-    ) -> impl Future<Output = service::Result<Option<Self::State>>> + Send;
-
-    /// Returns the event for a state, in JSON, and whether another state may follow.
-    fn event(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
-}
-
-/// Responds with the changes of a subject. `find` returns the subject for the account, and
-/// `missing` is the sentence to send if there is none. A browser reconnects whenever the events
-/// end, except after a refusal.
-async fn answer<S: Subject>(
+/// A session with an open page that follows changes. A browser reconnects whenever the events end,
+/// except after a refusal.
+pub struct Follower {
     portal: Portal,
-    request: Request,
-    find: impl FnOnce(&AccountRecord) -> Option<S> + Send,
-    missing: &'static str,
-) -> Response {
-    let (parts, _) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    let followed = follow(portal, &current, find, missing).await;
-    followed.unwrap_or_else(|problem| {
-        let sentence = problem.sentence().into_owned();
-        (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
-    })
-}
-
-async fn follow<S: Subject>(
-    portal: Portal,
-    current: &ServedRequest,
-    find: impl FnOnce(&AccountRecord) -> Option<S> + Send,
-    missing: &'static str,
-) -> Result<Response, Problem> {
-    let (Some(account), Some(token)) = (current.account().await?, current.token()) else {
-        return Ok((StatusCode::UNAUTHORIZED, "Sign in again.").into_response());
-    };
-    let not_found = (StatusCode::NOT_FOUND, missing);
-    let found = find(&account).filter(|subject| subject.is_open_to(&account));
-    let Some(subject) = found else {
-        return Ok(not_found.into_response());
-    };
-    let Some(state) = subject.read(&portal.service).await? else {
-        return Ok(not_found.into_response());
-    };
-    let following = Following {
-        entry: portal.followers.enter(account.id),
-        service: portal.service,
-        token,
-        subject,
-        state,
-    };
-    let events = Sse::new(following.events()).keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    let mut response = events.into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Without this header, nginx buffers events.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-/// A subject that an open page follows.
-struct Following<S: Subject> {
-    service: Service,
+    signed_in: SignedIn,
     token: String,
-    entry: Entry,
-    subject: S,
-    /// The last state that was sent.
-    state: S::State,
 }
 
-impl<S: Subject> Following<S> {
-    /// Returns the state that was just read, and then each change. The events end when no more
-    /// change can follow, when the session ends, and when `entry.end` is cancelled.
-    fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        unfold(Some((self, true)), |state| async move {
-            let (mut following, first) = state?;
-            if !first {
-                let end = following.entry.end.clone();
+impl FromRequestParts<Portal> for Follower {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Self, Refused> {
+        // The events of a page don't lead to another page.
+        let signed_in = SignedIn::of(parts, portal).await?.ok_or(Cause::SignedOut)?;
+        let token = signed_in.current.token().ok_or(Cause::SignedOut)?;
+        Ok(Self { portal: portal.clone(), signed_in, token })
+    }
+}
+
+impl Follower {
+    fn parameter(&self, name: &str) -> Option<String> {
+        self.signed_in.parameter(name)
+    }
+
+    /// Responds with the current state and then each change. The events end when no more change can
+    /// follow, when the session ends, and when the follower has to end.
+    ///
+    /// `read` returns the state and whether another one may follow. It returns `None` if the state
+    /// doesn't exist or the account may not see it. Called at this interval, each time with the
+    /// current account, because an account can lose its role.
+    async fn follow<T, F>(
+        self,
+        interval: Duration,
+        read: impl Fn(Service, AccountRecord) -> F + Send + Sync + 'static,
+    ) -> Result<Response, Refused>
+    where
+        T: Serialize + Send + 'static,
+        F: Future<Output = service::Result<Option<(T, bool)>>> + Send + 'static,
+    {
+        let Self { portal: Portal { service, followers, .. }, signed_in, token } = self;
+        let account = signed_in.account;
+        let account_id = account.id;
+        let found = read(service.clone(), account).await?.ok_or(Cause::NotFound)?;
+        let entry = followers.enter(account_id);
+        let state = Some((found, String::new(), service, token, entry, read));
+        let events = unfold(state, move |state| async move {
+            let (mut found, mut sent, service, token, entry, read) = state?;
+            loop {
+                let text = serde_json::to_string(&found.0).ok()?;
+                if text != sent {
+                    sent = text;
+                    let event = Ok::<_, Infallible>(Event::default().data(&sent));
+                    let rest = found.1.then_some((found, sent, service, token, entry, read));
+                    return Some((event, rest));
+                }
                 tokio::select! {
-                    () = end.cancelled() => {
+                    () = entry.end.cancelled() => {
                         return Some((Ok(Event::default().retry(BACK_AFTER)), None));
                     }
-                    changed = following.change() => changed?,
+                    () = tokio::time::sleep(interval) => {}
                 }
-            }
-            let (text, more) = following.subject.event(&following.state).ok()?;
-            let next = more.then_some((following, false));
-            Some((Ok(Event::default().data(text)), next))
-        })
-    }
-
-    /// Waits for a change. Returns `None` if no more changes may be sent.
-    async fn change(&mut self) -> Option<()> {
-        loop {
-            tokio::time::sleep(S::READ_EVERY).await;
-            match self.read().await {
-                Ok(Some(state)) if state == self.state => {}
-                Ok(Some(state)) => {
-                    self.state = state;
-                    return Some(());
-                }
-                Ok(None) => return None,
-                Err(error) => {
+                let again = async {
+                    match account_of(&service, &token).await? {
+                        Some(account) => read(service.clone(), account).await,
+                        None => Ok(None),
+                    }
+                };
+                found = again.await.unwrap_or_else(|error| {
                     let error = error.for_operator();
                     tracing::error!(%error, "an open page can't be kept up to date");
-                    return None;
-                }
+                    None
+                })?;
             }
-        }
-    }
-
-    /// Reads the state. Returns `None` if the session has ended or the account has lost its access.
-    async fn read(&self) -> service::Result<Option<S::State>> {
-        let account = self.service.accounts().session_follower(&self.token).await?;
-        let open = account.is_some_and(|account| {
-            self.subject.is_open_to(&account)
-                && !self.service.accounts().must_set_up_factor(&account)
         });
-        if open { self.subject.read(&self.service).await } else { Ok(None) }
+        let events = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
+        let mut response = events.into_response();
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Without this header, nginx buffers events.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
     }
+}
+
+/// Returns the account of a session, unless it has to set up a second factor.
+async fn account_of(service: &Service, token: &str) -> service::Result<Option<AccountRecord>> {
+    let accounts = service.accounts();
+    let account = accounts.session_follower(token).await?;
+    Ok(account.filter(|account| !accounts.must_set_up_factor(account)))
 }

@@ -5,80 +5,64 @@ use std::io;
 use std::path::Path;
 
 use app::portal_request::PortalRequest as _;
-use app::problem::Problem;
 use app::support::{IMPORT_PATH, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::{IntoResponse as _, Redirect};
 use multer::Multipart;
 use service::StatementFile;
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
 use super::changes;
-use super::portal_request::{Portal, ServedRequest};
+use super::portal_request::Portal;
+use super::signed_in::{Refused, Staff};
 
 /// The maximum size of a form with a file, in bytes.
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// `POST /support/import/file`: stores the statement and redirects to the page.
-pub async fn upload(State(portal): State<Portal>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    match current.account().await {
-        Ok(Some(account)) if account.staff => {
-            if let Some(refusal) = changes::refuse_file(&current, &account) {
-                return refusal;
-            }
-        }
-        Ok(Some(_)) => return (StatusCode::NOT_FOUND, "There is nothing here.").into_response(),
-        Ok(None) => {
-            return match current.way_in(IMPORT_PATH).await {
-                Ok(way_in) => Redirect::to(&way_in).into_response(),
-                Err(problem) => failed(&problem),
-            };
-        }
-        Err(problem) => return failed(&problem),
+pub async fn upload(
+    State(portal): State<Portal>,
+    Staff(staff): Staff,
+    request: Request,
+) -> Result<Redirect, Refused> {
+    let current = &staff.current;
+    if let Some(refusal) = changes::refuse_file(current, &staff.account) {
+        return Err(refusal.into());
     }
+    let (parts, body) = request.into_parts();
     let content_type = parts.headers.get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
-    let boundary = multer::parse_boundary(content_type.unwrap_or_default());
-    let Ok(boundary) = boundary else {
-        return (StatusCode::BAD_REQUEST, "Use the form on the page.").into_response();
-    };
+    let boundary = multer::parse_boundary(content_type.unwrap_or_default())
+        .map_err(|_| bad("Use the form on the page."))?;
     let sent = match receive(body, boundary, &portal.data_dir).await {
         Ok(sent) => sent,
         Err(error) => {
             tracing::info!(%error, "a bank statement can't be received");
-            let sentence = "The file arrived incomplete, or it is larger than 64 MiB.";
-            return (StatusCode::BAD_REQUEST, sentence).into_response();
+            return Err(bad("The file arrived incomplete, or it is larger than 64 MiB."));
         }
     };
     let money = portal.service.money();
     let imported = money.import_statement(sent.file, sent.choose_again);
-    let kept = match imported.await {
-        Ok(StatementFile::Stored(id)) => {
-            return Redirect::to(&format!("{IMPORT_PATH}?statement={id}")).into_response();
+    match imported.await? {
+        StatementFile::Stored(id) => {
+            return Ok(Redirect::to(&format!("{IMPORT_PATH}?statement={id}")));
         }
-        Ok(StatementFile::Bad(bad)) => current.keep_text(REFUSED_FILE, &bad.to_string()).await,
-        Ok(StatementFile::Columns { header, names }) => {
+        StatementFile::Bad(bad) => current.keep_text(REFUSED_FILE, &bad.to_string()).await?,
+        StatementFile::Columns { header, names } => {
             let columns = UnknownColumns { header, names };
             let text = serde_json::to_string(&columns).unwrap_or_default();
-            current.keep_text(UNKNOWN_COLUMNS, &text).await
+            current.keep_text(UNKNOWN_COLUMNS, &text).await?;
         }
-        Err(error) => Err(error.into()),
-    };
-    match kept {
-        Ok(()) => Redirect::to(IMPORT_PATH).into_response(),
-        Err(problem) => failed(&problem),
     }
+    Ok(Redirect::to(IMPORT_PATH))
 }
 
-fn failed(problem: &Problem) -> Response {
-    let sentence = problem.sentence().into_owned();
-    (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+fn bad(sentence: &'static str) -> Refused {
+    (StatusCode::BAD_REQUEST, sentence).into_response().into()
 }
 
 /// The content of the page's form.

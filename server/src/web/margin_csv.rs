@@ -1,71 +1,89 @@
 //! The figures of the margin page as a CSV file, for staff.
 
-use app::portal_request::PortalRequest as _;
-use app::problem::Cause;
-use app::support::{MARGIN_CSV_PATH, margin_days};
-use axum::extract::{Query, Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::response::{IntoResponse as _, Redirect, Response};
-use service::Error;
+use app::support::margin_days;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use domain::Timestamp;
+use domain::records::MarginLine;
 
-use super::csv::{refuse, refused};
-use super::portal_request::{Portal, ServedRequest};
-use crate::margin_csv;
+use super::csv_file::attachment;
+use super::portal_request::Portal;
+use super::signed_in::{Refused, Staff};
+use crate::report_csv;
+
+/// The names of the columns.
+const NAMES: [&str; 12] = [
+    "day",
+    "application",
+    "prefix",
+    "messages",
+    "pages",
+    "segments",
+    "segments_per_page",
+    "segments_without_cost",
+    "money_in",
+    "money_out",
+    "margin",
+    "currency",
+];
 
 /// `GET /support/margin.csv`, with the days of the page.
-pub async fn download(State(portal): State<Portal>, request: Request) -> Response {
-    let pairs = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
-    let (parts, _) = request.into_parts();
-    let current = ServedRequest::new(portal.clone(), &parts);
-    match current.account().await {
-        Ok(Some(account)) if account.staff => {}
-        Ok(Some(account)) => {
-            if let Err(error) =
-                portal.service.accounts().record_denied(account.id, MARGIN_CSV_PATH).await
-            {
-                tracing::error!(detail = ?error, "a denied access can't be recorded");
-            }
-            return (StatusCode::NOT_FOUND, "There is nothing here.").into_response();
-        }
-        Ok(None) => {
-            return match current.way_in(MARGIN_CSV_PATH).await {
-                Ok(way_in) => Redirect::to(&way_in).into_response(),
-                Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
-            };
-        }
-        Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
-    }
-    let Ok(Query(pairs)) = pairs else {
-        return (StatusCode::BAD_REQUEST, "The days can't be read.").into_response();
+pub async fn download(
+    State(Portal { service, site, .. }): State<Portal>,
+    Staff(staff): Staff,
+) -> Result<Response, Refused> {
+    let day = |name| staff.parameter(name).filter(|text| !text.is_empty());
+    let days = margin_days(service.clock().now(), day("from").as_deref(), day("to").as_deref())?;
+    let lines = service.messages().margin_lines(days).await?;
+    Ok(attachment("margin", Body::from(file(&lines, &site.currency)?)))
+}
+
+/// Returns a line with the names, and a line for each day, application and prefix.
+fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
+    let row = |line: &MarginLine| {
+        let figures = &line.figures;
+        [
+            Timestamp::of_day(line.day).to_date(),
+            line.reference.to_string(),
+            line.rule.clone(),
+            figures.messages.to_string(),
+            figures.pages.to_string(),
+            figures.segments.to_string(),
+            figures.ratio(),
+            figures.unpriced.to_string(),
+            figures.charged.to_string(),
+            figures.cost.to_string(),
+            figures.margin().to_string(),
+            currency.to_owned(),
+        ]
     };
-    let value = |name: &str| {
-        let found = pairs.iter().find(|(key, text)| key == name && !text.is_empty());
-        found.map(|(_, text)| text.as_str())
-    };
-    let now = portal.service.clock().now();
-    let days = match margin_days(now, value("from"), value("to")) {
-        Ok(days) => days,
-        Err(problem) => return refuse(StatusCode::BAD_REQUEST, &problem),
-    };
-    let lines = match portal.service.messages().margin_lines(days).await {
-        Ok(lines) => lines,
-        Err(Error::Refused(refusal)) => {
-            return (StatusCode::BAD_REQUEST, refusal.to_string()).into_response();
-        }
-        Err(error) => return refused(&error),
-    };
-    match margin_csv::file(&lines, &portal.site.currency) {
-        Ok(bytes) => {
-            let headers = [
-                (CONTENT_TYPE, "text/csv; charset=utf-8"),
-                (CONTENT_DISPOSITION, "attachment; filename=\"margin.csv\""),
-            ];
-            (headers, bytes).into_response()
-        }
-        Err(error) => {
-            tracing::error!(%error, "the margins can't be written as CSV");
-            (StatusCode::INTERNAL_SERVER_ERROR, Cause::Failed.sentence()).into_response()
-        }
+    report_csv::file(NAMES, lines.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::records::{MarginFigures, MarginLine};
+    use domain::{Money, Reference};
+
+    #[test]
+    fn a_line_has_the_figures_and_what_follows_from_them() {
+        let line = MarginLine {
+            day: 20_454,
+            rule: "27".to_owned(),
+            reference: Reference::parse("012345").unwrap(),
+            figures: MarginFigures {
+                messages: 2,
+                pages: 2,
+                segments: 5,
+                unpriced: 1,
+                charged: Money::from_micros(100_000),
+                cost: Money::from_micros(120_000),
+            },
+        };
+        let file = String::from_utf8(super::file(&[line], "USD").unwrap()).unwrap();
+        let (names, rest) = file.split_once("\r\n").unwrap();
+        assert_eq!(names.split(',').count(), 12);
+        assert_eq!(rest, "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n");
     }
 }

@@ -6,6 +6,7 @@ mod changes;
 mod cookies;
 mod counted_text;
 mod csv;
+mod csv_file;
 mod device_cookie;
 mod error_pages;
 mod export;
@@ -20,6 +21,7 @@ mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
+mod signed_in;
 mod statement_csv;
 mod theme_cookie;
 mod time_zone_cookie;
@@ -211,10 +213,10 @@ fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
         (STATEMENT_CSV_PATH, get(statement_csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),
-        (BATCH_EVENTS_PATH, get(follow::batch::events)),
-        (REPORT_EVENTS_PATH, get(follow::reports::events)),
-        (FIRST_STEPS_EVENTS_PATH, get(follow::first_steps::events)),
-        (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
+        (BATCH_EVENTS_PATH, get(follow::subjects::batch)),
+        (REPORT_EVENTS_PATH, get(follow::subjects::reports)),
+        (FIRST_STEPS_EVENTS_PATH, get(follow::subjects::first_steps)),
+        (CARRIER_EVENTS_PATH, get(follow::subjects::carriers)),
     ]
 }
 
