@@ -5,9 +5,11 @@ pub mod refusals;
 pub mod schemas;
 
 use app::docs::VERSION_RULES;
+use app::reports::grouped;
 use domain::Reason;
 use domain::message::PAGE_CHARS;
 use serde_json::{Map, Value, json};
+use service::Limits;
 
 use crate::api;
 
@@ -23,7 +25,7 @@ const DESCRIPTION: &str = "Send SMS and look up their status. Every response is 
 ///
 /// # Errors
 /// If the document can't be serialized.
-pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde_json::Error> {
+pub fn document(base_url: &str, limits: &Limits) -> Result<Value, serde_json::Error> {
     let mut document = serde_json::to_value(api::documented_routes().into_openapi())?;
     document["openapi"] = json!("3.1.0");
     document["info"] = json!({
@@ -38,7 +40,14 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
     });
     components["examples"] = examples();
     components["headers"] = headers();
-    components["schemas"]["Message"]["maxLength"] = json!(message_pages_max * PAGE_CHARS);
+    components["schemas"]["Message"]["maxLength"] = json!(limits.message_pages_max * PAGE_CHARS);
+    let bulk = &mut document["paths"]["/sms/bulk/{key}"]["post"]["description"];
+    *bulk = json!(format!(
+        "{} A file has at most {} rows and {} MiB.",
+        bulk.as_str().unwrap_or_default(),
+        grouped(limits.bulk_rows_max.cast_signed()),
+        limits.bulk_bytes_max / (1024 * 1024),
+    ));
     if let Some(paths) = document["paths"].as_object_mut() {
         finish(paths);
     }

@@ -183,8 +183,7 @@ async fn site(
     stop: &CancellationToken,
 ) -> Result<PublicAddress, ServeError> {
     let PriceList { currency, .. } = service.money().price_list().await?;
-    let pages_max = settings.limits.message_pages_max;
-    let document = openapi::document(url, pages_max).map_err(std::io::Error::from)?;
+    let document = openapi::document(url, &settings.limits).map_err(std::io::Error::from)?;
     let api = Api {
         service: service.clone(),
         metrics: Arc::clone(metrics),

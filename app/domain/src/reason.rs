@@ -18,8 +18,6 @@ words! {
         InvalidEncoding = "invalid_encoding",
         SenderPending = "sender_pending",
         SenderRejected = "sender_rejected",
-        InternationalDisabled = "international_disabled",
-        AddressNotAllowed = "address_not_allowed",
         NotFound = "not_found",
         MethodNotAllowed = "method_not_allowed",
         Timeout = "timeout",
@@ -28,8 +26,6 @@ words! {
         IdempotencyInProgress = "idempotency_in_progress",
         IdempotencyMismatch = "idempotency_mismatch",
         RateLimited = "rate_limited",
-        RecipientFlooded = "recipient_flooded",
-        SpendCapReached = "spend_cap_reached",
         Internal = "internal",
         Unavailable = "unavailable",
         InsufficientFunds = "insufficient_funds",
@@ -74,8 +70,6 @@ impl Reason {
             Self::InsufficientFunds => 402,
             Self::SenderPending
             | Self::SenderRejected
-            | Self::InternationalDisabled
-            | Self::AddressNotAllowed
             | Self::ApiPending
             | Self::ApiSuspended
             | Self::ApiNotApplicable => 403,
@@ -86,7 +80,7 @@ impl Reason {
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::IdempotencyMismatch => 422,
-            Self::RateLimited | Self::RecipientFlooded | Self::SpendCapReached => 429,
+            Self::RateLimited => 429,
             Self::Internal => 500,
             Self::Unavailable => 503,
         }
@@ -118,10 +112,6 @@ impl Reason {
             Self::SenderRejected => {
                 "The sender name was rejected; request another one in My Applications."
             }
-            Self::InternationalDisabled => {
-                "International numbers are switched off for this application."
-            }
-            Self::AddressNotAllowed => "This key may not be used from your address.",
             Self::NotFound => "There is nothing at this address; check the path.",
             Self::MethodNotAllowed => "This method isn't allowed here; see the Allow header.",
             Self::Timeout => "The request took too long to arrive; nothing was sent. Try again.",
@@ -132,8 +122,6 @@ impl Reason {
             }
             Self::IdempotencyMismatch => "This Idempotency-Key was used for another request.",
             Self::RateLimited => "Too many requests; wait as long as Retry-After says.",
-            Self::RecipientFlooded => "Too many messages went to this number in a short time.",
-            Self::SpendCapReached => "The application's spending limit is reached.",
             Self::Internal => {
                 "Something went wrong on our side; nothing was sent and nothing charged."
             }

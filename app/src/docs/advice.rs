@@ -38,8 +38,6 @@ pub const fn advice(reason: Reason) -> &'static str {
         Reason::SenderRejected => {
             "Read the reason on the application's page, and request another name or withdraw this one there."
         }
-        Reason::InternationalDisabled => "Send to local numbers, or ask support.",
-        Reason::AddressNotAllowed => "Call from one of the addresses that the key allows.",
         Reason::NotFound => "Compare the path and the id in it with the API reference.",
         Reason::MethodNotAllowed => "Use one of the methods in the header Allow.",
         Reason::Timeout => "Send it again, with a shorter body or by a faster connection.",
@@ -54,8 +52,6 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Use a new Idempotency-Key for each new request, and the same one only to repeat it."
         }
         Reason::RateLimited => "Wait as long as Retry-After says, and spread your calls.",
-        Reason::RecipientFlooded => "Wait before the next message to this number.",
-        Reason::SpendCapReached => "Raise the limit in the application's settings, or wait.",
         Reason::Internal => {
             "Send it again, with an Idempotency-Key. If it fails again, tell support the \
              X-Request-Id."

@@ -3,16 +3,12 @@
 use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 use leptos::prelude::*;
-use serde_json::Value;
 
 use super::advice::advice;
-use super::schema::list;
 use crate::ui::Table;
 
 /// The meaning of a success.
 const DONE: &str = "Done: the message is stored and charged once.";
-/// The advice for a reason that is reserved.
-const RESERVED: &str = "Nothing: no answer has this reason yet.";
 
 /// Returns the ID of a reason's row.
 pub fn anchor(reason: &str) -> String {
@@ -25,11 +21,7 @@ pub fn reason_address(reason: Reason) -> String {
 }
 
 /// The chapter with every code, HTTP status and reason.
-pub fn reasons(document: &Value) -> AnyView {
-    let reserved = list(&document["components"]["schemas"]["Reason"]["x-reserved"]);
-    let to_do = |reason: Reason| {
-        if reserved.iter().any(|word| word == reason.as_str()) { RESERVED } else { advice(reason) }
-    };
+pub fn reasons() -> AnyView {
     // The row without a reason is the success.
     let rows: Vec<_> = std::iter::once(None).chain(Reason::ALL.into_iter().map(Some)).collect();
     let table = Table::wide(&rows)
@@ -41,7 +33,7 @@ pub fn reasons(document: &Value) -> AnyView {
             view! { <span id=id>{word}</span> }
         })
         .column("Meaning", |reason| reason.map_or(DONE, Reason::sentence))
-        .column("What to do", |reason| reason.map_or("Nothing.", to_do))
+        .column("What to do", |reason| reason.map_or("Nothing.", advice))
         .in_region("Codes and reasons");
     view! {
         <h2 id="codes">"Codes"</h2>

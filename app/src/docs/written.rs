@@ -27,7 +27,7 @@ pub fn chapters(document: &Value, base_url: &str) -> String {
             statuses(),
             errors(),
             outcomes(),
-            reasons(document),
+            reasons(),
             versions(document),
         );
         chapters.to_html()

@@ -130,7 +130,7 @@ struct UploadedParts {
         bad rows and gives their total. Correct them and upload the file with dryrun=1 until no \
         bad row is left. A file that costs more than the balance is refused too. Otherwise the \
         whole price is reserved and the response comes at once, while the rows become messages. \
-        At most 1,000,000 rows and 256 MiB unless the service is set up otherwise. The number of \
+        The number of \
         concurrent uploads is limited for each application, with its live and test keys together. \
         A test key can have two, dry runs included. Any more are refused before their bodies are \
         read.",

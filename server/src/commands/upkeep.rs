@@ -64,7 +64,7 @@ pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
 /// Prints the document as JSON with and without `--json`. With it, the document is one line.
 pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> {
     let base_url = settings.base_url(settings.addr);
-    let document = crate::openapi::document(&base_url, settings.limits.message_pages_max)
+    let document = crate::openapi::document(&base_url, &settings.limits)
         .map_err(|error| CommandError::Refused(error.to_string()))?;
     Ok(output.print(&document, |document| format!("{document:#}"))?)
 }

@@ -13,16 +13,6 @@ use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-/// Reasons that the contract reserves, and that no response has yet.
-const RESERVED: [Reason; 4] = [
-    Reason::InternationalDisabled,
-    Reason::AddressNotAllowed,
-    Reason::RecipientFlooded,
-    Reason::SpendCapReached,
-];
-/// Reserved reasons that [`Reason`] doesn't have yet.
-const RESERVED_WORDS: [&str; 4] = ["opted_out", "doubtful_number", "leaked_key", "not_cancellable"];
-
 /// The reasons that every call can respond with.
 const ALWAYS: [Reason; 9] = [
     InvalidParameter,
@@ -50,17 +40,6 @@ const SENDING: [Reason; 12] = [
     SenderRejected,
     IdempotencyMismatch,
 ];
-
-/// Returns the codes of the reasons that responses can have.
-pub fn words() -> impl Iterator<Item = &'static str> {
-    let answered = Reason::ALL.into_iter().filter(|reason| !RESERVED.contains(reason));
-    answered.map(Reason::as_str)
-}
-
-/// Returns the codes of the reasons that no response has yet.
-pub fn reserved_words() -> impl Iterator<Item = &'static str> {
-    RESERVED.into_iter().map(Reason::as_str).chain(RESERVED_WORDS)
-}
 
 /// Defines a type for the refusals of each call.
 macro_rules! refusals {

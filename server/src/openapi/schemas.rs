@@ -8,7 +8,6 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::refusals::{reserved_words, words};
 use crate::json::{Amount, DateTime};
 
 /// The characters of a transid or batchid after its prefix: base 32 without i, l, o and u. An ID
@@ -100,7 +99,10 @@ schemas! {
          messages are final.",
     );
     Counts = counts();
-    Reason = reason();
+    Reason = choice(
+        &domain::Reason::ALL.map(domain::Reason::as_str),
+        "A stable code that programs may match on.",
+    );
     /// The reason of a bad row.
     RowReason = choice(&ROW_REASONS.map(domain::Reason::as_str), "What is wrong with the row.");
     CodeSuccess = integer().enum_values(Some([200])).build();
@@ -180,20 +182,6 @@ fn delivery_error() -> Object {
         words.join(", ")
     );
     text(&description).examples(words.map(|word| json!(word))).build()
-}
-
-/// Returns the schema of reasons, with the reserved ones marked.
-fn reason() -> Object {
-    let reserved: Vec<&str> = reserved_words().collect();
-    let words: Vec<&str> = words().chain(reserved.iter().copied()).collect();
-    let description = format!(
-        "A stable code that programs may match on. Reserved, and not returned yet: {}.",
-        reserved.join(", ")
-    );
-    let mut reason = choice(&words, &description);
-    let marked = [("x-reserved".to_owned(), json!(reserved))];
-    reason.extensions = Some(marked.into_iter().collect());
-    reason
 }
 
 impl PartialSchema for Amount {

@@ -14,7 +14,7 @@ use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use domain::{Category, Email, Money, Password};
 use serde_json::Value;
-use service::{Actor, DepositRequest, Service};
+use service::{Actor, DepositRequest, Limits, Service};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -287,7 +287,7 @@ impl World {
         let uploaded = post(&api, &format!("/sms/bulk/{key}"), form, None).await;
         let batchid = member(uploaded, "batchid").await;
         let stop = CancellationToken::new();
-        let document = crate::openapi::document("http://test", 10).unwrap();
+        let document = crate::openapi::document("http://test", &Limits::default()).unwrap();
         let url = "http://test";
         let portal = router(service.clone(), &settings, url, &document, "key", stop);
         Self {
@@ -515,7 +515,7 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
         let anchor = format!("id=\"reason-{}\"", reason.as_str());
         assert_eq!(page.matches(&anchor).count(), 1, "{anchor}");
     }
-    let document = crate::openapi::document("http://test", 10).unwrap();
+    let document = crate::openapi::document("http://test", &Limits::default()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     for (path, operations) in paths.iter().filter(|(path, _)| path.contains("{key}")) {
         for (method, operation) in operations.as_object().unwrap() {

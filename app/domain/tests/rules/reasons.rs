@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 31] = [
+const TABLE: [(Reason, &str, u16, u16); 27] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),
@@ -19,8 +19,6 @@ const TABLE: [(Reason, &str, u16, u16); 31] = [
     (Reason::InvalidEncoding, "invalid_encoding", 500, 400),
     (Reason::SenderPending, "sender_pending", 500, 403),
     (Reason::SenderRejected, "sender_rejected", 500, 403),
-    (Reason::InternationalDisabled, "international_disabled", 500, 403),
-    (Reason::AddressNotAllowed, "address_not_allowed", 500, 403),
     (Reason::NotFound, "not_found", 500, 404),
     (Reason::MethodNotAllowed, "method_not_allowed", 500, 405),
     (Reason::Timeout, "timeout", 500, 408),
@@ -29,8 +27,6 @@ const TABLE: [(Reason, &str, u16, u16); 31] = [
     (Reason::IdempotencyInProgress, "idempotency_in_progress", 500, 409),
     (Reason::IdempotencyMismatch, "idempotency_mismatch", 500, 422),
     (Reason::RateLimited, "rate_limited", 500, 429),
-    (Reason::RecipientFlooded, "recipient_flooded", 500, 429),
-    (Reason::SpendCapReached, "spend_cap_reached", 500, 429),
     (Reason::Internal, "internal", 500, 500),
     (Reason::Unavailable, "unavailable", 500, 503),
     (Reason::InsufficientFunds, "insufficient_funds", 501, 402),
