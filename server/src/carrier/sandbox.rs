@@ -46,7 +46,7 @@ struct Due {
 /// A carrier that delivers to nobody.
 pub struct Sandbox {
     clock: Clock,
-    delay_ms: i64,
+    delay_ms: u64,
     since: Instant,
     inner: Mutex<Inner>,
     added: Notify,
@@ -69,12 +69,17 @@ impl Sandbox {
     pub fn new(clock: Clock, delay_ms: u64) -> Self {
         Self {
             clock,
-            delay_ms: i64::try_from(delay_ms).unwrap_or(i64::MAX),
+            delay_ms,
             since: Instant::now(),
             inner: Mutex::default(),
             added: Notify::new(),
             freed: Notify::new(),
         }
+    }
+
+    /// Returns how long a delivery takes.
+    pub fn delay_ms(&self) -> u64 {
+        self.delay_ms
     }
 
     /// Adds messages that an earlier process stored as accepted and whose receipts are still due.
@@ -91,8 +96,11 @@ impl Sandbox {
 
     fn due(&self, message: &Outstanding) -> Due {
         let outcome = outcome(&message.number);
-        let delay_ms =
-            if outcome == TestNumber::DeliveredSlowly { SLOW_DELIVERY_MS } else { self.delay_ms };
+        let delay_ms = if outcome == TestNumber::DeliveredSlowly {
+            SLOW_DELIVERY_MS
+        } else {
+            self.delay_ms.cast_signed()
+        };
         Due {
             at: message.submitted_at.plus_ms(delay_ms),
             id: message.id,

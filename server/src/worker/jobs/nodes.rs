@@ -14,12 +14,14 @@ use super::work::{Next, Work, attempt};
 use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
-/// If a sandbox's receipt is later than this, it counts as lost, because the sandbox's process has
-/// ended.
+/// If a sandbox's receipt comes this long after the sandbox's delay, it counts as lost, because the
+/// sandbox's process has ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {
     sandboxes: Sandboxes,
+    /// How long after its submit a message's receipt counts as lost.
+    late_ms: u64,
     /// When to look for receipts that ended processes owe. Also set at startup, because a process
     /// may have ended while no other was running.
     recover_at: Option<Instant>,
@@ -28,14 +30,20 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn new(sandboxes: Sandboxes) -> Self {
-        Self { sandboxes, recover_at: Some(Instant::now()), recoveries: JoinSet::new() }
+        let delay_ms = sandboxes.iter().map(|(_, sandbox)| sandbox.delay_ms()).max();
+        Self {
+            late_ms: RECEIPT_LATE_MS + delay_ms.unwrap_or(0),
+            sandboxes,
+            recover_at: Some(Instant::now()),
+            recoveries: JoinSet::new(),
+        }
     }
 
     /// Recovers in a separate task, because a process that is late to renew its node counts as
     /// ended.
     fn recover(&mut self, context: &Context) {
         let now = context.service.clock().now();
-        let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
+        let before = now.plus_ms(-self.late_ms.cast_signed());
         let recovering = ended::recover(context.clone(), Arc::clone(&self.sandboxes), before);
         self.recoveries.spawn(recovering.in_current_span());
     }
@@ -50,7 +58,7 @@ impl Work for Nodes {
             == Some(true)
         {
             // By then, the receipts that the ended processes owe are late.
-            self.recover_at = Some(Instant::now() + Duration::from_millis(RECEIPT_LATE_MS));
+            self.recover_at = Some(Instant::now() + Duration::from_millis(self.late_ms));
         }
         if self.recover_at.is_some_and(|at| at <= Instant::now()) {
             self.recover_at = None;
