@@ -310,32 +310,37 @@ pub(crate) fn batch_done(done: &Done) -> Mail {
 
 /// Goes to staff. `count` is the amount of work that has waited for an hour.
 pub(crate) fn waiting(work: Work, count: i64) -> Mail {
-    let (subject, what, path) = match work {
+    let ([one, many], what, path) = match work {
         Work::Activations => (
-            "applications wait for activation",
+            ["application waits for activation", "applications wait for activation"],
             "The page \"Applications\" lists them, the longest wait first.",
             "/support/applications",
         ),
         Work::SenderNames => (
-            "sender names wait for a decision",
+            ["sender name waits for a decision", "sender names wait for a decision"],
             "The page \"Sender names\" lists them, the longest wait first.",
             "/support/senders",
         ),
         Work::Deposits => (
-            "deposits have the reference of no application",
+            [
+                "deposit has the reference of no application",
+                "deposits have the reference of no application",
+            ],
             "The page \"Deposits\" lists them, with applications that may match.",
             "/support/deposits",
         ),
         Work::Mails => (
-            "mails couldn't be sent",
+            ["mail couldn't be sent", "mails couldn't be sent"],
             "The page \"Mail\" shows why. You can retry them there.",
             "/support/mail",
         ),
     };
+    let (noun, each) = if count == 1 { (one, "It") } else { (many, "Each") };
+    let subject = format!("{count} {noun}");
     Mail {
         kind: MailKind::Waiting,
-        subject: format!("{count} {subject}"),
-        body: format!("{count} {subject}. Each has waited for more than an hour.\n\n{what}"),
+        body: format!("{subject}. {each} has waited for more than an hour.\n\n{what}"),
+        subject,
         path: Some(path.to_owned()),
     }
 }

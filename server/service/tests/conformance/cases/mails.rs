@@ -830,11 +830,11 @@ async fn staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour(backend
     world.pass(HOUR_MS);
     service.applications().request_sender_name(id, reference, &name("Acme")).await.unwrap();
     let first =
-        ["1 deposits have the reference of no application", "1 applications wait for activation"];
+        ["1 deposit has the reference of no application", "1 application waits for activation"];
     assert_eq!(mailed().await, first);
     // Cases that still wait aren't mailed again. New ones are.
     world.pass(HOUR_MS);
-    assert_eq!(mailed().await[0], "1 sender names wait for a decision");
+    assert_eq!(mailed().await[0], "1 sender name waits for a decision");
     world.pass(5 * HOUR_MS);
     assert_eq!(mailed().await.len(), 3);
 }
