@@ -107,6 +107,7 @@ mod browser {
             match used().await {
                 Ok(answer) => {
                     let Ok(fields) = FormData::new_with_form(&element) else {
+                        form.pending.try_set(false);
                         return;
                     };
                     // Setting a text field can't fail.
