@@ -121,9 +121,7 @@ fn Counter(data: CounterData) -> impl IntoView {
                     "Write it exactly as your program sends it. The format decides the price."
                 </p>
             </div>
-            <button type="submit" class="button without-scripts">
-                "Count"
-            </button>
+            <button type="submit" class="button without-scripts">"Count"</button>
         </form>
         <p role="status">{status}</p>
         {move || {

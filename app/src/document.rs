@@ -27,9 +27,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <HydrationScripts options=code/>
                 <MetaTags/>
             </head>
-            <body>
-                <App/>
-            </body>
+            <body><App/></body>
         </html>
     }
 }
@@ -107,13 +105,9 @@ pub fn error_page(
             <body>
                 <PlainHeader/>
                 <main id="main">
-                    <div class="page-head">
-                        <h1>{title}</h1>
-                    </div>
+                    <div class="page-head"><h1>{title}</h1></div>
                     <p class="alert">{sentence}</p>
-                    <p>
-                        <a href="/applications">"Go to My Applications"</a>
-                    </p>
+                    <p><a href="/applications">"Go to My Applications"</a></p>
                     <p class="request-id">{request_id}</p>
                 </main>
             </body>

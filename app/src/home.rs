@@ -121,9 +121,7 @@ fn Prices(prices: PriceTable) -> impl IntoView {
     view! {
         <section>
             <h2>"Prices"</h2>
-            <div class="table-scroll">
-                {table.view()}
-            </div>
+            <div class="table-scroll">{table.view()}</div>
             {more}
             <p>
                 "A page is up to 160 characters, in any script; a longer text has more pages. You \

@@ -2,9 +2,8 @@
 
 use domain::number::LOCAL_DIGITS;
 use domain::{Kind, Money, PriceRecord};
-use leptos::prelude::*;
 
-use crate::ui::{DateTime, Table, in_zone};
+use crate::ui::{Table, in_zone};
 
 /// A table of prices per page, each with its start time.
 pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceRecord> {
@@ -14,9 +13,7 @@ pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceR
             let none = || "same as other international numbers".to_owned();
             price.per_page.map_or_else(none, Money::shown)
         })
-        .styled("figures", in_zone("From (UTC)"), |price| {
-            view! { <DateTime at=price.from/> }
-        })
+        .time(in_zone("From (UTC)"), |price| price.from)
 }
 
 fn numbers(price: &PriceRecord) -> String {

@@ -332,97 +332,9 @@ impl From<service::Error> for Problem {
 impl From<Refusal> for Cause {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::EmailTaken
-            | Refusal::EmailUnchanged
-            | Refusal::TimeZoneUnknown
-            | Refusal::AccountClosed
-            | Refusal::ReferencesDiffer
-            | Refusal::StaffCannotClose
-            | Refusal::NoMailSent
-            | Refusal::DeviceNameInvalid
-            | Refusal::WrongCredentials
-            | Refusal::WrongPassword
-            | Refusal::AccountDisabled
-            | Refusal::WrongCode
-            | Refusal::WrongRecoveryCode
-            | Refusal::SignInOver
-            | Refusal::CodeNeeded
-            | Refusal::CodeOrPasskeyNeeded
-            | Refusal::PasswordNeeded
-            | Refusal::StepUpCodeWrong
-            | Refusal::StepUpPasswordWrong
-            | Refusal::SecondFactorRequired
-            | Refusal::NoSecondFactor
-            | Refusal::PasskeyRefused
-            | Refusal::PasskeyCopied
-            | Refusal::PasskeyOver
-            | Refusal::PasskeyNotAdded
-            | Refusal::PasskeyNameInvalid
-            | Refusal::TooManyPasskeys
-            | Refusal::NoSuchPasskey
-            | Refusal::PasskeysUnavailable
-            | Refusal::Throttled { .. }
-            | Refusal::TooManyChanges { .. }
-            | Refusal::Busy
-            | Refusal::CategoryTaken
-            | Refusal::SenderlessTaken
-            | Refusal::SenderNameTaken
-            | Refusal::SenderNameUnchanged
-            | Refusal::TooManySenderRequests
-            | Refusal::KeyReplacedBefore
-            | Refusal::ActivationNotPossible { .. }
-            | Refusal::NoSuchDevice
-            | Refusal::NoSuchCarrier
-            | Refusal::LastCarrier { .. }
-            | Refusal::NoSuchIncident
-            | Refusal::IncidentInvalid
-            | Refusal::TooManyIncidents
-            | Refusal::ResetLinkInvalid
-            | Refusal::ConfirmationInvalid
-            | Refusal::EmailNotConfirmed
-            | Refusal::EmailConfirmed
-            | Refusal::NoSuchMail
-            | Refusal::MailSent
-            | Refusal::NoSuchSenderRequest
-            | Refusal::StatusConflict { .. }
-            | Refusal::SenderDecided { .. }
-            | Refusal::ReasonMissing
-            | Refusal::ReasonInvalid
-            | Refusal::ListInvalid
-            | Refusal::DaysInvalid
-            | Refusal::PriceInvalid
-            | Refusal::PricesInvalid
-            | Refusal::PrefixInvalid
-            | Refusal::TimeInvalid
-            | Refusal::PriceInPast
-            | Refusal::PriceSetTwice { .. }
-            | Refusal::NoSuchPrefix
-            | Refusal::PriceNotDearer { .. }
-            | Refusal::NoSuchAccount
-            | Refusal::NoSuchMessage
-            | Refusal::AccountDisabledAlready
-            | Refusal::AccountNotDisabled
-            | Refusal::StaffAlready
-            | Refusal::NotStaff
-            | Refusal::FactorBeforeStaff
-            | Refusal::OwnApplication
-            | Refusal::OwnPrices
-            | Refusal::OwnRequest
-            | Refusal::NoSuchApproval
-            | Refusal::LastStaff
-            | Refusal::NoteInvalid
-            | Refusal::NoSuchDeposit
-            | Refusal::DepositAssigned
-            | Refusal::ColumnRepeated
-            | Refusal::StatementConfirmed
-            | Refusal::BalanceTooLarge
-            | Refusal::InvalidCursor => Self::Refused(refusal),
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,
-            other => {
-                tracing::error!(refusal = %other, "only the command line expects this refusal");
-                Self::Failed
-            }
+            refusal => Self::Refused(refusal),
         }
     }
 }

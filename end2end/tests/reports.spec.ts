@@ -45,7 +45,7 @@ test('filters are in the address and select the messages', async ({ portal, serv
   await portal.at('/reports');
   await expect(chips).toHaveCount(0);
   await portal.link('7 days').click();
-  await expect(portal.link('7 days')).toHaveAttribute('aria-current', 'true');
+  await expect(portal.link('7 days')).toHaveAttribute('aria-current', 'page');
   await expect(portal.row('58777001')).toHaveCount(1);
 });
 

@@ -1,12 +1,11 @@
 //! `/confirm/{token}`: confirming an email, and the notice for accounts that haven't done it yet.
 
 use leptos::prelude::*;
-use leptos_router::hooks::{use_params_map, use_query_map};
 
 #[cfg(feature = "ssr")]
 use crate::portal_request::{current_request, signed_in};
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
+use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton, in_path, parameter};
 
 /// Confirms an email with the token from the mail.
 #[server(prefix = "/fn", endpoint = "confirm")]
@@ -26,35 +25,58 @@ pub async fn mail_confirmation() -> Result<(), Problem> {
     Ok(())
 }
 
-/// Confirms after a click, not when the link is opened: mail scanners open links.
 #[component]
 pub fn ConfirmPage() -> impl IntoView {
     let form = FormState::new::<Confirm>("confirm-alert");
-    let params = use_params_map();
-    let token = params.with_untracked(|params| params.get("token")).unwrap_or_default();
-    let query = use_query_map();
-    let is_done = move || query.with(|query| query.get("confirmed").is_some());
     view! {
-        <Page title="Confirm your email">
-            <AcceptedNotice parameter="confirmed" sentence="Your email is confirmed."/>
-            {move || {
-                (!is_done())
-                    .then(|| {
-                        let token = token.clone();
-                        view! {
-                            <p class="lead">
-                                "Press the button to confirm that the address is yours."
-                            </p>
-                            <PostForm form>
-                                <input type="hidden" name="token" value=token/>
-                                <SubmitButton label="Confirm" form primary=true/>
-                            </PostForm>
-                        }
-                    })
-            }}
-            <p>
-                <a href="/applications">"My Applications"</a>
-            </p>
+        <MailedLinkPage
+            title="Confirm your email"
+            notices=vec![("confirmed", "Your email is confirmed.")]
+            lead="Press the button to confirm that the address is yours."
+            button="Confirm"
+            form
+            leads_to=("/applications", "My Applications")
+        />
+    }
+}
+
+/// A page that a mailed link opens. The action needs a click, because mail scanners open links. The
+/// form has the token from the page's address.
+#[component]
+pub fn MailedLinkPage(
+    title: &'static str,
+    /// The outcomes: the parameter that the form's redirect adds, and the notice that it shows.
+    notices: Vec<(&'static str, &'static str)>,
+    lead: &'static str,
+    /// The button's text.
+    button: &'static str,
+    form: FormState,
+    /// The page to go on to: its path and its name.
+    leads_to: (&'static str, &'static str),
+) -> impl IntoView {
+    let token = in_path("token").get_untracked();
+    let outcomes: Vec<_> = notices.iter().map(|(name, _)| parameter(name)).collect();
+    let is_done = move || outcomes.iter().any(|outcome| outcome.read().is_some());
+    let notices: Vec<_> = notices
+        .into_iter()
+        .map(|(parameter, sentence)| view! { <AcceptedNotice parameter sentence/> })
+        .collect();
+    let action = move || {
+        let token = token.clone();
+        view! {
+            <p class="lead">{lead}</p>
+            <PostForm form>
+                <input type="hidden" name="token" value=token/>
+                <SubmitButton label=button form primary=true/>
+            </PostForm>
+        }
+    };
+    let (path, name) = leads_to;
+    view! {
+        <Page title>
+            {notices}
+            {move || (!is_done()).then(&action)}
+            <p><a href=path>{name}</a></p>
         </Page>
     }
 }
@@ -75,8 +97,6 @@ pub fn Unconfirmed(email: String) -> impl IntoView {
             parameter="mailed"
             sentence="The mail is sent again. It may take a minute to arrive."
         />
-        <PostForm form>
-            <SubmitButton label="Send the mail again" form/>
-        </PostForm>
+        <PostForm form><SubmitButton label="Send the mail again" form/></PostForm>
     }
 }

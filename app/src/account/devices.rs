@@ -12,7 +12,7 @@ use crate::page_data::PageData;
 use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, Choice, DateTime, Field, FormAlert, FormState, Loaded, Page, PostForm,
+    AcceptedNotice, BUTTONS, Choice, Field, FormAlert, FormState, Loaded, Page, PostForm,
     StepUpField, SubmitButton, Table, in_zone,
 };
 
@@ -142,30 +142,16 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
             }
         })
         .styled("figures", "Address", |device| device.address.clone())
-        .styled("figures", in_zone("Signed in (UTC)"), |device| {
-            view! { <DateTime at=device.signed_in_at/> }
-        })
-        .styled("figures", in_zone("Last seen (UTC)"), |device| {
-            view! { <DateTime at=device.last_seen_at/> }
-        })
+        .time(in_zone("Signed in (UTC)"), |device| device.signed_in_at)
+        .time(in_zone("Last seen (UTC)"), |device| device.last_seen_at)
         .styled(BUTTONS, "Action", |device| {
             let id = device.id.to_string();
-            let was_sent = {
-                let id = id.clone();
-                Memo::new(move |_| {
-                    one.problem.with(|problem| {
-                        let sent = problem.as_ref().and_then(|problem| problem.text_of("device"));
-                        sent.as_ref() == Some(&id)
-                    })
-                })
-            };
+            let was_sent = one.was_sent("device", id.clone());
             view! {
                 <PostForm form=one inline=true>
                     <input type="hidden" name="device" value=id/>
                     {move || was_sent.get().then(|| view! { <StepUpField form=one/> })}
-                    <button type="submit" class="button">
-                        "Sign out this device"
-                    </button>
+                    <SubmitButton label="Sign out this device" form=one/>
                 </PostForm>
             }
         })
@@ -211,7 +197,7 @@ fn happened(events: &[SecurityEventRecord]) -> AnyView {
                 <div class="fine">{event.detail.clone()}</div>
             }
         })
-        .styled("figures", in_zone("At (UTC)"), |event| view! { <DateTime at=event.at/> })
+        .time(in_zone("At (UTC)"), |event| event.at)
         .styled("figures", "Address", |event| event.address.clone())
         .column("Browser", |event| browser_name(&event.user_agent))
         .in_region("Security events")

@@ -6,15 +6,13 @@ use domain::Email;
 use domain::records::AccountSettings;
 use leptos::either::Either;
 use leptos::prelude::*;
-use leptos_router::hooks::{use_params_map, use_query_map};
 
+use super::confirm::MailedLinkPage;
 use super::fields::PasswordField;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{current_request, signed_in, step_up};
 use crate::problem::Problem;
-use crate::ui::{
-    AcceptedNotice, DateTime, Field, FormState, Page, PostForm, StepUpField, SubmitButton,
-};
+use crate::ui::{DateTime, Field, FormState, PostForm, StepUpField, SubmitButton};
 
 /// Requests a new email for the account. The service mails a link to the new email.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
@@ -149,91 +147,51 @@ pub fn EmailSection(
             })
         } else {
             Either::Right(view! {
-                <p>
-                    "Contact support to change your email, because this site sends no mail."
-                </p>
+                <p>"Contact support to change your email, because this site sends no mail."</p>
             })
         }}
     }
 }
 
-/// Confirms after a click, not when the link is opened: mail scanners open links.
 #[component]
 pub fn ChangeEmailPage() -> impl IntoView {
+    let notices = [
+        ("changed", "Your email is changed. Sign in with the new one from now on."),
+        (
+            "confirmed",
+            "The address is confirmed. It becomes the email of your account in 24 hours. We \
+             mailed both addresses. Until then, you can cancel the change on the account page.",
+        ),
+    ];
     let form = FormState::new::<ChangeEmail>("change-email-alert");
-    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
-    let query = use_query_map();
-    let is_done = move || {
-        query.with(|query| query.get("changed").is_some() || query.get("confirmed").is_some())
-    };
     view! {
-        <Page title="Change your email">
-            <AcceptedNotice
-                parameter="changed"
-                sentence="Your email is changed. Sign in with the new one from now on."
-            />
-            <AcceptedNotice
-                parameter="confirmed"
-                sentence="The address is confirmed. It becomes the email of your account in 24 \
-                          hours. We mailed both addresses. Until then, you can cancel the change \
-                          on the account page."
-            />
-            {move || {
-                (!is_done())
-                    .then(|| {
-                        let token = token.clone();
-                        view! {
-                            <p class="lead">
-                                "Press the button to confirm that this address is yours and to use \
-                                 it for your account."
-                            </p>
-                            <PostForm form>
-                                <input type="hidden" name="token" value=token/>
-                                <SubmitButton label="Use this email" form primary=true/>
-                            </PostForm>
-                        }
-                    })
-            }}
-            <p>
-                <a href="/account">"Account"</a>
-            </p>
-        </Page>
+        <MailedLinkPage
+            title="Change your email"
+            notices=notices.into()
+            lead="Press the button to confirm that this address is yours and to use it for your \
+                  account."
+            button="Use this email"
+            form
+            leads_to=("/account", "Account")
+        />
     }
 }
 
-/// Works without signing in. Needs a click, like [`ChangeEmailPage`].
+/// Works without signing in.
 #[component]
 pub fn StopEmailChangePage() -> impl IntoView {
+    let stopped = "Your account keeps its email. Set a new password now: whoever asked for the \
+                   change knows the old one.";
     let form = FormState::new::<StopEmailChange>("stop-email-alert");
-    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
-    let query = use_query_map();
-    let is_done = move || query.with(|query| query.get("stopped").is_some());
     view! {
-        <Page title="Stop the change of your email">
-            <AcceptedNotice
-                parameter="stopped"
-                sentence="Your account keeps its email. Set a new password now: whoever asked for \
-                          the change knows the old one."
-            />
-            {move || {
-                (!is_done())
-                    .then(|| {
-                        let token = token.clone();
-                        view! {
-                            <p class="lead">
-                                "Press the button if you didn't ask for another email. Your account \
-                                 then keeps the email that it has."
-                            </p>
-                            <PostForm form>
-                                <input type="hidden" name="token" value=token/>
-                                <SubmitButton label="Stop the change" form primary=true/>
-                            </PostForm>
-                        }
-                    })
-            }}
-            <p>
-                <a href="/forgot">"Set a new password"</a>
-            </p>
-        </Page>
+        <MailedLinkPage
+            title="Stop the change of your email"
+            notices=vec![("stopped", stopped)]
+            lead="Press the button if you didn't ask for another email. Your account then keeps \
+                  the email that it has."
+            button="Stop the change"
+            form
+            leads_to=("/forgot", "Set a new password")
+        />
     }
 }

@@ -36,9 +36,7 @@ pub fn ForgotPage() -> impl IntoView {
                 <EmailField form/>
                 <SubmitButton label="Send reset link" form primary=true/>
             </PostForm>
-            <p>
-                <a href="/login">"Back to the sign-in page"</a>
-            </p>
+            <p><a href="/login">"Back to the sign-in page"</a></p>
         </Page>
     }
 }

@@ -184,9 +184,7 @@ fn Addition(form: FormState) -> impl IntoView {
 fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
     let table = Table::wide(passkeys)
         .column("Name", |passkey| passkey.name.clone())
-        .styled("figures", in_zone("Added (UTC)"), |passkey| {
-            view! { <DateTime at=passkey.created_at/> }
-        })
+        .time(in_zone("Added (UTC)"), |passkey| passkey.created_at)
         .styled("figures", in_zone("Last used (UTC)"), |passkey| {
             passkey
                 .used_at
@@ -203,19 +201,12 @@ fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
 
 /// The form that removes a passkey.
 fn removal(id: i64, form: FormState) -> impl IntoView {
-    let was_sent = Memo::new(move |_| {
-        form.problem.with(|problem| {
-            let sent = problem.as_ref()?.text_of("passkey")?;
-            Some(sent == id.to_string())
-        }) == Some(true)
-    });
+    let was_sent = form.was_sent("passkey", id.to_string());
     view! {
         <PostForm form inline=true>
             <input type="hidden" name="passkey" value=id.to_string()/>
             {move || was_sent.get().then(|| view! { <StepUpField form/> })}
-            <button type="submit" class="button" disabled=move || form.pending.get()>
-                "Remove"
-            </button>
+            <SubmitButton label="Remove" form/>
         </PostForm>
     }
 }

@@ -1,11 +1,10 @@
 //! `/reset/{token}`: setting a new password through a mailed link.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_params_map;
 
 use super::fields::NewPasswordField;
 use crate::problem::Problem;
-use crate::ui::{FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PostForm, SubmitButton, in_path};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::current_request, domain::Password};
 
@@ -22,7 +21,7 @@ pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
 #[component]
 pub fn ResetPage() -> impl IntoView {
     let form = FormState::new::<Reset>("reset-alert");
-    let token = use_params_map().with_untracked(|params| params.get("token")).unwrap_or_default();
+    let token = in_path("token").get_untracked();
 
     view! {
         <Page title="Set a new password">

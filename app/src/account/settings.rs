@@ -117,9 +117,7 @@ fn Settings(
             <AcceptedNotice parameter="mails" sentence="The notifications are saved."/>
             <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
             <AcceptedNotice parameter="time-zone" sentence="The time zone is saved."/>
-            <dl class="facts">
-                <Fact term="Email">{address}</Fact>
-            </dl>
+            <dl class="facts"><Fact term="Email">{address}</Fact></dl>
             <h2>"Two-factor"</h2>
             {two_factor(account.second_factor)}
             <h2>"Password"</h2>
@@ -157,9 +155,7 @@ fn Settings(
                 </a>
             </p>
             <h2>"Closing the account"</h2>
-            <p>
-                <a href="/account/close">"Close your account"</a>
-            </p>
+            <p><a href="/account/close">"Close your account"</a></p>
         </Page>
     }
 }

@@ -50,9 +50,7 @@ pub fn SignInPage() -> impl IntoView {
             <p class="fine">
                 "You are signed out after 30 minutes without use, and after 12 hours in any case."
             </p>
-            <p>
-                <a href="/forgot">"Forgot the password?"</a>
-            </p>
+            <p><a href="/forgot">"Forgot the password?"</a></p>
             <p>"New here? " <a href="/register">"Create an account"</a></p>
         </Page>
     }

@@ -2,13 +2,12 @@
 
 use leptos::either::Either;
 use leptos::prelude::*;
-use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 
 use super::fields::{CodeField, RecoveryCodeField};
 use super::next_page;
 use crate::problem::Problem;
-use crate::ui::{FormState, Page, PasskeyButton, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PasskeyButton, PostForm, SubmitButton, parameter};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{current_request, landing_path, local_path},
@@ -47,13 +46,13 @@ pub async fn sign_in_code(
 #[component]
 pub fn SignInCodePage() -> impl IntoView {
     let form = FormState::new::<SignInCode>("sign-in-code-alert").loading_next();
-    let query = use_query_map();
-    let has = move |name| Memo::new(move |_| query.with(|query| query.get(name).is_some()));
-    let (by_recovery, passkeys) = (has("recovery"), has("passkey"));
+    let (recovery, passkey) = (parameter("recovery"), parameter("passkey"));
+    let by_recovery = move || recovery.read().is_some();
+    let passkeys = move || passkey.read().is_some();
     let escaped = Url::escape(&next_page());
     let other = move || {
-        let recovery = if by_recovery.get() { "" } else { "recovery=1&" };
-        let passkey = if passkeys.get() { "passkey=1&" } else { "" };
+        let recovery = if by_recovery() { "" } else { "recovery=1&" };
+        let passkey = if passkeys() { "passkey=1&" } else { "" };
         format!("/login/code?{recovery}{passkey}next={escaped}")
     };
 
@@ -61,7 +60,7 @@ pub fn SignInCodePage() -> impl IntoView {
         <Page title="Enter your code">
             <p class="lead">
                 {move || {
-                    if by_recovery.get() {
+                    if by_recovery() {
                         "Enter one of the recovery codes that you kept when you set up two-factor. \
                          Each works once."
                     } else {
@@ -72,24 +71,20 @@ pub fn SignInCodePage() -> impl IntoView {
             <PostForm form>
                 <input type="hidden" name="next" value=next_page()/>
                 {move || {
-                    if by_recovery.get() {
+                    if by_recovery() {
                         Either::Left(view! { <RecoveryCodeField form/> })
                     } else {
                         Either::Right(view! { <CodeField form/> })
                     }
                 }}
                 <SubmitButton label="Confirm" form primary=true/>
-                {move || passkeys.get().then(|| view! { <PasskeyButton form field="passkey"/> })}
+                {move || passkeys().then(|| view! { <PasskeyButton form field="passkey"/> })}
             </PostForm>
             <p>
-                {move || if by_recovery.get() { "Have the app? " } else { "No phone at hand? " }}
-                <a href=other>
-                    {move || if by_recovery.get() { "App code" } else { "Recovery code" }}
-                </a>
+                {move || if by_recovery() { "Have the app? " } else { "No phone at hand? " }}
+                <a href=other>{move || if by_recovery() { "App code" } else { "Recovery code" }}</a>
             </p>
-            <p>
-                <a href="/login">"Back to the sign-in page"</a>
-            </p>
+            <p><a href="/login">"Back to the sign-in page"</a></p>
         </Page>
     }
 }

@@ -4,7 +4,6 @@
 use domain::Timestamp;
 use leptos::either::Either;
 use leptos::prelude::*;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::fields::CodeField;
@@ -15,6 +14,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
+    parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -186,8 +186,7 @@ struct Forms {
 
 #[component]
 pub fn TwoFactorPage() -> impl IntoView {
-    let query = use_query_map();
-    let replace = Memo::new(move |_| query.with(|query| query.get("replace").is_some()));
+    let replace = parameter("replace");
     let forms = Forms {
         set_up: FormState::new::<SetUpTwoFactor>("set-up-alert"),
         renew: FormState::new::<RenewRecoveryCodes>("renew-alert"),
@@ -199,7 +198,7 @@ pub fn TwoFactorPage() -> impl IntoView {
             form.accepted.track();
         }
         forms.passkeys.track();
-        LoadTwoFactor { replace: replace.get() }
+        LoadTwoFactor { replace: replace.get().is_some() }
     });
     let render = move |data| view! { <Contents data forms/> };
     view! { <Loaded data render/> }
@@ -217,23 +216,14 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
         (None, since) => Either::Right(view! {
             <dl class="facts">
                 {since
-                    .map(|at| {
-                        view! {
-                            <Fact term=in_zone("Set up (UTC)")>
-                                <DateTime at/>
-                            </Fact>
-                        }
-                    })}
+                    .map(|at| view! { <Fact term=in_zone("Set up (UTC)")><DateTime at/></Fact> })}
                 <Fact term="Recovery codes left">{recovery_codes_left.to_string()}</Fact>
             </dl>
             <SetUpOnes passkeys required forms/>
         }),
     };
     view! {
-        <Page title="Two-factor">
-            <p class="back">
-                <a href="/account">"Account"</a>
-            </p>
+        <Page title="Two-factor" back=("/account", "Account")>
             {codes}
             {body}
         </Page>
@@ -243,16 +233,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
 /// The new recovery codes, which are shown only once.
 #[component]
 fn NewCodes(codes: Vec<String>) -> impl IntoView {
-    let codes = codes
-        .into_iter()
-        .map(|code| {
-            view! {
-                <li>
-                    <code>{code}</code>
-                </li>
-            }
-        })
-        .collect_view();
+    let codes = codes.into_iter().map(|code| view! { <li><code>{code}</code></li> }).collect_view();
     view! {
         <section class="once">
             <h2>"Your recovery codes"</h2>
@@ -262,9 +243,7 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
                  them in your password manager."
             </p>
             <ul class="codes">{codes}</ul>
-            <p>
-                <a href="/applications">"Go to My Applications"</a>
-            </p>
+            <p><a href="/applications">"Go to My Applications"</a></p>
         </section>
     }
 }

@@ -12,7 +12,7 @@ use {
 };
 
 use crate::reports::count;
-use crate::ui::{DateTime, Table, in_zone};
+use crate::ui::{Table, in_zone};
 
 /// A call in words. The server chooses the words, so that the browser needs no list of reasons.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -117,9 +117,7 @@ pub fn call_log(calls: &[CallView]) -> AnyView {
 fn table(calls: &[CallView]) -> Table<'_, CallView> {
     Table::wide(calls)
         .compact()
-        .styled("figures", in_zone("Time (UTC)"), |call| {
-            view! { <DateTime at=call.at/> }
-        })
+        .time(in_zone("Time (UTC)"), |call| call.at)
         .styled("key", "Call", |call| call.call.clone())
         .column("Made with", |call| call.key.clone())
         .styled("key", "From", |call| call.from.clone())

@@ -4,15 +4,8 @@ use domain::records::ApplicationRecord;
 use domain::{Category, Reference};
 use leptos::prelude::*;
 use leptos_router::components::A;
-use leptos_router::hooks::use_params_map;
 
 use crate::ui::Page;
-
-/// Returns the reference from the address of an application's page.
-pub fn reference_in_address() -> Memo<String> {
-    let params = use_params_map();
-    Memo::new(move |_| params.with(|params| params.get("reference")).unwrap_or_default())
-}
 
 /// An application's page: the application's name, the navigation and the content.
 #[component]

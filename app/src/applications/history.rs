@@ -4,14 +4,12 @@ use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::{LostAnswer, Money};
 use leptos::prelude::*;
 
-use crate::ui::{DateTime, Table, in_zone};
+use crate::ui::{Table, in_zone};
 
 /// Renders the history, newest first.
 pub fn history(entries: &[HistoryEntry], currency: &str) -> AnyView {
     Table::wide(entries)
-        .styled("figures", in_zone("Time (UTC)"), |entry| {
-            view! { <DateTime at=entry.at/> }
-        })
+        .time(in_zone("Time (UTC)"), |entry| entry.at)
         .column("Who", |entry| match entry.author {
             HistoryAuthor::Owner => "You",
             HistoryAuthor::Support => "Support",

@@ -4,16 +4,18 @@
 use domain::records::KeyRecord;
 use domain::{Category, KeyKind, Reference};
 use leptos::prelude::*;
-use leptos_router::hooks::use_query_map;
 
 use super::NOT_FOR_SMS;
 use super::application_view::{ApplicationView, LoadApplication, ReplacedKeyCalls};
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, in_zone};
+use crate::ui::{
+    DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, in_path, in_zone,
+    parameter,
+};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
@@ -55,12 +57,9 @@ pub async fn replace_key(
 
 #[component]
 pub fn KeysPage() -> impl IntoView {
-    let reference = reference_in_address();
-    let query = use_query_map();
-    let replaced = Memo::new(move |_| {
-        let kind = query.with(|query| query.get("replace"));
-        kind.as_deref().and_then(KeyKind::parse)
-    });
+    let reference = in_path("reference");
+    let replace = parameter("replace");
+    let replaced = Memo::new(move |_| replace.read().as_deref().and_then(KeyKind::parse));
     let form = FormState::new::<ReplaceKey>("keys-alert");
     let data = PageData::new(move || {
         form.accepted.track();

@@ -84,9 +84,7 @@ fn listed(data: &ApplicationsView) -> AnyView {
     Table::wide(&data.applications)
         .column("Category", |application| link(application, application.category.to_string()))
         .column("Sender name", sender_name)
-        .column("Status", |application| {
-            view! { <StateMark state=application.status/> }
-        })
+        .state("Status", |application| application.status)
         .money("Balance", &data.currency, |application| application.balance.shown())
         .styled("key", "Reference", |application| {
             link(application, application.reference.to_string())

@@ -5,12 +5,12 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{ReportFilter, messages_section};
-use crate::ui::Loaded;
+use crate::ui::{Loaded, in_path};
 #[cfg(feature = "ssr")]
 use {
     super::application_view::owned, crate::incidents::incident_notes,
@@ -51,7 +51,7 @@ pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
 
 #[component]
 pub fn MessagesPage() -> impl IntoView {
-    let reference = reference_in_address();
+    let reference = in_path("reference");
     let data = PageData::new(move || LoadMessages { reference: reference.get() });
     view! { <Loaded data render=|data| view! { <Messages data/> }/> }
 }

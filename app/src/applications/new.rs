@@ -162,8 +162,6 @@ fn Form(possible: Possible) -> impl IntoView {
             />
             <SubmitButton label="Create application" form primary=true/>
         </PostForm>
-        <p class="fine">
-            "SMS sends text messages. " {super::NOT_FOR_SMS}
-        </p>
+        <p class="fine">"SMS sends text messages. " {super::NOT_FOR_SMS}</p>
     }
 }

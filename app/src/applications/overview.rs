@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::NO_SENDER_NAME;
 use super::application_view::{ApplicationView, LoadApplication};
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use super::history::history;
 use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
@@ -17,7 +17,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
+use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_path, in_zone};
 
 /// Requests activation by staff.
 #[server(prefix = "/fn", endpoint = "request-activation")]
@@ -29,7 +29,7 @@ pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
 
 #[component]
 pub fn ApplicationPage() -> impl IntoView {
-    let reference = reference_in_address();
+    let reference = in_path("reference");
     let activate = FormState::new::<RequestActivation>("activation-alert");
     let data = PageData::new(move || {
         activate.accepted.track();
@@ -88,9 +88,7 @@ pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoVi
             </Fact>
             <Fact term="Reference" class="key">{application.reference.to_string()}</Fact>
             <Fact term="Sender name">{sender_name}</Fact>
-            <Fact term="Test balance" class="figures">
-                {application.test_balance.shown()}
-            </Fact>
+            <Fact term="Test balance" class="figures">{application.test_balance.shown()}</Fact>
             <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=application.created_at/></Fact>
         </dl>
     }

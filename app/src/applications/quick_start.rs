@@ -30,9 +30,7 @@ pub fn QuickStart(
         <pre tabindex="0"><code>{format!("curl {base_url}/sms/reports/{test}")}</code></pre>
         <p>"With the API key, the same calls send real messages and report on them."</p>
         {(!whole)
-            .then(|| {
-                view! { <p class="fine">"Replace the shortened key with your full key."</p> }
-            })}
+            .then(|| view! { <p class="fine">"Replace the shortened key with your full key."</p> })}
         <p>
             "All calls, fields and codes are in the " <a href="/docs" rel="external">"API reference"</a> "."
         </p>

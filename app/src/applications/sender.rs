@@ -7,13 +7,13 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use super::new::sender_name_fault;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     DateTime, Field, FormState, Loaded, PostForm, StateMark, SubmitButton, Table, answered_within,
-    in_zone,
+    in_path, in_zone,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -85,7 +85,7 @@ pub async fn withdraw_sender_name(reference: Reference) -> Result<(), Problem> {
 
 #[component]
 pub fn SenderNamePage() -> impl IntoView {
-    let reference = reference_in_address();
+    let reference = in_path("reference");
     let form = FormState::new::<RequestSenderName>("sender-alert");
     let withdrawal = FormState::new::<WithdrawSenderName>("withdrawal-alert");
     let data = PageData::new(move || {
@@ -153,16 +153,10 @@ fn in_use(state: SenderState, name: Option<&str>) -> String {
 /// Lists every request, newest first, with the decision and its reason.
 fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
     Table::wide(requests)
-        .styled("figures", in_zone("Requested (UTC)"), |request| {
-            view! { <DateTime at=request.requested_at/> }
-        })
+        .time(in_zone("Requested (UTC)"), |request| request.requested_at)
         .column("Name", |request| request.name.clone())
-        .column("Status", |request| {
-            view! { <StateMark state=request.status/> }
-        })
-        .styled("figures", in_zone("Decided (UTC)"), |request| {
-            request.decided_at.map(|at| view! { <DateTime at/> })
-        })
+        .state("Status", |request| request.status)
+        .time(in_zone("Decided (UTC)"), |request| request.decided_at)
         .column("Reason", |request| request.reason.clone())
         .in_region_or("Requests", "No sender names requested yet.")
 }

@@ -4,15 +4,15 @@ use domain::Category;
 use leptos::prelude::*;
 
 use super::application_view::{ApplicationView, LoadApplication};
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use super::notices::{NoticesSection, SetNotices};
 use super::unconfirmed::{SetLostAnswer, UnconfirmedSection};
 use crate::page_data::PageData;
-use crate::ui::{AcceptedNotice, FormState, Loaded};
+use crate::ui::{AcceptedNotice, FormState, Loaded, in_path};
 
 #[component]
 pub fn SettingsPage() -> impl IntoView {
-    let reference = reference_in_address();
+    let reference = in_path("reference");
     let notices = FormState::new::<SetNotices>("notices-alert");
     let unconfirmed = FormState::new::<SetLostAnswer>("unconfirmed-alert");
     let data = PageData::new(move || {
@@ -38,9 +38,7 @@ fn Settings(data: ApplicationView, notices: FormState, unconfirmed: FormState) -
             />
             <NoticesSection application currency form=notices/>
             {sends
-                .then(|| {
-                    view! { <UnconfirmedSection reference in_force form=unconfirmed/> }
-                })}
+                .then(|| view! { <UnconfirmedSection reference in_force form=unconfirmed/> })}
         </ApplicationFrame>
     }
 }

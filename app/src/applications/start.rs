@@ -6,16 +6,15 @@ use domain::records::ApplicationRecord;
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::NOT_FOR_SMS;
 use super::call_log::{CallView, call_log};
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use crate::counter::{CounterData, LoadCounter, TextCounter};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::Loaded;
+use crate::ui::{Loaded, in_path, parameter, tabs};
 #[cfg(feature = "ssr")]
 use {super::application_view::owned, super::programs::Program, crate::portal_request::signed_in};
 
@@ -71,9 +70,8 @@ pub async fn load_quick_start(
 
 #[component]
 pub fn QuickStartPage() -> impl IntoView {
-    let reference = reference_in_address();
-    let query = use_query_map();
-    let language = Memo::new(move |_| query.with(|query| query.get("language")));
+    let reference = in_path("reference");
+    let language = parameter("language");
     let data = PageData::new(move || LoadQuickStart {
         reference: reference.get(),
         language: language.get().unwrap_or_default(),
@@ -104,14 +102,10 @@ fn Start(data: QuickStartView, counter: PageData<CounterData>) -> impl IntoView 
 fn quick_start(data: QuickStartView) -> impl IntoView {
     let reference = data.application.reference;
     let page = format!("/applications/{reference}/start");
-    let languages = LANGUAGES
-        .map(|(language, name)| {
-            let href = format!("{page}?language={language}#quick-start");
-            let current = (language == data.language).then_some("page");
-            view! { <li><a href=href aria-current=current>{name}</a></li> }
-        })
-        .into_iter()
-        .collect_view();
+    let languages = LANGUAGES.map(|(language, name)| {
+        let href = format!("{page}?language={language}#quick-start");
+        (href, name, language == data.language)
+    });
     let run = data.file.map(|(file, command)| {
         view! { <p>"Save it as " <code>{file}</code> " and run " <code>{command}</code> "."</p> }
     });
@@ -127,9 +121,7 @@ fn quick_start(data: QuickStartView) -> impl IntoView {
              have it, create a new one "
             <a href=format!("/applications/{reference}/keys")>"under Keys"</a> "."
         </p>
-        <nav class="tabs" aria-label="Languages">
-            <ul>{languages}</ul>
-        </nav>
+        {tabs("Languages", languages)}
         {run}
         <pre tabindex="0"><code>{data.program}</code></pre>
         <p>

@@ -12,11 +12,11 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{ApplicationFrame, reference_in_address};
+use super::frame::ApplicationFrame;
 use super::statement_query::StatementQuery;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Fact, Field, FormState, Loaded, SearchForm, Table, in_zone, pager};
+use crate::ui::{Fact, Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, pager, tabs};
 #[cfg(feature = "ssr")]
 use {
     super::application_view::owned, crate::portal_request::signed_in, domain::Month,
@@ -107,7 +107,7 @@ async fn by_days(
 
 #[component]
 pub fn StatementPage() -> impl IntoView {
-    let reference = reference_in_address();
+    let reference = in_path("reference");
     let query = use_query_map();
     let asked =
         Memo::new(move |_| query.with(|query| StatementQuery::read(|name| query.get(name))));
@@ -147,25 +147,17 @@ fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
         list(Some(TransferKind::Charge), "Charges"),
         list(Some(TransferKind::Release), "Releases"),
     ];
-    let links = lists
-        .into_iter()
-        .map(|(query, name)| {
-            let is_shown = query.is_list() == shown.is_list() && query.kind() == shown.kind();
-            // Keep the selected days when switching lists.
-            let query = if query.is_list() {
-                StatementQuery { from: shown.from.clone(), to: shown.to.clone(), ..query }
-            } else {
-                query
-            };
-            let current = is_shown.then_some("page");
-            view! { <li><a href=query.address(page) aria-current=current>{name}</a></li> }
-        })
-        .collect_view();
-    view! {
-        <nav class="tabs" aria-label="Transfers">
-            <ul>{links}</ul>
-        </nav>
-    }
+    let links = lists.map(|(query, name)| {
+        let is_shown = query.is_list() == shown.is_list() && query.kind() == shown.kind();
+        // Keep the selected days when switching lists.
+        let query = if query.is_list() {
+            StatementQuery { from: shown.from.clone(), to: shown.to.clone(), ..query }
+        } else {
+            query
+        };
+        (query.address(page), name, is_shown)
+    });
+    tabs("Transfers", links)
 }
 
 /// Shows a month by day, its totals, and the transfers of its last day.
@@ -326,7 +318,7 @@ pub fn statement(
 
 fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) -> AnyView {
     Table::wide(lines)
-        .styled("figures", in_zone("Time (UTC)"), |line| view! { <DateTime at=line.at/> })
+        .time(in_zone("Time (UTC)"), |line| line.at)
         .column("Type", |line| kind(line.kind).0)
         .styled("key", "Reference", move |line| subject(line, subjects))
         .money("Amount", currency, |line| format!("{}{}", kind(line.kind).1, line.amount.shown()))

@@ -1,8 +1,9 @@
 //! The part of a statement that a page shows, as parameters in the page's address.
 
 use domain::ledger::TransferKind;
-use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
+
+use crate::ui::address;
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Filter, Problem},
@@ -59,27 +60,16 @@ impl StatementQuery {
 
     /// Returns the address of the page with this query.
     pub fn address(&self, page: &str) -> String {
-        let parameters = [
-            ("month", &self.month),
-            ("kind", &self.kind),
-            ("from", &self.from),
-            ("to", &self.to),
-            ("cursor", &self.cursor),
-        ];
-        let parameters: Vec<_> = parameters
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(name, text)| {
-                // These characters need no escape (RFC 3986, section 2.3), and dates stay readable.
-                let text = Url::escape(text).replace("%2D", "-").replace("%2E", ".");
-                format!("{name}={text}")
-            })
-            .collect();
-        if parameters.is_empty() {
-            page.to_owned()
-        } else {
-            format!("{page}?{}", parameters.join("&"))
-        }
+        address(
+            page,
+            [
+                ("month", self.month.as_str()),
+                ("kind", &self.kind),
+                ("from", &self.from),
+                ("to", &self.to),
+                ("cursor", &self.cursor),
+            ],
+        )
     }
 
     /// Returns the kind of transfers listed, or `None` for all. An unknown kind counts as all.

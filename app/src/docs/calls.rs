@@ -55,9 +55,7 @@ fn shown(call: &Call<'_>, base_url: &str, key: &str) -> AnyView {
         })
         .collect();
     view! {
-        <h3 id=format!("call-{}", call.id())>
-            <code>{request.clone()}</code>
-        </h3>
+        <h3 id=format!("call-{}", call.id())><code>{request.clone()}</code></h3>
         <p>{call.summary().to_owned()} ". " {description}</p>
         {body}
         {ways}

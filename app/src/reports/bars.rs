@@ -76,9 +76,7 @@ impl Bars {
                     {groups}
                     {Vec::from(labels.map(|(amount, words)| label(amount, top, words)))}
                 </svg>
-                <svg class="chart-links" aria-hidden="true">
-                    {links}
-                </svg>
+                <svg class="chart-links" aria-hidden="true">{links}</svg>
             </div>
         }
     }
@@ -188,11 +186,7 @@ impl Bars {
         };
         let shown: Vec<_> =
             shown.into_iter().map(|period| view! { <span>{name(period)}</span> }).collect();
-        view! {
-            <div class="chart-dates" aria-hidden="true">
-                {shown}
-            </div>
-        }
+        view! { <div class="chart-dates" aria-hidden="true">{shown}</div> }
     }
 
     /// Returns the legend: each fill with the amount of its part.

@@ -25,14 +25,10 @@ pub fn BatchContent(batch: BatchRecord, reference: Reference, currency: String) 
         batch.status != BatchStatus::Done
     });
     view! {
-        <div class="visually-hidden" role="status">
-            {move || live.with(spoken)}
-        </div>
+        <div class="visually-hidden" role="status">{move || live.with(spoken)}</div>
         {move || facts(live.get(), reference, &currency)}
         <p class="buttons">
-            <a class="button" href=messages>
-                "Messages of this batch"
-            </a>
+            <a class="button" href=messages>"Messages of this batch"</a>
             // The router leaves downloads and reloads to the browser.
             <a class="button" href=download download="messages.csv" rel="external">
                 "Download CSV"
@@ -84,9 +80,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
             {optional_fact("Request ID", "key", batch.requestid.clone())}
         </dl>
         {(batch.status == BatchStatus::Expanding)
-            .then(|| {
-                view! { <p class="fine">"Some rows of the file aren't messages yet."</p> }
-            })}
+            .then(|| view! { <p class="fine">"Some rows of the file aren't messages yet."</p> })}
         <h2>"Messages by status"</h2>
         {counts(&batch)}
     }

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::progress::progress;
 use super::{grouped, price};
 use crate::reports::{REPORTS_PATH, ReportFilter};
-use crate::ui::{DateTime, StateMark, Table, in_zone, pager};
+use crate::ui::{Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Problem},
@@ -110,9 +110,7 @@ pub fn batches_section(
 fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView {
     Table::wide(batches)
         .compact()
-        .styled("figures", in_zone("Time (UTC)"), |batch| {
-            view! { <DateTime at=batch.created_at/> }
-        })
+        .time(in_zone("Time (UTC)"), |batch| batch.created_at)
         .styled("key", "Batch ID", |batch| {
             let batchid = batch.batchid.to_string();
             let href = format!("/reports/{batchid}");
@@ -124,7 +122,7 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
             }
         })
         .styled("requestid", "Request ID", |batch| batch.requestid.clone())
-        .column("Status", |batch| view! { <StateMark state=batch.status/> })
+        .state("Status", |batch| batch.status)
         .column("Progress", progress)
         .amount("Rows", |batch| grouped(batch.rows))
         .money("Cost", currency, |batch| price(batch.paid(), batch.test))

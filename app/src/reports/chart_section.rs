@@ -10,6 +10,7 @@ use super::periods::{DAYS_MAX, Length};
 use super::{counted, grouped};
 use crate::reports::ReportFilter;
 use crate::time_zone::ShownZone;
+use crate::ui::tabs;
 
 /// Renders the chart and its table, or a sentence that says why there is no chart.
 #[component]
@@ -81,20 +82,9 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
 fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
     let links = By::ALL.map(|(by, word, name)| {
         let href = filter.page_with(|filter| word.clone_into(&mut filter.by));
-        let current = (by == shown).then_some("true");
-        view! {
-            <li>
-                <a href=href aria-current=current>
-                    {name}
-                </a>
-            </li>
-        }
+        (href, name, by == shown)
     });
-    view! {
-        <nav class="tabs" aria-label="Chart">
-            <ul>{Vec::from(links)}</ul>
-        </nav>
-    }
+    tabs("Chart", links)
 }
 
 /// Returns a sentence with the share of completed messages that were delivered. Returns `None` if

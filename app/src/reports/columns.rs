@@ -117,9 +117,7 @@ pub fn choices(filter: &ReportFilter) -> impl IntoView + use<> {
     view! {
         <details open=is_changed>
             <summary>"Choose columns"</summary>
-            <ul class="chips columns" aria-label="Columns">
-                {links}
-            </ul>
+            <ul class="chips columns" aria-label="Columns">{links}</ul>
             {usual}
         </details>
     }

@@ -4,14 +4,13 @@ use domain::Reference;
 use domain::records::{BatchRecord, MessageDetail};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
 use super::batch::BatchContent;
 use super::message::MessageContent;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page};
+use crate::ui::{Loaded, Page, in_path};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::signed_in,
@@ -55,8 +54,7 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
 
 #[component]
 pub fn ReportPage() -> impl IntoView {
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let id = in_path("id");
     let data = PageData::new(move || LoadReport { id: id.get() });
     view! { <Loaded data render=|report| view! { <ReportContent report/> }/> }
 }
@@ -72,12 +70,5 @@ fn ReportContent(report: Report) -> impl IntoView {
             ("Batch", view! { <BatchContent batch reference currency/> }.into_any())
         }
     };
-    view! {
-        <Page title>
-            <p class="back">
-                <a href="/reports">"All reports"</a>
-            </p>
-            {content}
-        </Page>
-    }
+    view! { <Page title back=("/reports", "All reports")>{content}</Page> }
 }

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::filter::Condition;
 use crate::problem::Problem;
 use crate::reports::ReportFilter;
-use crate::ui::{Choice, Field, FormState, SearchForm, in_zone};
+use crate::ui::{Choice, Field, FormState, SearchForm, in_zone, tabs};
 
 #[component]
 pub fn Filters(
@@ -94,19 +94,9 @@ fn ranges(filter: &ReportFilter, today: i64) -> impl IntoView + use<> {
             filter.to = to;
             filter.hour.clear();
         });
-        view! {
-            <li>
-                <a href=href aria-current=is_chosen.then_some("true")>
-                    {name}
-                </a>
-            </li>
-        }
+        (href, name, is_chosen)
     });
-    view! {
-        <nav class="tabs" aria-label="Days">
-            <ul>{Vec::from(links)}</ul>
-        </nav>
-    }
+    tabs("Days", links)
 }
 
 /// Renders the filters in use. Each is a link to the page without that filter.
@@ -127,11 +117,7 @@ fn chips(filter: &ReportFilter) -> Option<impl IntoView + use<>> {
         })
         .collect();
     (!chips.is_empty()).then(|| {
-        view! {
-            <ul class="chips" aria-label="Filters in use">
-                {chips}
-            </ul>
-        }
+        view! { <ul class="chips" aria-label="Filters in use">{chips}</ul> }
     })
 }
 

@@ -74,9 +74,7 @@ pub fn MessageFacts(
                 {if record.test { "the test key (not sent to a phone)" } else { "the API key" }}
             </Fact>
             <Fact term="Sender name">{record.sender.unwrap_or_else(|| "none".to_owned())}</Fact>
-            <Fact term="Length" class="figures">
-                {length}
-            </Fact>
+            <Fact term="Length" class="figures">{length}</Fact>
             <Fact term="Transaction ID" class="key">{record.transid.to_string()}</Fact>
             {optional_fact("Batch", "key", batch)}
             {optional_fact("Request ID", "key", record.requestid)}

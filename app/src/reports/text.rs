@@ -16,9 +16,7 @@ pub fn MessageText(text: String) -> impl IntoView {
     let lines = described(&text);
     let runs: Vec<_> = runs(&text).into_iter().map(run).collect();
     view! {
-        <blockquote class="sms" dir="auto">
-            {runs}
-        </blockquote>
+        <blockquote class="sms" dir="auto">{runs}</blockquote>
         <ul class="fine">
             {lines.into_iter().map(|line| view! { <li>{line}</li> }).collect_view()}
         </ul>

@@ -4,7 +4,6 @@ use domain::records::ApplicationRecord;
 use domain::support::{AccountFile, NoteRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_params_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +12,8 @@ use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton,
-    Table, optional_fact, text_in_area,
+    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
+    in_path, optional_fact, text_in_area,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -150,11 +149,7 @@ pub fn SupportAccountPage() -> impl IntoView {
         change: FormState::new::<ChangeAccount>("change-alert"),
         note: FormState::new::<AddNote>("note-alert"),
     };
-    let params = use_params_map();
-    let id = Memo::new(move |_| {
-        let id = params.with(|params| params.get("account"));
-        id.unwrap_or_default()
-    });
+    let id = in_path("account");
     let data = PageData::new(move || {
         forms.change.accepted.track();
         forms.note.accepted.track();
@@ -169,11 +164,8 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
     let email = file.account.email.clone();
     let entries = format!("/support/audit?subject={}", Url::escape(&email));
     view! {
-        <Page title=email.clone()>
+        <Page title=email.clone() back=("/support/accounts", "Accounts")>
             <LetterWarning email/>
-            <p class="back">
-                <a href="/support/accounts">"Accounts"</a>
-            </p>
             {link.map(|link| view! { <ResetLink link/> })}
             {facts(file.clone())}
             <ChangeForm file=file.clone() form=forms.change/>
@@ -184,9 +176,7 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
             <NoteForm id=file.account.id form=forms.note/>
             <h2>"Audit"</h2>
             {audit_table(&file.audit)}
-            <p>
-                <a href=entries>"All entries about this account"</a>
-            </p>
+            <p><a href=entries>"All entries about this account"</a></p>
         </Page>
     }
 }
@@ -212,15 +202,11 @@ fn facts(file: AccountFile) -> impl IntoView {
             {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(time))}
             {optional_fact("Reason", "", file.disabled_reason.clone())}
             <Fact term="Role">{role}</Fact>
-            <Fact term="Created (UTC)" class="figures">
-                <DateTime at=created_at/>
-            </Fact>
+            <Fact term="Created (UTC)" class="figures"><DateTime at=created_at/></Fact>
             <Fact term="Email confirmed">{confirmed}</Fact>
             <Fact term="Second factor">{second_factor}</Fact>
             {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(time))}
-            <Fact term="Signed-in devices" class="figures">
-                {devices}
-            </Fact>
+            <Fact term="Signed-in devices" class="figures">{devices}</Fact>
         </dl>
     }
 }
@@ -282,9 +268,7 @@ fn applications(account: i64, applications: &[ApplicationRecord], currency: &str
             view! { <a href=href>{reference}</a> }
         })
         .column("Category", |application| application.category.as_str())
-        .column("Status", |application| {
-            view! { <StateMark state=application.status/> }
-        })
+        .state("Status", |application| application.status)
         .money("Balance", currency, |application| application.balance.shown())
         .in_region_or("Applications", "The account has no application.")
 }

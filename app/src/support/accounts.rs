@@ -4,7 +4,6 @@ use domain::records::Paged;
 use domain::support::AccountLine;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Field, FormState, Loaded, Page, SearchForm, Table};
+use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table, next_link, parameter};
 
 /// The number of accounts on a page.
 #[cfg(feature = "ssr")]
@@ -41,13 +40,10 @@ pub async fn load_support_accounts(
 
 #[component]
 pub fn SupportAccountsPage() -> impl IntoView {
-    let query = use_query_map();
-    let asked = Memo::new(move |_| {
-        query.with(|query| (query.get("email").unwrap_or_default(), query.get("cursor")))
-    });
-    let data = PageData::new(move || {
-        let (part, cursor) = asked.get();
-        LoadSupportAccounts { part, cursor }
+    let (email, cursor) = (parameter("email"), parameter("cursor"));
+    let data = PageData::new(move || LoadSupportAccounts {
+        part: email.get().unwrap_or_default(),
+        cursor: cursor.get(),
     });
     view! { <Loaded data render=|data| view! { <Accounts data/> }/> }
 }
@@ -55,29 +51,16 @@ pub fn SupportAccountsPage() -> impl IntoView {
 #[component]
 fn Accounts(data: AccountsView) -> impl IntoView {
     let AccountsView { part, accounts } = data;
-    let next = accounts.next.map(|cursor| {
-        let (part, cursor) = (Url::escape(&part), Url::escape(&cursor));
-        let href = format!("/support/accounts?email={part}&cursor={cursor}");
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "More accounts"
-                </a>
-            </p>
-        }
-    });
+    let address = format!("/support/accounts?email={}", Url::escape(&part));
     let form = FormState::plain("accounts-alert", None);
     view! {
-        <Page title="Accounts">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Accounts" back=("/support", "Support")>
             <SearchForm path="/support/accounts" label="Accounts" button="Find" form>
                 <Field label="Part of the email" name="email" value=part form/>
             </SearchForm>
             {accounts_table(&accounts.items)
                 .in_region_or("Accounts", "There is no such account.")}
-            {next}
+            {next_link(&address, accounts.next, "More accounts")}
         </Page>
     }
 }
@@ -103,7 +86,5 @@ pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
                 "enabled"
             }
         })
-        .styled("figures", "Created (UTC)", |line| {
-            view! { <DateTime at=line.created_at/> }
-        })
+        .time("Created (UTC)", |line| line.created_at)
 }

@@ -6,16 +6,15 @@ use domain::records::{ApplicationRecord, Paged};
 use domain::{ApplicationStatus, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{CaseForms, next_link, row_form};
+use super::desk::{CaseForms, row_form};
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter, tabs};
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -87,17 +86,13 @@ fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<Strin
 #[component]
 pub fn SupportApplicationsPage() -> impl IntoView {
     let forms = CaseForms::new::<ChangeApplication>();
-    let query = use_query_map();
-    let asked = Memo::new(move |_| {
-        query.with(|query| {
-            let list = query.get("list").and_then(|list| ApplicationList::parse(&list));
-            (list.unwrap_or_default(), query.get("cursor"))
-        })
-    });
+    let (list, cursor) = (parameter("list"), parameter("cursor"));
     let data = PageData::new(move || {
         forms.track();
-        let (list, cursor) = asked.get();
-        LoadSupportApplications { list, cursor }
+        LoadSupportApplications {
+            list: list.get().and_then(|list| ApplicationList::parse(&list)).unwrap_or_default(),
+            cursor: cursor.get(),
+        }
     });
     view! { <Loaded data render=move |data| view! { <Applications data forms/> }/> }
 }
@@ -107,17 +102,15 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     let ApplicationsView { list, applications, viewers, reasons, currency } = data;
     let cases = cases(list, &applications.items);
     let viewers = followed(CaseKind::Application, cases, viewers);
-    let address = format!("/support/applications?list={}&", list.as_str());
+    let address = |list: ApplicationList| format!("/support/applications?list={}", list.as_str());
+    let lists = ApplicationList::ALL.map(|each| (address(each), title(each), each == list));
     view! {
-        <Page title="Applications">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
-            <Lists list/>
+        <Page title="Applications" back=("/support", "Support")>
+            {tabs("Lists of applications", lists)}
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::SuspendReasons reasons=reasons.clone()/>
             {listed(list, &applications.items, viewers, &currency, forms.decide)}
-            {next_link(&address, applications.next, "More applications")}
+            {next_link(&address(list), applications.next, "More applications")}
             <FormAlert form=forms.lists/>
             <ListForm
                 list=StaffList::SuspendReasons
@@ -127,27 +120,6 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
                 form=forms.lists
             />
         </Page>
-    }
-}
-
-/// Renders the links to the lists.
-#[component]
-fn Lists(list: ApplicationList) -> impl IntoView {
-    let links = ApplicationList::ALL.map(|each| {
-        let href = format!("/support/applications?list={}", each.as_str());
-        let current = (each == list).then_some("page");
-        view! {
-            <li>
-                <a href=href aria-current=current>
-                    {title(each)}
-                </a>
-            </li>
-        }
-    });
-    view! {
-        <nav class="tabs" aria-label="Lists of applications">
-            <ul>{links.into_iter().collect_view()}</ul>
-        </nav>
     }
 }
 
@@ -180,19 +152,13 @@ fn listed(
                 {others(viewers, reference)}
             }
         })
-        .column("Account", |application| {
-            view! { <MarkedEmail email=application.email.clone()/> }
-        })
+        .column("Account", |application| view! { <MarkedEmail email=application.email.clone()/> })
         .column("Category", |application| application.category.as_str())
         .column("Sender name", |application| {
             application.sender_name.as_deref().unwrap_or("none").to_owned()
         })
-        .column("Status", |application| {
-            view! { <StateMark state=application.status/> }
-        })
-        .styled("figures", "Requested (UTC)", |application| {
-            application.activation_requested_at.map(|at| view! { <DateTime at/> })
-        })
+        .state("Status", |application| application.status)
+        .time("Requested (UTC)", |application| application.activation_requested_at)
         .money("Balance", currency, |application| application.balance.shown())
         .styled(BUTTONS, "Action", move |application| actions(application, form))
         .in_region_or("Applications", none)

@@ -11,7 +11,7 @@ use super::import::IMPORT_PATH;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, Table,
+    BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -80,14 +80,11 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
          the change, and another one approves it. A request expires after {APPROVAL_DAYS} days."
     );
     view! {
-        <Page title="Approvals">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Approvals" back=("/support", "Support")>
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)
-                .styled("figures", "Requested (UTC)", |one| view! { <DateTime at=one.asked_at/> })
+                .time("Requested (UTC)", |one| one.asked_at)
                 .column("Requested by", |one| one.email.clone())
                 .column("What", what)
                 .styled(BUTTONS, "Action", move |one| actions(one, reader, form))
@@ -126,9 +123,7 @@ fn actions(request: &ApprovalRecord, reader: i64, form: FormState) -> impl IntoV
                 <input type="hidden" name="id" value=id/>
                 <input type="hidden" name="action" value=APPROVE/>
                 <StepUpField form/>
-                <button type="submit" class="button">
-                    "Approve"
-                </button>
+                <SubmitButton label="Approve" form/>
             </PostForm>
         }
     });

@@ -5,13 +5,14 @@ use domain::Reference;
 use domain::records::{ApplicationRecord, DepositRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton};
+use crate::ui::{
+    Fact, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton, parameter,
+};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
@@ -66,16 +67,10 @@ pub async fn assign_deposit(
 #[component]
 pub fn AssignPage() -> impl IntoView {
     let form = FormState::new::<AssignDeposit>("assign-alert");
-    let query = use_query_map();
-    let asked = Memo::new(move |_| {
-        query.with(|query| {
-            let text = |name| query.get(name).unwrap_or_default();
-            (text("bank_id"), text("reference"))
-        })
-    });
-    let data = PageData::new(move || {
-        let (bank_id, reference) = asked.get();
-        LoadAssignment { bank_id, reference }
+    let (bank_id, reference) = (parameter("bank_id"), parameter("reference"));
+    let data = PageData::new(move || LoadAssignment {
+        bank_id: bank_id.get().unwrap_or_default(),
+        reference: reference.get().unwrap_or_default(),
     });
     view! { <Loaded data render=move |data| view! { <Assignment data form/> }/> }
 }
@@ -99,10 +94,7 @@ fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
         }
     };
     view! {
-        <Page title="Assign a deposit">
-            <p class="back">
-                <a href="/support/deposits">"Deposits"</a>
-            </p>
+        <Page title="Assign a deposit" back=("/support/deposits", "Deposits")>
             <dl class="facts">
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}
@@ -122,12 +114,8 @@ fn receiver(application: ApplicationRecord) -> impl IntoView {
     let status = application.status;
     view! {
         <Fact term="Account"><MarkedEmail email=application.email/></Fact>
-        <Fact term="Application" class="key">
-            {name}
-        </Fact>
-        <Fact term="Status">
-            <StateMark state=status/>
-        </Fact>
+        <Fact term="Application" class="key">{name}</Fact>
+        <Fact term="Status"><StateMark state=status/></Fact>
     }
 }
 

@@ -1,18 +1,15 @@
 //! `/support/audit`: the audit log, with filters.
 
-use std::fmt::Write as _;
-
 use domain::records::Paged;
 use domain::support::AuditRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
-use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Field, FormState, Loaded, Page, SearchForm, Table};
+use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table, address, next_link};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -57,25 +54,18 @@ impl AuditAddress {
         }
     }
 
-    /// Returns an address with these filters and a cursor.
-    pub fn address(&self, path: &str, cursor: &str) -> String {
-        let mut address = path.to_owned();
-        let mut separator = '?';
-        for (name, text) in [
-            ("who", self.who.as_str()),
-            ("subject", &self.subject),
-            ("action", &self.action),
-            ("from", &self.from),
-            ("to", &self.to),
-            ("cursor", cursor),
-        ] {
-            if !text.is_empty() {
-                // Writing to a String can't fail.
-                let _ = write!(address, "{separator}{name}={}", Url::escape(text));
-                separator = '&';
-            }
-        }
-        address
+    /// Returns an address with these filters, and without a cursor.
+    fn address(&self, path: &str) -> String {
+        address(
+            path,
+            [
+                ("who", self.who.as_str()),
+                ("subject", &self.subject),
+                ("action", &self.action),
+                ("from", &self.from),
+                ("to", &self.to),
+            ],
+        )
     }
 
     /// Converts the filters to those of the service.
@@ -151,20 +141,10 @@ fn Audit(data: AuditView) -> impl IntoView {
     let AuditView { filter, found } = data;
     let problem = found.as_ref().err().cloned();
     let entries = found.ok().map(|page| {
-        let next = page.next.map(|cursor| {
-            let href = filter.address("/support/audit", &cursor);
-            view! {
-                <p>
-                    <a href=href rel="next">
-                        "Older entries"
-                    </a>
-                </p>
-            }
-        });
-        let download = filter.address(AUDIT_CSV_PATH, "");
+        let download = filter.address(AUDIT_CSV_PATH);
         view! {
             {audit_table(&page.items)}
-            {next}
+            {next_link(&filter.address("/support/audit"), page.next, "Older entries")}
             <p>
                 // The router leaves downloads to the browser.
                 <a class="button" href=download download="audit.csv" rel="external">
@@ -174,10 +154,7 @@ fn Audit(data: AuditView) -> impl IntoView {
         }
     });
     view! {
-        <Page title="Audit">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Audit" back=("/support", "Support")>
             <p class="lead">
                 "This log shows what staff, customers and the command line changed. Entries are \
                  never changed or deleted."
@@ -217,9 +194,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
 /// Renders entries of the audit log as a table.
 pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
     Table::wide(entries)
-        .styled("figures", "Time (UTC)", |entry| {
-            view! { <DateTime at=entry.at/> }
-        })
+        .time("Time (UTC)", |entry| entry.at)
         .column("Who", |entry| entry.who.clone())
         .column("From", |entry| entry.address.clone())
         .column("Action", |entry| entry.action.clone())

@@ -60,21 +60,15 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
 pub fn connections(carrier: &CarrierNow) -> AnyView {
     let connections = &carrier.record.connections;
     if connections.is_empty() {
-        return view! {
-            <p class="empty">"No running process has a connection to this carrier."</p>
-        }
+        return view! { <p class="empty">"No running process has a connection to this carrier."</p> }
         .into_any();
     }
     Table::wide(connections)
         .styled("figures", "Connection", |connection| {
             format!("{}.{}", connection.node, connection.number)
         })
-        .column("State", |connection| {
-            view! { <StateMark state=connection.state/> }
-        })
-        .styled("figures", "Since (UTC)", |connection| {
-            view! { <DateTime at=connection.since/> }
-        })
+        .state("State", |connection| connection.state)
+        .time("Since (UTC)", |connection| connection.since)
         .amount("In flight", |connection| {
             format!("{} of {}", connection.in_flight, connection.window)
         })

@@ -111,10 +111,7 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
         .map(|(place, name)| view! { <Carrier place name live form/> })
         .collect_view();
     view! {
-        <Page title="Carriers">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Carriers" back=("/support", "Support")>
             <p class="lead">
                 "We submit no more messages to a drained carrier. It still delivers the messages \
                  that it has. Waiting messages take another route if there is one."
@@ -154,15 +151,7 @@ fn Carrier(
             carrier.is_some_and(|carrier| carrier.record.drained_at.is_some())
         })
     });
-    let was_sent = {
-        let name = name.clone();
-        Memo::new(move |_| {
-            form.problem.with(|problem| {
-                let sent = problem.as_ref().and_then(|problem| problem.text_of("name"));
-                sent.as_ref() == Some(&name)
-            })
-        })
-    };
+    let was_sent = form.was_sent("name", name.clone());
     let must_confirm = Memo::new(move |_| {
         let is_last = form.problem.with(|problem| {
             let cause = problem.as_ref().map(|problem| &problem.cause);

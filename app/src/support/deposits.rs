@@ -6,8 +6,6 @@ use domain::decision::DepositList;
 use domain::records::{DepositCase, Paged};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
-use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::assign::ASSIGN_PATH;
@@ -15,7 +13,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, BUTTONS, DateTime, Loaded, Page, Table};
+use crate::ui::{AcceptedNotice, BUTTONS, Loaded, Page, Table, next_link, parameter, tabs};
 
 /// The number of deposits on a page.
 #[cfg(feature = "ssr")]
@@ -43,16 +41,10 @@ pub async fn load_support_deposits(
 
 #[component]
 pub fn DepositsPage() -> impl IntoView {
-    let query = use_query_map();
-    let asked = Memo::new(move |_| {
-        query.with(|query| {
-            let list = query.get("list").and_then(|list| DepositList::parse(&list));
-            (list.unwrap_or_default(), query.get("cursor"))
-        })
-    });
-    let data = PageData::new(move || {
-        let (list, cursor) = asked.get();
-        LoadSupportDeposits { list, cursor }
+    let (list, cursor) = (parameter("list"), parameter("cursor"));
+    let data = PageData::new(move || LoadSupportDeposits {
+        list: list.get().and_then(|list| DepositList::parse(&list)).unwrap_or_default(),
+        cursor: cursor.get(),
     });
     view! { <Loaded data render=|data| view! { <Deposits data/> }/> }
 }
@@ -60,55 +52,17 @@ pub fn DepositsPage() -> impl IntoView {
 #[component]
 fn Deposits(data: DepositsView) -> impl IntoView {
     let DepositsView { list, deposits, currency } = data;
-    let next = deposits.next.map(|cursor| {
-        let href =
-            format!("/support/deposits?list={}&cursor={}", list.as_str(), Url::escape(&cursor));
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "More deposits"
-                </a>
-            </p>
-        }
-    });
+    let address = |list: DepositList| format!("/support/deposits?list={}", list.as_str());
+    let lists = [(DepositList::Unmatched, "Unmatched"), (DepositList::All, "All")]
+        .map(|(each, title)| (address(each), title, each == list));
     view! {
-        <Page title="Deposits">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Deposits" back=("/support", "Support")>
             <AcceptedNotice parameter="assigned" sentence="The deposit is assigned."/>
-            <p>
-                <a href="/support/import">"Import a bank statement"</a>
-            </p>
-            <Lists list/>
+            <p><a href="/support/import">"Import a bank statement"</a></p>
+            {tabs("Lists of deposits", lists)}
             {listed(list, &deposits.items, &currency)}
-            {next}
+            {next_link(&address(list), deposits.next, "More deposits")}
         </Page>
-    }
-}
-
-/// Renders the links to the lists.
-#[component]
-fn Lists(list: DepositList) -> impl IntoView {
-    let links = DepositList::ALL.map(|each| {
-        let href = format!("/support/deposits?list={}", each.as_str());
-        let current = (each == list).then_some("page");
-        let title = match each {
-            DepositList::Unmatched => "Unmatched",
-            DepositList::All => "All",
-        };
-        view! {
-            <li>
-                <a href=href aria-current=current>
-                    {title}
-                </a>
-            </li>
-        }
-    });
-    view! {
-        <nav class="tabs" aria-label="Lists of deposits">
-            <ul>{links.into_iter().collect_view()}</ul>
-        </nav>
     }
 }
 
@@ -121,9 +75,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         .styled("key", "Bank id", |case| case.deposit.bank_id.clone())
         .column("Reference as written", |case| case.deposit.reference.clone())
         .money("Amount", currency, |case| case.deposit.amount.shown())
-        .styled("figures", "Received (UTC)", |case| {
-            view! { <DateTime at=case.deposit.received_at/> }
-        })
+        .time("Received (UTC)", |case| case.deposit.received_at)
         .column("Application", |case| match case.deposit.assigned_to {
             Some(reference) => reference.to_string(),
             None => "none".to_owned(),
@@ -156,9 +108,7 @@ fn actions(case: &DepositCase) -> impl IntoView + use<> {
                     autocomplete="off"
                 />
             </label>
-            <button type="submit" class="button">
-                "Assign"
-            </button>
+            <button type="submit" class="button">"Assign"</button>
         </form>
     }
     .into_any()
@@ -169,9 +119,7 @@ fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> {
         <form class="form-inline" method="get" action=ASSIGN_PATH>
             <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
             <input type="hidden" name="reference" value=reference.to_string()/>
-            <button type="submit" class="button">
-                {format!("Assign to {reference}")}
-            </button>
+            <button type="submit" class="button">{format!("Assign to {reference}")}</button>
         </form>
     }
 }

@@ -1,13 +1,12 @@
-//! Parts that the pages of staff share: forms in table rows, and links to the next page.
+//! Parts that the pages of staff share: the forms of cases, and forms in table rows.
 
 use domain::decision::StaffList;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
-use leptos_router::location::Url;
 
 use super::lists::{ReasonField, SetStaffList};
 use crate::problem::Problem;
-use crate::ui::{FormState, PostForm};
+use crate::ui::{FormState, PostForm, SubmitButton};
 
 /// The path of the approvals. A form leads there if a second member of staff has to approve its
 /// action.
@@ -54,28 +53,7 @@ pub fn row_form(
         <PostForm form inline=true>
             {fields}
             {reasons.map(|list| view! { <ReasonField list/> })}
-            <button type="submit" class="button">
-                {label}
-            </button>
+            <SubmitButton label form/>
         </PostForm>
     }
-}
-
-/// Renders the link to the next page of a list, if there is one. `address` ends in `?` or `&`, so
-/// that a parameter can follow.
-pub fn next_link(
-    address: &str,
-    cursor: Option<String>,
-    label: &'static str,
-) -> impl IntoView + use<> {
-    cursor.map(|cursor| {
-        let href = format!("{address}cursor={}", Url::escape(&cursor));
-        view! {
-            <p>
-                <a href=href rel="next">
-                    {label}
-                </a>
-            </p>
-        }
-    })
 }

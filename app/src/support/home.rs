@@ -12,7 +12,21 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Loaded, Page, StateMark, Table, within};
+use crate::ui::{Loaded, Page, StateMark, Table, within};
+
+/// The pages for staff.
+const PAGES: [(&str, &str); 10] = [
+    ("/support/accounts", "Accounts"),
+    ("/support/search", "Search"),
+    ("/support/audit", "Audit"),
+    ("/support/applications?list=all", "Applications"),
+    ("/support/senders", "Sender names"),
+    ("/support/deposits?list=all", "Deposits"),
+    ("/support/prices", "Prices"),
+    ("/support/margin", "Margin"),
+    ("/support/approvals", "Approvals"),
+    ("/support/mail", "Mail"),
+];
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,13 +71,10 @@ fn Contents(data: SupportView) -> impl IntoView {
         .map(|state| (state, in_state(state)))
         .filter(|(_, count)| *count > 0)
         .map(|(state, count)| {
-            view! {
-                <li>
-                    {format!("{count} ")} <StateMark state=state/>
-                </li>
-            }
+            view! { <li>{format!("{count} ")} <StateMark state=state/></li> }
         })
         .collect_view();
+    let pages = PAGES.map(|(path, name)| view! { <li><a href=path>{name}</a></li> });
     view! {
         <Page title="Support">
             <SupportSearch/>
@@ -71,44 +82,11 @@ fn Contents(data: SupportView) -> impl IntoView {
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
             <h2>"Pending work"</h2>
             {waits(&waiting)}
-            <h2>
-                <a href="/support/carriers">"Carriers"</a>
-            </h2>
+            <h2><a href="/support/carriers">"Carriers"</a></h2>
             <p>"See our connections to carriers and the messages that wait for them."</p>
             <ul>{counts}</ul>
             <h2>"All pages"</h2>
-            <ul>
-                <li>
-                    <a href="/support/accounts">"Accounts"</a>
-                </li>
-                <li>
-                    <a href="/support/search">"Search"</a>
-                </li>
-                <li>
-                    <a href="/support/audit">"Audit"</a>
-                </li>
-                <li>
-                    <a href="/support/applications?list=all">"Applications"</a>
-                </li>
-                <li>
-                    <a href="/support/senders">"Sender names"</a>
-                </li>
-                <li>
-                    <a href="/support/deposits?list=all">"Deposits"</a>
-                </li>
-                <li>
-                    <a href="/support/prices">"Prices"</a>
-                </li>
-                <li>
-                    <a href="/support/margin">"Margin"</a>
-                </li>
-                <li>
-                    <a href="/support/approvals">"Approvals"</a>
-                </li>
-                <li>
-                    <a href="/support/mail">"Mail"</a>
-                </li>
-            </ul>
+            <ul>{pages.into_iter().collect_view()}</ul>
         </Page>
     }
 }
@@ -146,9 +124,7 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
     Table::narrow(waiting)
         .column("What", |waiting| link(waiting.work))
         .amount("Waiting", |waiting| waiting.count)
-        .styled("figures", "Oldest (UTC)", |waiting| {
-            waiting.oldest.map(|at| view! { <DateTime at/> })
-        })
+        .time("Oldest (UTC)", |waiting| waiting.oldest)
         .column("Usually done within", |waiting| waiting.usual_ms.map(within))
         .in_region("Pending work")
 }

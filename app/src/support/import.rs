@@ -1,15 +1,13 @@
 //! `/support/import`: imports bank statements from files.
 
-use domain::Timestamp;
 use domain::records::{BankStatement, BankStatementLine, LineOutcome, StatementReport};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table};
+use crate::ui::{FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, parameter};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
@@ -120,13 +118,10 @@ pub fn ImportPage() -> impl IntoView {
         confirm: FormState::new::<ConfirmStatement>("confirm-alert"),
         columns: FormState::new::<ChooseColumns>("columns-alert"),
     };
-    let query = use_query_map();
-    let statement = Memo::new(move |_| {
-        query.with(|query| query.get("statement").and_then(|id| id.parse().ok()))
-    });
+    let statement = parameter("statement");
     let data = PageData::new(move || {
         forms.confirm.accepted.track();
-        LoadImport { statement: statement.get() }
+        LoadImport { statement: statement.get().and_then(|id| id.parse().ok()) }
     });
     view! { <Loaded data render=move |data| view! { <Import data forms/> }/> }
 }
@@ -135,10 +130,7 @@ pub fn ImportPage() -> impl IntoView {
 fn Import(data: ImportView, forms: Forms) -> impl IntoView {
     let ImportView { refused, columns, report, statements, currency } = data;
     view! {
-        <Page title="Import a bank statement">
-            <p class="back">
-                <a href="/support/deposits">"Deposits"</a>
-            </p>
+        <Page title="Import a bank statement" back=("/support/deposits", "Deposits")>
             {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
             {columns.map(|columns| view! { <Columns columns form=forms.columns/> })}
             {report.map(|report| view! { <Report report currency form=forms.confirm/> })}
@@ -152,9 +144,7 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
                     </p>
                 </div>
                 <div class="buttons">
-                    <button type="submit" class="button">
-                        "Check the file"
-                    </button>
+                    <button type="submit" class="button">"Check the file"</button>
                     <button type="submit" class="button button-quiet" name="choose_again" value="1">
                         "Choose its columns again"
                     </button>
@@ -269,14 +259,13 @@ fn lines(lines: &[BankStatementLine], currency: &str) -> AnyView {
 }
 
 fn listed(statements: &[BankStatement]) -> AnyView {
-    let time = |at: Option<Timestamp>| at.map(|at| view! { <DateTime at/> });
     Table::narrow(statements)
         .column("Statement", |statement| {
             let href = format!("{IMPORT_PATH}?statement={}", statement.id);
             view! { <a href=href>{statement.id}</a> }
         })
-        .styled("figures", "Sent (UTC)", move |one| time(Some(one.created_at)))
-        .styled("figures", "Confirmed (UTC)", move |one| time(one.confirmed_at))
-        .styled("figures", "Done (UTC)", move |one| time(one.done_at))
+        .time("Sent (UTC)", |one| one.created_at)
+        .time("Confirmed (UTC)", |one| one.confirmed_at)
+        .time("Done (UTC)", |one| one.done_at)
         .in_region_or("Statements", "No statement was imported yet.")
 }

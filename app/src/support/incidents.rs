@@ -7,9 +7,7 @@ use super::desk::row_form;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{
-    BUTTONS, Choice, DateTime, Field, FormAlert, FormState, PostForm, SubmitButton, Table,
-};
+use crate::ui::{BUTTONS, Choice, Field, FormAlert, FormState, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use service::Actor;
 
@@ -98,7 +96,7 @@ fn listed(notes: &[IncidentRecord], form: FormState) -> AnyView {
     Table::wide(notes)
         .column("Note", |note| note.text.clone())
         .column("Carrier", |note| note.carrier.clone().unwrap_or_else(|| "none".to_owned()))
-        .styled("figures", "Since (UTC)", |note| view! { <DateTime at=note.began_at/> })
+        .time("Since (UTC)", |note| note.began_at)
         .styled(BUTTONS, "Action", move |note| {
             row_form(form, "End", vec![("id", note.id.to_string())], None)
         })

@@ -4,13 +4,12 @@ use domain::records::{MailRecord, Paged};
 use domain::{MailKind, MailState};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{next_link, row_form};
+use super::desk::row_form;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
@@ -50,8 +49,7 @@ pub async fn retry_mail(id: i64) -> Result<(), Problem> {
 #[component]
 pub fn MailsPage() -> impl IntoView {
     let form = FormState::new::<RetryMail>("retry-alert");
-    let query = use_query_map();
-    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let cursor = parameter("cursor");
     let data = PageData::new(move || {
         form.accepted.track();
         LoadMails { cursor: cursor.get() }
@@ -70,24 +68,19 @@ fn Mails(data: MailsView, form: FormState) -> impl IntoView {
          their recipients if necessary."
     };
     view! {
-        <Page title="Mail">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Mail" back=("/support", "Support")>
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {listed(&mails.items, form)}
-            {next_link("/support/mail?", mails.next, "Older mails")}
+            {next_link("/support/mail", mails.next, "Older mails")}
         </Page>
     }
 }
 
 fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
     Table::wide(mails)
-        .column("State", |mail| view! { <StateMark state=mail.state/> })
-        .styled("figures", "Written (UTC)", |mail| {
-            view! { <DateTime at=mail.created_at/> }
-        })
+        .state("State", |mail| mail.state)
+        .time("Written (UTC)", |mail| mail.created_at)
         .column("Recipient", |mail| mail.recipient.clone())
         .column("Mail", said)
         .amount("Attempts", |mail| mail.attempts)

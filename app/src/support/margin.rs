@@ -4,12 +4,11 @@ use domain::Timestamp;
 use domain::records::{MarginFigures, MarginReport, MarginRow};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table};
+use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table, parameter};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -78,12 +77,8 @@ pub fn days(now: Timestamp, from: Option<&str>, to: Option<&str>) -> Result<(i64
 
 #[component]
 pub fn MarginPage() -> impl IntoView {
-    let query = use_query_map();
-    let asked = Memo::new(move |_| query.with(|query| (query.get("from"), query.get("to"))));
-    let data = PageData::new(move || {
-        let (from, to) = asked.get();
-        LoadMargin { from, to }
-    });
+    let (from, to) = (parameter("from"), parameter("to"));
+    let data = PageData::new(move || LoadMargin { from: from.get(), to: to.get() });
     view! { <Loaded data render=|data| view! { <Contents data/> }/> }
 }
 
@@ -97,10 +92,7 @@ fn Contents(data: MarginView) -> impl IntoView {
     };
     let form = FormState::plain("margin-alert", problem);
     view! {
-        <Page title="Margin">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Margin" back=("/support", "Support")>
             <p class="lead">
                 "This page compares what customers pay for pages with what carriers charge for \
                  segments. A page of 160 characters can be three segments: in a script that GSM-7 \
@@ -148,11 +140,7 @@ fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
         <p>{counted}</p>
         {unpriced}
         {listed("What", &total, currency).in_region("Sum of all days")}
-        <p>
-            <a href=address download rel="external">
-                "Download CSV"
-            </a>
-        </p>
+        <p><a href=address download rel="external">"Download CSV"</a></p>
         <h2>"By prefix"</h2>
         {listed("Numbers", &report.rules, currency)
             .in_region_or("Margin by prefix", "Nothing was sent on these days.")}

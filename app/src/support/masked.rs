@@ -5,7 +5,7 @@ use domain::support::MaskedMessage;
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, DateTime, FormState, PostForm, StateMark, Table};
+use crate::ui::{BUTTONS, FormState, PostForm, StateMark, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
@@ -33,9 +33,7 @@ pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
     view! {
         <PostForm form inline=true>
             <input type="hidden" name="transid" value=transid.to_string()/>
-            <button type="submit" class="button">
-                "Show text"
-            </button>
+            <SubmitButton label="Show text" form/>
         </PostForm>
     }
 }
@@ -55,9 +53,7 @@ pub fn masked_table<T>(
     form: FormState,
 ) -> Table<'_, T> {
     Table::wide(rows)
-        .styled("figures", "Time (UTC)", move |row| {
-            view! { <DateTime at=message(row).created_at/> }
-        })
+        .time("Time (UTC)", move |row| message(row).created_at)
         .styled("key", "Transaction ID", move |row| {
             let transid = message(row).transid.to_string();
             let href = format!("/support/messages/{transid}");

@@ -3,7 +3,6 @@
 use domain::support::{MessageFile, SegmentRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
 use super::marked_email::LetterWarning;
@@ -11,7 +10,7 @@ use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{Charge, MessageFacts, MessageText, Timeline};
-use crate::ui::{DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table};
+use crate::ui::{Fact, FormAlert, FormState, Loaded, Page, Table, in_path};
 #[cfg(feature = "ssr")]
 use {
     super::masked::text_name,
@@ -46,11 +45,7 @@ pub async fn load_support_message(transid: String) -> Result<MessageView, Proble
 #[component]
 pub fn SupportMessagePage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
-    let params = use_params_map();
-    let transid = Memo::new(move |_| {
-        let transid = params.with(|params| params.get("transid"));
-        transid.unwrap_or_default()
-    });
+    let transid = in_path("transid");
     let data = PageData::new(move || {
         form.accepted.track();
         LoadSupportMessage { transid: transid.get() }
@@ -73,10 +68,7 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
         .into_any(),
     };
     view! {
-        <Page title="Message">
-            <p class="back">
-                <a href="/support/search">"Search"</a>
-            </p>
+        <Page title="Message" back=("/support/search", "Search")>
             <dl class="facts">
                 <Fact term="Account">
                     <a href=account>{owner.email.clone()}</a>
@@ -107,14 +99,10 @@ fn segments(segments: &[SegmentRecord]) -> AnyView {
         .amount("Segment", |segment| segment.segment)
         .column("Carrier", |segment| segment.carrier.clone())
         .styled("key", "Carrier message ID", move |segment| text(&segment.carrier_id))
-        .column("Status", |segment| {
-            view! { <StateMark state=segment.status/> }
-        })
+        .state("Status", |segment| segment.status)
         .column("Error", move |segment| text(&segment.error))
         .amount("Submits", |segment| segment.submits)
-        .styled("figures", "Last (UTC)", |segment| {
-            view! { <DateTime at=segment.submitted_at/> }
-        })
+        .time("Last (UTC)", |segment| segment.submitted_at)
         .in_region_or(
             "Segments",
             "No segment is recorded: the message wasn't submitted, or went to the sandbox.",

@@ -4,14 +4,13 @@ use domain::records::{NumberPrice, PriceChangeRecord, PriceTable};
 use domain::{PriceChange, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
+    DateTime, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -136,8 +135,7 @@ pub fn SupportPricesPage() -> impl IntoView {
         base: FormState::new::<SetBasePrices>("base-prices-alert"),
         prefix: FormState::new::<SetPrefixPrice>("prefix-price-alert"),
     };
-    let query = use_query_map();
-    let number = Memo::new(move |_| query.with(|query| query.get("number")));
+    let number = parameter("number");
     let data = PageData::new(move || {
         forms.base.accepted.track();
         forms.prefix.accepted.track();
@@ -154,10 +152,7 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
     let coming = listed(&table.coming, &currency)
         .in_region_or("Prices that are set for later", "No change is set for later.");
     view! {
-        <Page title="Prices">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Prices" back=("/support", "Support")>
             <p class="lead">
                 "A message costs its pages times the price of its number. For an international \
                  number, the longest matching prefix with a price decides."
@@ -187,11 +182,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     let answer = answer.map(|answer| {
         let NumberPrice { price, rule, currency, why } = answer;
         let costs = format!("A page costs {} {currency} by the rule ", price.per_page.shown());
-        view! {
-            <p class="notice">
-                {costs} <code>{rule}</code> {format!(". {why}")}
-            </p>
-        }
+        view! { <p class="notice">{costs} <code>{rule}</code> {format!(". {why}")}</p> }
     });
     view! {
         <h2>"Look up the price of a number"</h2>
@@ -206,9 +197,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
                 required=true
                 form
             />
-            <button type="submit" class="button">
-                "Look up"
-            </button>
+            <SubmitButton label="Look up" form/>
         </form>
         <div role="status">{answer}</div>
     }
@@ -263,9 +252,7 @@ fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
 fn history(changes: &[PriceChangeRecord], currency: &str) -> AnyView {
     let currency = currency.to_owned();
     Table::wide(changes)
-        .styled("figures", "Set (UTC)", |change| {
-            view! { <DateTime at=change.set_at/> }
-        })
+        .time("Set (UTC)", |change| change.set_at)
         .column("By", |change| change.set_by.clone())
         .column("What", move |change| what(&change.change, &currency))
         .styled("figures", "From (UTC)", |change| time(change.from))

@@ -4,7 +4,6 @@ use domain::MessageStatus;
 use domain::support::{Found, FoundDeposit, Owner};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
@@ -14,9 +13,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{
-    DateTime, Field, FormAlert, FormState, Loaded, Page, SearchForm, StateMark, Table,
-};
+use crate::ui::{Field, FormAlert, FormState, Loaded, Page, SearchForm, Table, parameter};
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,9 +37,8 @@ pub async fn load_support_search(#[server(default)] text: String) -> Result<Sear
 #[component]
 pub fn SupportSearchPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
-    let query = use_query_map();
-    let text = Memo::new(move |_| query.with(|query| query.get("q")).unwrap_or_default());
-    let data = PageData::new(move || LoadSupportSearch { text: text.get() });
+    let text = parameter("q");
+    let data = PageData::new(move || LoadSupportSearch { text: text.get().unwrap_or_default() });
     view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
 }
 
@@ -79,10 +75,7 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
         }
     });
     view! {
-        <Page title="Search">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Search" back=("/support", "Support")>
             <SupportSearch text/>
             <FormAlert form/>
             {nothing}
@@ -124,9 +117,7 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
         .styled("key", "Reference", |(owner, _)| owner_link(owner))
         .column("Account", |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> })
         .column("Category", |(_, application)| application.category.as_str())
-        .column("Status", |(_, application)| {
-            view! { <StateMark state=application.status/> }
-        })
+        .state("Status", |(_, application)| application.status)
         .money("Balance", currency, |(_, application)| application.balance.shown());
     (!found.applications.is_empty()).then(|| table.in_region("Applications"))
 }
@@ -134,12 +125,8 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
 fn batches(found: &Found) -> Option<AnyView> {
     let table = Table::wide(&found.batches)
         .styled("key", "Batch ID", |(_, batch)| batch.batchid.to_string())
-        .styled("figures", "Time (UTC)", |(_, batch)| {
-            view! { <DateTime at=batch.created_at/> }
-        })
-        .column("Status", |(_, batch)| {
-            view! { <StateMark state=batch.status/> }
-        })
+        .time("Time (UTC)", |(_, batch)| batch.created_at)
+        .state("Status", |(_, batch)| batch.status)
         .amount("Rows", |(_, batch)| batch.rows)
         .amount("Delivered", |(_, batch)| batch.counts.get(MessageStatus::Delivered))
         .column("Application", |(owner, _)| owner_link(owner));
@@ -149,9 +136,7 @@ fn batches(found: &Found) -> Option<AnyView> {
 fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.deposits)
         .styled("key", "Bank id", |deposit: &FoundDeposit| deposit.bank_id.clone())
-        .styled("figures", "Time (UTC)", |deposit| {
-            view! { <DateTime at=deposit.received_at/> }
-        })
+        .time("Time (UTC)", |deposit| deposit.received_at)
         .column("Reference as written", |deposit| deposit.reference.clone())
         .money("Amount", currency, |deposit| deposit.amount.shown())
         .column("Application", |deposit| match &deposit.owner {

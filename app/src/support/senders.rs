@@ -4,16 +4,17 @@ use domain::decision::{CaseKind, StaffList, Viewer};
 use domain::records::{Paged, SenderCase, SenderRequestRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{CaseForms, next_link, row_form};
+use super::desk::{CaseForms, row_form};
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
+use crate::ui::{
+    BUTTONS, FormAlert, FormState, Loaded, Page, StateMark, Table, next_link, parameter,
+};
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -78,8 +79,7 @@ fn names(cases: &[SenderCase]) -> Vec<String> {
 #[component]
 pub fn SendersPage() -> impl IntoView {
     let forms = CaseForms::new::<DecideSender>();
-    let query = use_query_map();
-    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let cursor = parameter("cursor");
     let data = PageData::new(move || {
         forms.track();
         LoadSupportSenders { cursor: cursor.get() }
@@ -92,14 +92,11 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     let SendersView { cases, viewers, reasons, reserved } = data;
     let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
     view! {
-        <Page title="Sender names">
-            <p class="back">
-                <a href="/support">"Support"</a>
-            </p>
+        <Page title="Sender names" back=("/support", "Support")>
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
             {listed(&cases.items, viewers, forms.decide)}
-            {next_link("/support/senders?", cases.next, "Later requests")}
+            {next_link("/support/senders", cases.next, "Later requests")}
             <FormAlert form=forms.lists/>
             <ListForm
                 list=StaffList::RejectReasons
@@ -129,9 +126,7 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         })
         .column("Account", |case| view! { <MarkedEmail email=case.email.clone()/> })
         .column("Application", |case| format!("{} ({})", case.request.reference, case.category))
-        .styled("figures", "Requested (UTC)", |case| {
-            view! { <DateTime at=case.request.requested_at/> }
-        })
+        .time("Requested (UTC)", |case| case.request.requested_at)
         .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
         .styled(BUTTONS, "Action", move |case| actions(case.request.id, form))
@@ -161,11 +156,7 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
         .map(|request| {
             let name = request.name.clone();
             let reason = request.reason.clone().map(|reason| format!(": {reason}"));
-            view! {
-                <li>
-                    {name} " " <StateMark state=request.status/> {reason}
-                </li>
-            }
+            view! { <li>{name} " " <StateMark state=request.status/> {reason}</li> }
         })
         .collect();
     view! { <ul>{items}</ul> }.into_any()

@@ -6,7 +6,6 @@ use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::support::MaskedMessage;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_router::hooks::{use_params_map, use_query_map};
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use super::masked::{ShowText, masked_table};
 use crate::applications::{Overview, statement};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Page};
+use crate::ui::{FormAlert, FormState, Loaded, Page, in_path, parameter};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -81,41 +80,44 @@ pub async fn load_visit(
 #[component]
 pub fn VisitPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
-    let (params, query) = (use_params_map(), use_query_map());
-    let asked = Memo::new(move |_| {
-        let (id, reference) =
-            params.with(|params| (params.get("account"), params.get("reference")));
-        let (cursor, messages) = query.with(|query| (query.get("cursor"), query.get("messages")));
-        (id.unwrap_or_default(), reference.unwrap_or_default(), cursor, messages)
+    let (id, reference) = (in_path("account"), in_path("reference"));
+    let (cursor, messages) = (parameter("cursor"), parameter("messages"));
+    let data = PageData::new(move || LoadVisit {
+        id: id.get(),
+        reference: reference.get(),
+        cursor: cursor.get(),
+        messages: messages.get(),
     });
-    let data = PageData::new(move || {
-        let (id, reference, cursor, messages) = asked.get();
-        LoadVisit { id, reference, cursor, messages }
-    });
-    view! { <Loaded data render=move |data| view! { <Visit data form/> }/> }
+    let render = move |data| {
+        let lists = (cursor.get_untracked(), messages.get_untracked());
+        view! { <Visit data lists form/> }
+    };
+    view! { <Loaded data render/> }
 }
 
 #[component]
-fn Visit(data: VisitView, form: FormState) -> impl IntoView {
+fn Visit(
+    data: VisitView,
+    /// The cursors of the statement and of the messages. A link to the next page of one list keeps
+    /// the page of the other.
+    lists: (Option<String>, Option<String>),
+    form: FormState,
+) -> impl IntoView {
     let VisitView { account, application, messages, statement: lines, currency } = data;
     let (reference, email) = (application.reference, application.email.clone());
     let back = format!("/support/accounts/{account}");
     let here = format!("{back}/{reference}");
+    let at = |name: &str, cursor: &str| format!("{here}?{name}={}", Url::escape(cursor));
+    let (of_statement, of_messages) = lists;
     let next = messages.next.map(|cursor| {
-        let href = format!("{here}?messages={}", Url::escape(&cursor));
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "Older messages"
-                </a>
-            </p>
-        }
+        let statement = of_statement.map(|cursor| format!("&cursor={}", Url::escape(&cursor)));
+        let href = at("messages", &cursor) + statement.as_deref().unwrap_or_default();
+        view! { <p><a href=href rel="next">"Older messages"</a></p> }
     });
+    let with_messages = of_messages.map_or_else(|| here.clone(), |cursor| at("messages", &cursor));
     view! {
         <Page title=format!("{} application", application.category)>
-            <p class="back">
-                <a href=back>"Account"</a>
-            </p>
+            <p class="back"><a href=back>"Account"</a></p>
             <p class="notice">{format!("You are viewing an application of {email}.")}</p>
             <LetterWarning email/>
             <Overview application currency=currency.clone()/>
@@ -124,7 +126,7 @@ fn Visit(data: VisitView, form: FormState) -> impl IntoView {
             {masked_table(&messages.items, |message| message, form)
                 .in_region_or("Messages", "No message was sent yet.")}
             {next}
-            {statement(&here, "/support/search?q=", lines, &currency)}
+            {statement(&with_messages, "/support/search?q=", lines, &currency)}
         </Page>
     }
 }

@@ -58,9 +58,7 @@ pub fn SecretField(
                         })
                 }}
             </div>
-            <p class="hint" role="status">
-                {move || if copied.get() { "Copied." } else { "" }}
-            </p>
+            <p class="hint" role="status">{move || if copied.get() { "Copied." } else { "" }}</p>
         </div>
     }
 }

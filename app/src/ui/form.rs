@@ -136,6 +136,15 @@ impl FormState {
         }
     }
 
+    /// Whether the form that came back with a problem had this text in a field. Tells apart the
+    /// forms of a table's rows.
+    pub fn was_sent(self, field: &'static str, text: String) -> Memo<bool> {
+        Memo::new(move |_| {
+            let problem = self.problem.read();
+            problem.as_ref().and_then(|problem| problem.text_of(field)).as_ref() == Some(&text)
+        })
+    }
+
     /// Returns the text that a field had when the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem.with_untracked(|problem| problem.as_ref()?.text_of(field))
@@ -160,20 +169,14 @@ pub fn SearchForm(
     children: Children,
 ) -> impl IntoView {
     let clear = with_clear.then(|| {
-        view! {
-            <a class="button button-quiet" href=path.clone()>
-                "Clear"
-            </a>
-        }
+        view! { <a class="button button-quiet" href=path.clone()>"Clear"</a> }
     });
     view! {
         <form class="filters" method="get" action=path role="search" aria-label=label>
             <FormAlert form/>
             {children()}
             <div class="filters-do">
-                <button type="submit" class="button button-primary">
-                    {button}
-                </button>
+                <button type="submit" class="button button-primary">{button}</button>
                 {clear}
             </div>
         </form>

@@ -62,9 +62,7 @@ pub fn Frame() -> impl IntoView {
             </div>
         </header>
         <SessionNotice viewer/>
-        <main id="main" tabindex="-1">
-            <Outlet/>
-        </main>
+        <main id="main" tabindex="-1"><Outlet/></main>
         <footer class="foot">
             <p>
                 "Heliograph sends text messages for your systems, through one HTTP API. "
@@ -116,9 +114,7 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
         <button type="button" class="button button-quiet menu" popovertarget="navigation">
             "Menu"
         </button>
-        <nav id="navigation" class="nav" popover="auto" aria-label="Main">
-            {links}
-        </nav>
+        <nav id="navigation" class="nav" popover="auto" aria-label="Main">{links}</nav>
         <div class="whoami">
             <span class="whoami-mail">{account.email}</span>
             <PostForm form=sign_out inline=true>
@@ -156,9 +152,7 @@ pub fn PlainHeader() -> impl IntoView {
         <header class="bar">
             <div class="bar-inner">
                 <Brand/>
-                <nav class="nav" aria-label="Main">
-                    {links.into_iter().collect_view()}
-                </nav>
+                <nav class="nav" aria-label="Main">{links.into_iter().collect_view()}</nav>
             </div>
         </header>
     }
@@ -170,8 +164,6 @@ pub fn PlainHeader() -> impl IntoView {
 pub fn LostPage() -> impl IntoView {
     view! {
         <PlainHeader/>
-        <main id="main" tabindex="-1">
-            <NotFound/>
-        </main>
+        <main id="main" tabindex="-1"><NotFound/></main>
     }
 }

@@ -35,6 +35,9 @@ pub fn set_title(title: String) {
 #[component]
 pub fn Page(
     #[prop(into)] title: String,
+    /// The page above this one: its path and its name.
+    #[prop(optional)]
+    back: Option<(&'static str, &'static str)>,
     /// The part of the browser's title that distinguishes pages with the same heading.
     #[prop(optional, into)]
     section: Option<String>,
@@ -54,6 +57,7 @@ pub fn Page(
             <h1>{title}</h1>
             {action}
         </div>
+        {back.map(|(path, name)| view! { <p class="back"><a href=path>{name}</a></p> })}
         {children()}
     }
 }
@@ -120,9 +124,7 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
         _ => view! {
             <Page title="This page can't be shown">
                 <p class="alert" role="alert">{sentence}</p>
-                <p>
-                    <a href="/applications">"Go to My Applications"</a>
-                </p>
+                <p><a href="/applications">"Go to My Applications"</a></p>
             </Page>
         }
         .into_any(),
@@ -153,9 +155,7 @@ pub fn NotFound() -> impl IntoView {
                  to another account."
             </p>
             <RequestId/>
-            <p>
-                <a href="/applications">"Go to My Applications"</a>
-            </p>
+            <p><a href="/applications">"Go to My Applications"</a></p>
         </Page>
     }
 }
@@ -165,11 +165,7 @@ pub fn NotFound() -> impl IntoView {
 pub fn LeaveToSetUp() -> impl IntoView {
     let navigate = use_navigate();
     Effect::new(move || navigate(TWO_FACTOR_PATH, replacing()));
-    view! {
-        <p>
-            "Your account needs a second factor. " <a href=TWO_FACTOR_PATH>"Set it up"</a>
-        </p>
-    }
+    view! { <p>"Your account needs a second factor. " <a href=TWO_FACTOR_PATH>"Set it up"</a></p> }
 }
 
 fn replacing() -> NavigateOptions {
@@ -189,9 +185,5 @@ pub fn LeaveToSignIn() -> impl IntoView {
         let target = format!("/login?next={}", Url::escape(&here));
         navigate(&target, replacing());
     });
-    view! {
-        <p>
-            "You are signed out. " <a href="/login">"Sign in"</a>
-        </p>
-    }
+    view! { <p>"You are signed out. " <a href="/login">"Sign in"</a></p> }
 }

@@ -1,5 +1,6 @@
 //! Components that the portal's pages share.
 
+mod address;
 mod copy;
 mod date_time;
 mod duration;
@@ -21,6 +22,7 @@ mod state;
 mod step_up;
 mod table;
 
+pub use address::{address, in_path, next_link, parameter, tabs};
 pub use copy::SecretField;
 pub use date_time::{DateTime, in_zone};
 pub use duration::{answered_within, within};

@@ -23,11 +23,7 @@ pub fn pager(
     let newest = (newer.as_ref()).is_some_and(|(_, is_newest)| !is_newest);
     let newest = newest.then(|| address(""));
     let link = |href: String, rel: Option<&'static str>, word: &str| {
-        view! {
-            <a href=href rel=rel>
-                {format!("{word} {noun}")}
-            </a>
-        }
+        view! { <a href=href rel=rel>{format!("{word} {noun}")}</a> }
     };
     (newer.is_some() || older.is_some()).then(|| {
         view! {

@@ -38,9 +38,7 @@ pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
                         "You haven't used this page for a while. You will be signed out in less \
                          than 5 minutes."
                     </p>
-                    <button type="button" class="button" on:click=stay>
-                        "Stay signed in"
-                    </button>
+                    <button type="button" class="button" on:click=stay>"Stay signed in"</button>
                 }
                 .into_any()),
                 Notice::Old => Some(view! {
@@ -50,9 +48,7 @@ pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
                     </p>
                 }
                 .into_any()),
-                Notice::Over => Some(view! {
-                    <p>"You are signed out. " <SignInAgain/></p>
-                }
+                Notice::Over => Some(view! { <p>"You are signed out. " <SignInAgain/></p> }
                 .into_any()),
             }}
         </div>
@@ -63,9 +59,7 @@ pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
 #[component]
 fn SignInAgain() -> impl IntoView {
     view! {
-        <a href="/login" target="_blank">
-            "Sign in again in a new tab"
-        </a>
+        <a href="/login" target="_blank">"Sign in again in a new tab"</a>
         ", then continue here. The text that you typed stays."
     }
 }

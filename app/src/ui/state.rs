@@ -22,27 +22,36 @@ const UNCLEAR: &str = "state state-unclear";
 #[derive(Clone, Copy)]
 pub struct State(&'static str, &'static str);
 
-impl From<ApplicationStatus> for State {
-    fn from(status: ApplicationStatus) -> Self {
-        let class = match status {
-            ApplicationStatus::Pending => WAITING,
-            ApplicationStatus::Active => GOOD,
-            ApplicationStatus::Suspended => BAD,
-        };
-        Self(class, status.as_str())
-    }
+macro_rules! states {
+    ($($status:ident { $($($variant:ident)|+ => $class:expr,)+ })+) => {
+        $(impl From<$status> for State {
+            fn from(status: $status) -> Self {
+                let class = match status {
+                    $($($status::$variant)|+ => $class,)+
+                };
+                Self(class, status.as_str())
+            }
+        })+
+    };
 }
 
-impl From<SenderStatus> for State {
-    fn from(status: SenderStatus) -> Self {
-        let class = match status {
-            SenderStatus::Pending => WAITING,
-            SenderStatus::Accepted => GOOD,
-            SenderStatus::Rejected => BAD,
-            SenderStatus::Replaced | SenderStatus::Withdrawn => UNCLEAR,
-        };
-        Self(class, status.as_str())
+states! {
+    ApplicationStatus { Pending => WAITING, Active => GOOD, Suspended => BAD, }
+    SenderStatus {
+        Pending => WAITING,
+        Accepted => GOOD,
+        Rejected => BAD,
+        Replaced | Withdrawn => UNCLEAR,
     }
+    BatchStatus { Expanding => WAITING, Sending => MOVING, Done => GOOD, }
+    CarrierState { Up => GOOD, Drained => WAITING, Down => BAD, }
+    ConnectionState {
+        Bound => GOOD,
+        Connecting => MOVING,
+        Probing | Waiting => BAD,
+        Closed => WAITING,
+    }
+    MailState { Queued | Kept => WAITING, Sending => MOVING, Sent => GOOD, Failed => BAD, }
 }
 
 impl From<MessageStatus> for State {
@@ -55,52 +64,6 @@ impl From<MessageStatus> for State {
             Mark::Unclear => UNCLEAR,
         };
         Self(class, status.as_str())
-    }
-}
-
-impl From<BatchStatus> for State {
-    fn from(status: BatchStatus) -> Self {
-        let class = match status {
-            BatchStatus::Expanding => WAITING,
-            BatchStatus::Sending => MOVING,
-            BatchStatus::Done => GOOD,
-        };
-        Self(class, status.as_str())
-    }
-}
-
-impl From<CarrierState> for State {
-    fn from(state: CarrierState) -> Self {
-        let class = match state {
-            CarrierState::Up => GOOD,
-            CarrierState::Drained => WAITING,
-            CarrierState::Down => BAD,
-        };
-        Self(class, state.as_str())
-    }
-}
-
-impl From<ConnectionState> for State {
-    fn from(state: ConnectionState) -> Self {
-        let class = match state {
-            ConnectionState::Bound => GOOD,
-            ConnectionState::Connecting => MOVING,
-            ConnectionState::Probing | ConnectionState::Waiting => BAD,
-            ConnectionState::Closed => WAITING,
-        };
-        Self(class, state.as_str())
-    }
-}
-
-impl From<MailState> for State {
-    fn from(state: MailState) -> Self {
-        let class = match state {
-            MailState::Queued | MailState::Kept => WAITING,
-            MailState::Sending => MOVING,
-            MailState::Sent => GOOD,
-            MailState::Failed => BAD,
-        };
-        Self(class, state.as_str())
     }
 }
 

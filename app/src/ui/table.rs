@@ -2,7 +2,11 @@
 
 use std::fmt::Display;
 
+use domain::Timestamp;
 use leptos::prelude::*;
+
+use super::state::State;
+use super::{DateTime, StateMark};
 
 /// The class of tables whose rows become lists on a narrow screen.
 const STACKED: &str = "stacks";
@@ -68,6 +72,21 @@ impl<'a, T> Table<'a, T> {
         self.add(class, heading, heading.to_owned(), cell)
     }
 
+    /// Adds a column of times.
+    pub fn time<A: Into<Option<Timestamp>>>(
+        self,
+        heading: &'static str,
+        at: impl Fn(&T) -> A,
+    ) -> Self {
+        let cell = |value: &T| at(value).into().map(|at| view! { <DateTime at/> });
+        self.styled("figures", heading, cell)
+    }
+
+    /// Adds a column of states.
+    pub fn state<S: Into<State>>(self, heading: &'static str, state: impl Fn(&T) -> S) -> Self {
+        self.column(heading, |value| view! { <StateMark state=state(value)/> })
+    }
+
     /// Adds a column of numbers.
     pub fn amount<D: Display>(self, heading: &'static str, amount: impl Fn(&T) -> D) -> Self {
         self.styled("amount", heading, |value| amount(value).to_string())
@@ -116,9 +135,7 @@ impl<'a, T> Table<'a, T> {
         let rows: Vec<_> = rows.map(|cells| view! { <tr>{cells}</tr> }).collect();
         view! {
             <table class=self.class>
-                <thead>
-                    <tr>{self.headings}</tr>
-                </thead>
+                <thead><tr>{self.headings}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         }
@@ -175,8 +192,6 @@ pub fn TableRegion(
     children: Children,
 ) -> impl IntoView {
     view! {
-        <div class="table-scroll" tabindex="0" role="region" aria-label=label>
-            {children()}
-        </div>
+        <div class="table-scroll" tabindex="0" role="region" aria-label=label>{children()}</div>
     }
 }

@@ -633,6 +633,9 @@ fn the_csv_has_the_filtered_messages_and_no_formulas() {
     let target = "/reports/messages.csv?number=58000001";
     let answer = Browser::new(&server).get(target);
     assert!(location_of_redirect(&answer).starts_with("/login?next="));
+    let margins = Browser::new(&server).get("/support/margin.csv?from=2026-01-02");
+    let next = location_of_redirect(&margins).replace("%2D", "-");
+    assert!(next.ends_with("%3Ffrom%3D2026-01-02"), "{next}");
     let mut browser = Browser::of_customer(&server);
 
     let answer = browser.get(target);

@@ -1,0 +1,63 @@
+//! Parts of the page's address, and links to other parts of a page or a list.
+
+use std::fmt::Write as _;
+
+use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
+use leptos_router::location::Url;
+
+/// Returns a parameter of the page's address.
+pub fn parameter(name: &'static str) -> Memo<Option<String>> {
+    let query = use_query_map();
+    Memo::new(move |_| query.with(|query| query.get(name)))
+}
+
+/// Returns a part of the page's path, by its name in the route.
+pub fn in_path(name: &'static str) -> Memo<String> {
+    let params = use_params_map();
+    Memo::new(move |_| params.with(|params| params.get(name)).unwrap_or_default())
+}
+
+/// Returns an address with those parameters that aren't empty.
+pub fn address<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut address = path.to_owned();
+    let mut separator = '?';
+    for (name, text) in parameters.into_iter().filter(|(_, text)| !text.is_empty()) {
+        // These characters need no escape (RFC 3986, section 2.3), and dates stay readable.
+        let text = Url::escape(text).replace("%2D", "-").replace("%2E", ".").replace("%5F", "_");
+        // Writing to a String can't fail.
+        let _ = write!(address, "{separator}{name}={text}");
+        separator = '&';
+    }
+    address
+}
+
+/// Renders the link to the next page of a list, if there is one. `address` is the address of the
+/// list.
+pub fn next_link(
+    address: &str,
+    cursor: Option<String>,
+    label: &'static str,
+) -> impl IntoView + use<> {
+    cursor.map(|cursor| {
+        let separator = if address.contains('?') { '&' } else { '?' };
+        let href = format!("{address}{separator}cursor={}", Url::escape(&cursor));
+        view! { <p><a href=href rel="next">{label}</a></p> }
+    })
+}
+
+/// Renders links to the parts of a page. `label` names them for screen readers. A link has its
+/// address, its text, and whether it leads to the part that is shown.
+pub fn tabs(
+    label: &'static str,
+    links: impl IntoIterator<Item = (String, &'static str, bool)>,
+) -> impl IntoView {
+    let links: Vec<_> = links
+        .into_iter()
+        .map(|(href, text, is_shown)| {
+            let current = is_shown.then_some("page");
+            view! { <li><a href=href aria-current=current>{text}</a></li> }
+        })
+        .collect();
+    view! { <nav class="tabs" aria-label=label><ul>{links}</ul></nav> }
+}
