@@ -35,7 +35,8 @@ pub async fn batch(Path(id): Path<String>, follower: Follower) -> Result<Respons
 /// until all of them are final.
 pub async fn reports(follower: Follower) -> Result<Response, Refused> {
     let filter = ReportFilter::read(|name| follower.parameter(name));
-    let (reference, filter) = filter.parse(0, &Zone::default())?;
+    let parsed = filter.parse(0, &Zone::default());
+    let (reference, filter) = parsed.map_err(|_| Cause::NotFound)?;
     let key = filter.key;
     let events = follower.follow(SELDOM, move |service, account| async move {
         match open_counts(&service, account.id, reference, key).await {
