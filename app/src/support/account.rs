@@ -100,7 +100,7 @@ async fn change(
         DISABLE => service.accounts().disable_account(&actor, &email, reason).await?,
         ENABLE => service.accounts().enable_account(&actor, &email).await?,
         SIGN_OUT => {
-            service.accounts().change_account(&actor, &email, AccountChange::SignOut).await?
+            service.accounts().change_account(&actor, &email, AccountChange::SignOut).await?;
         }
         PROMOTE => {
             let act = StaffAct::Promote { email };

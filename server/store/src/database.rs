@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use domain::Reason;
 use domain::ids::Shard;
@@ -20,16 +20,13 @@ use super::listening::Listener;
 use super::log::LogMover;
 use super::postgres::{self, SESSION};
 use super::query::At;
-use super::readers::{FileReaders, Reader, Readers};
+use super::readers::{ACQUIRE_TIMEOUT, FileReaders, Reader, Readers};
 use super::sql::Dialect;
 use super::sqlite;
 use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
 use crate::error::{Error, Fault, OpenError, Refusal, Result, is_cut};
 
-/// The timeout for getting a connection, for waiting for other verbs, and for beginning a
-/// transaction.
-pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
 /// Copies a snapshot of a SQLite database into a file, while others read and write.
@@ -87,10 +84,12 @@ impl Store {
             // The pool has one more connection than there are writers. A connection is tested when
             // it is released, while the next transaction takes another one.
             let writers = postgres::pool_options(dialect.writers() + 1, &[SESSION])
+                .acquire_timeout(ACQUIRE_TIMEOUT)
                 .test_before_acquire(false)
                 .connect(url)
                 .await?;
             let readers = postgres::pool_options(dialect.readers(), &[SESSION, postgres::READER])
+                .acquire_timeout(ACQUIRE_TIMEOUT)
                 .connect(url)
                 .await?;
             let slots = (0..dialect.writers()).map(|_| None).collect();
@@ -314,7 +313,7 @@ impl Store {
     }
 
     /// Copies a snapshot of a SQLite database into a new file that only its owner may read.
-    pub async fn copy(&self, file: &Path) -> Result<()> {
+    pub fn copy(&self, file: &Path) -> Result<()> {
         let from = self.dialect.file(&self.url).ok_or(Fault::Stopped)?;
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),

@@ -29,7 +29,6 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnection;
 use sqlx::{Executor as _, Postgres, Row as _};
 
-use super::database::ACQUIRE_TIMEOUT;
 use super::history::{MessageTables, Partition, Range};
 use super::query::{Connection, Row, query, run, run_of};
 use super::sql::{Sql, statements};
@@ -181,7 +180,6 @@ pub(crate) fn pool_options(
 ) -> PoolOptions<Postgres> {
     PoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .after_connect(move |conn: &mut PgConnection, _| {

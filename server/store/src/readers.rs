@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::OpenFlags;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Postgres, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::database::ACQUIRE_TIMEOUT;
 use super::file::blocking;
 use super::query::{Conn, Connection, run};
 use super::{postgres, sqlite};
 use crate::error::{Fault, Result};
+
+/// The timeout for getting a connection, for waiting for other verbs, and for beginning a
+/// transaction.
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of statements that a connection to a SQLite file keeps prepared.
 const PREPARED_MAX: usize = 100;
@@ -37,7 +41,7 @@ impl Readers {
     pub(crate) async fn acquire(&self) -> Result<Reader> {
         Ok(match self {
             Self::File(readers) => Reader::File(readers.acquire().await?),
-            Self::Postgres(pool) => Reader::Postgres(pool.acquire().await?),
+            Self::Postgres(pool) => Reader::Postgres(Box::pin(pool.acquire()).await?),
         })
     }
 
@@ -50,7 +54,8 @@ impl Readers {
                 reader
             }
             Self::Postgres(pool) => {
-                Reader::Snapshot(pool.begin_with(postgres::BEGIN_SNAPSHOT).await?)
+                let begun = Box::pin(pool.begin_with(postgres::BEGIN_SNAPSHOT));
+                Reader::Snapshot(begun.await?)
             }
         })
     }

@@ -115,7 +115,7 @@ impl WriteTx<'_> {
         let readers = self.readers;
         match self.try_commit().await? {
             Committed::Yes => Ok(()),
-            Committed::Unanswered(unanswered) => unanswered.outcome(readers).await,
+            Committed::Unanswered(unanswered) => Box::pin(unanswered.outcome(readers)).await,
         }
     }
 

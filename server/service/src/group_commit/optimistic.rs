@@ -61,11 +61,11 @@ pub(super) enum Decided {
     /// up. Holds if the call also charges the earlier sends.
     UsedUp(Reason),
     /// A dry run. Holds if the application is as cached and the call also charges the earlier
-    /// sends, whose total cost is `spent`.
-    DryRun { kind: KeyKind, sent: Sent, spent: Money },
-    /// An accepted send. Holds if the call charges the application. `spent` is the total cost of
-    /// the sends up to and including this one.
-    Accepted { kind: KeyKind, sent: Sent, spent: Money },
+    /// sends, which cost `total`.
+    DryRun { kind: KeyKind, sent: Sent, total: Money },
+    /// An accepted send. Holds if the call charges the application. `total` is the cost of the
+    /// sends up to and including this one.
+    Accepted { kind: KeyKind, sent: Sent, total: Money },
     /// No decision. The send is decided after the call.
     NotYet,
 }
@@ -353,9 +353,9 @@ impl Deciding<'_> {
         let decided = match decision {
             Ok(Decision::Accepted(accepted)) => self.accept(kind, id, *accepted)?,
             Ok(Decision::Answered(answer)) if answer.replayed => Decided::Known(Ok(answer)),
-            Ok(Decision::Answered(sent)) => {
-                let spent = self.spent.entry(id).or_default().of(kind);
-                Decided::DryRun { kind, sent, spent }
+            Ok(Decision::Answered(answer)) => {
+                let total = self.spent.entry(id).or_default().of(kind);
+                Decided::DryRun { kind, sent: answer, total }
             }
             // A balance that was read before this group can't refuse a send.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
@@ -387,11 +387,11 @@ impl Deciding<'_> {
     ) -> Result<Decided> {
         let so_far = self.spent.entry(id).or_default();
         so_far.add(kind, accepted.sent.cost);
-        let (sent, spent, transfers) = (accepted.sent, so_far.of(kind), so_far.transfers);
+        let (sent, total, transfers) = (accepted.sent, so_far.of(kind), so_far.transfers);
         let row = accepted.queue(self.service, self.slots, self.lease, self.call.now);
         let message = accepted.message;
         if let Some((key, digest)) = accepted.kept {
-            self.call.keys.push_answer(&key, &digest, store::row::json(&sent)?, spent);
+            self.call.keys.push_answer(&key, &digest, store::row::json(&sent)?, total);
             self.new_keys.insert(key);
         }
         let rows = &mut self.call.sends;
@@ -407,14 +407,14 @@ impl Deciding<'_> {
         rows.segment_counts.push(message.segments.cast_signed() as i64);
         rows.unit_prices.push(message.unit_price.micros());
         rows.costs.push(message.cost.micros());
-        rows.spent.push(spent.micros());
+        rows.spent.push(total.micros());
         rows.transfers.push(transfers);
         rows.created_ats.push(domain::ids::id_unix_ms(message.id.0));
         rows.sending_ats.push(message.sending_at.map(Timestamp::unix_ms));
         rows.carriers.push(row.carrier);
         rows.due_ats.push(row.due_at);
         rows.tokens.push(row.lease_token);
-        Ok(Decided::Accepted { kind, sent, spent })
+        Ok(Decided::Accepted { kind, sent, total })
     }
 
     /// Adds the applications of all sends that aren't [`Decided::Known`] to the call, in the order

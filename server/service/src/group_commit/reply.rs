@@ -43,13 +43,13 @@ impl OptimisticSend {
         };
         let charged = rows.charged.contains(&id);
         match &self.decided {
-            Decided::Accepted { kind, sent, spent } if charged => {
-                let balance = before(*kind).checked_sub(*spent)?;
+            Decided::Accepted { kind, sent, total } if charged => {
+                let balance = before(*kind).checked_sub(*total)?;
                 Some(Ok(Sent { balance, ..*sent }))
             }
             // If earlier sends were accepted but not stored, the balance is different.
-            Decided::DryRun { kind, sent, spent } if charged || *spent == Money::ZERO => {
-                let balance = before(*kind).checked_sub(*spent)?;
+            Decided::DryRun { kind, sent, total } if charged || *total == Money::ZERO => {
+                let balance = before(*kind).checked_sub(*total)?;
                 let is_enough = balance >= sent.cost;
                 let refused = Err(Reason::InsufficientFunds);
                 Some(if is_enough { Ok(Sent { balance, ..*sent }) } else { refused })

@@ -116,7 +116,7 @@ async fn copy_all(
     tables: MessageTables,
     now: Timestamp,
 ) -> Result<Copied> {
-    let mut conn = target.read().await.map_err(Error::from)?;
+    let mut conn = target.read().await?;
     if !copy::is_empty(&mut conn).await? {
         return Err(match distribute::state(&mut conn).await {
             Ok((_, Distribution::Begun | Distribution::Done)) => CopyError::Distributed,

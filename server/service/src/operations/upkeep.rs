@@ -143,7 +143,7 @@ impl Operations<'_> {
         // The spools are linked before the copy, because uploads may be fully expanded during it.
         // They are linked again after the copy, because uploads may be accepted during it.
         link_spools(spools, file).await?;
-        self.store().copy(file).await?;
+        self.store().copy(file)?;
         link_spools(spools, file).await
     }
 }
