@@ -371,7 +371,7 @@ CREATE TABLE transfers (
     credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account),
     amount         INTEGER NOT NULL CHECK (amount > 0),
     -- the codes are in app/domain/src/ledger.rs
-    kind           INTEGER NOT NULL CHECK (kind BETWEEN {deposit} AND {release}),
+    kind           INTEGER NOT NULL CHECK (kind BETWEEN {first_kind} AND {last_kind}),
     -- application whose statement shows it; 0 between the service's own accounts
     application_id INTEGER NOT NULL,
     -- message of a charge or release; null if it is for a batch
@@ -456,7 +456,7 @@ CREATE TABLE messages (
     body           TEXT,              -- text; null if it is that of the batch
     requestid      TEXT,              -- the caller's own ID, if any
     batch_id       INTEGER,           -- the batch, if it is a row of one
-    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     pages          INTEGER NOT NULL,  -- billed
     segments       INTEGER NOT NULL,  -- as sent over the air
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
@@ -486,7 +486,7 @@ CREATE TABLE message_events (
     message_id     INTEGER NOT NULL,
     application_id INTEGER NOT NULL,  -- of the message
     -- new or unchanged status of the message
-    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     at             INTEGER NOT NULL,  -- when it happened
     detail         TEXT               -- description of the event
 ) STRICT;
@@ -546,7 +546,7 @@ CREATE TABLE unmatched_receipts (
     carrier        TEXT NOT NULL,     -- carrier that sent it
     carrier_message_id TEXT NOT NULL,
     -- reported status: delivered, failed or expired
-    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL   -- when it came
 ) STRICT;
@@ -627,7 +627,7 @@ CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
 -- count as queued.
 CREATE TABLE batch_counts (
     batch_id       INTEGER NOT NULL,
-    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     n              INTEGER NOT NULL CHECK (n >= 0),
     PRIMARY KEY (batch_id, status)
 ) STRICT, WITHOUT ROWID;
@@ -639,7 +639,7 @@ CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
     day            INTEGER NOT NULL,  -- day of acceptance
-    status         INTEGER NOT NULL CHECK (status BETWEEN {scheduled} AND {cancelled}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
@@ -659,7 +659,8 @@ CREATE TABLE message_quarters (
     -- 0: all messages. From 100 on: delivered messages, 100 for those delivered within a second, and
     -- higher numbers for slower ones. Other numbers: messages with this final status.
     figure         INTEGER NOT NULL
-        CHECK (figure = 0 OR figure BETWEEN {failed} AND {cancelled} OR figure BETWEEN 100 AND 114),
+        CHECK (figure = 0 OR figure BETWEEN {failed} AND {last_status}
+            OR figure BETWEEN 100 AND 114),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),

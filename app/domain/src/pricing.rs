@@ -54,7 +54,8 @@ impl Prices {
     }
 }
 
-/// Returns the price of a message, or `None` on overflow. Every page of a message costs the same.
+/// Returns the price of a message, or `None` on overflow. Every page of a message costs the same;
+/// [`PricesInForce::per_page`] is the price for a number.
 ///
 /// Uploads rely on this rule, because they are priced by their total number of pages. An SQL
 /// statement in `store::check` repeats the rule.

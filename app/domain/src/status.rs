@@ -1,5 +1,5 @@
-//! The statuses of messages. This file is the one place that describes them: the database, the API
-//! and the pages take ranks, codes, sentences and patterns from here.
+//! The statuses of messages: their codes, ranks, sentences and chart patterns. SQL takes the codes
+//! from here.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,13 +30,15 @@ words! {
 pub struct Description {
     /// The rank of a stored status never decreases. All final statuses have the same rank.
     pub rank: u8,
-    /// False while no call can produce the status. The API and the pages leave it out.
+    /// False if no API operation can produce the status yet. [`MessageStatus::SHOWN`] lists the
+    /// statuses for which this is true.
     pub is_shown: bool,
     /// What the status means, for the API reference.
     pub meaning: &'static str,
-    /// The sentence for a step of a message's timeline.
+    /// The sentence for a step of a message's timeline. Unused if `trouble` is set.
     pub step: &'static str,
-    /// If the message isn't delivered, or may not be: why, and what to do about it.
+    /// Why the message isn't delivered, and what to do about it. `None` unless the delivery failed
+    /// or is uncertain.
     pub trouble: Option<(&'static str, &'static str)>,
     pub mark: Mark,
     pub bar: Bar,
@@ -55,8 +57,8 @@ pub enum Mark {
 /// The part of a chart's bar that stands for a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Bar {
-    /// The position in the bar, from its foot. The fixed order tells statuses apart without
-    /// colours.
+    /// The position in the bar, counted from the bottom. The order is fixed, so that people can
+    /// tell statuses apart without colours.
     pub position: u8,
     pub mark: Mark,
     /// The rotation of the stripes, in degrees.
@@ -85,7 +87,7 @@ impl MessageStatus {
         Self::Rejected,
     ];
 
-    /// Describes the status.
+    /// Returns everything about the status except its code.
     #[expect(clippy::too_many_lines, reason = "a table")]
     pub const fn describe(self) -> Description {
         match self {
@@ -194,7 +196,7 @@ impl MessageStatus {
     /// The rank of all final statuses.
     const FINAL_RANK: u8 = 5;
 
-    /// Parses the code of a shown status.
+    /// Parses the name of a shown status, as the API writes it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::SHOWN.into_iter().find(|status| status.as_str() == text)
     }
@@ -208,7 +210,7 @@ impl MessageStatus {
         self as i64
     }
 
-    /// Returns the status with a code in the database.
+    /// Returns the status that has this code in the database.
     pub fn from_code(code: i64) -> Option<Self> {
         let index = usize::try_from(code).ok()?;
         Self::ALL.get(index).copied()
@@ -243,7 +245,7 @@ impl StatusCounts {
         &mut self.0[status as usize]
     }
 
-    /// Returns these counts with that of one status.
+    /// Returns the counts with `n` as the count of a status.
     pub const fn with(mut self, status: MessageStatus, n: i64) -> Self {
         self.0[status as usize] = n;
         self
@@ -276,7 +278,7 @@ impl StatusCounts {
     }
 }
 
-/// An object with the shown statuses.
+/// Serializes only the shown statuses. No message has another one.
 impl Serialize for StatusCounts {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(MessageStatus::SHOWN.map(|status| (status.as_str(), self.get(status))))

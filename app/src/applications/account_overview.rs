@@ -17,6 +17,7 @@ use {
     domain::decision::Work,
     domain::quarter::Figures,
     domain::records::StatusCounts,
+    domain::status::Mark,
     domain::{Category, KeyKind, Reference, Zone},
     service::{MessageFilter, Service},
 };
@@ -26,10 +27,6 @@ const DAYS_BEFORE: i64 = 29;
 /// The maximum number of failures listed.
 #[cfg(feature = "ssr")]
 const FAILURES: usize = 3;
-/// The statuses of messages that failed.
-#[cfg(feature = "ssr")]
-const FAILED: [MessageStatus; 3] =
-    [MessageStatus::Failed, MessageStatus::Expired, MessageStatus::Rejected];
 /// The longest balance duration shown in days.
 const YEAR_DAYS: i64 = 365;
 
@@ -173,7 +170,8 @@ async fn failures(
     counts: &[Count],
 ) -> service::Result<Vec<MessageRecord>> {
     let mut failures = Vec::new();
-    for status in FAILED {
+    let failed = |status: &MessageStatus| status.describe().mark == Mark::Bad;
+    for status in MessageStatus::SHOWN.into_iter().filter(failed) {
         if counts.iter().any(|count| count.status == Some(status)) {
             let filter = MessageFilter {
                 status: Some(status),

@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::Service;
 
-/// Makes a verb's work from a closure: boxes the body as a future.
+/// Wraps the work of a verb or a chore: turns the closure's body into a boxed future.
 macro_rules! work {
     (|$tx:pat_param, $now:pat_param| $body:expr) => {
         move |$tx, $now| Box::pin(async move { $body })
@@ -103,13 +103,13 @@ pub(crate) async fn leave_time(begun: Instant) {
     tokio::time::sleep(begun.elapsed() * 3).await;
 }
 
-/// The most attempts at work that conflicts with another process's. The database ends one of two
-/// conflicting transactions.
+/// The maximum number of attempts at work whose transaction conflicts with another one. The
+/// database ends one of two conflicting transactions.
 pub(crate) const ATTEMPTS: u32 = 6;
 
-/// Like [`run_detached`], for work that several processes do on the same rows. Not all such work
-/// can take its locks in the same order. If two transactions wait for each other, the database
-/// rolls one of them back, and its work is retried.
+/// Like [`run_detached`], for work whose transaction may conflict with another one on PostgreSQL.
+/// Not all such work can take its locks in the same order. If two transactions wait for each other,
+/// the database rolls one of them back, and its work is retried.
 pub(crate) async fn run_detached_with_attempts<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
@@ -122,7 +122,7 @@ pub(crate) async fn run_detached_with_attempts<
         for _ in 1..ATTEMPTS {
             match work(service.clone()).await {
                 Err(error) if error.is_conflict() => {
-                    tracing::debug!(detail = ?error, "conflict with another process; trying \
+                    tracing::debug!(detail = ?error, "conflict with another transaction; trying \
                         again");
                 }
                 done => return done,
@@ -133,8 +133,8 @@ pub(crate) async fn run_detached_with_attempts<
     .await
 }
 
-/// Runs a verb's work in its own task. The request's future may be dropped at any await, but work
-/// that has begun must finish or roll back as a whole.
+/// Runs work in its own task. If the client disconnects, the request's future is dropped, but the
+/// task goes on. It commits or rolls back as a whole.
 pub(crate) async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -159,10 +159,9 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     done.map_err(|failed| Fault::Task(failed.to_string()).into())
 }
 
-/// The timeout for a verb's work. A server that has lost power or network doesn't answer at all, so
-/// after this time the database counts as unreachable. The timeout is longer than a commit and the
-/// query for its outcome can take.
+/// The timeout for detached work. A database server that has lost power or network never answers,
+/// so after this time the work is given up, and its outcome is uncertain. A commit (30 seconds) and
+/// the query for its outcome (40 seconds) fit into this time.
 pub(crate) const WORK_TIMEOUT: Duration = Duration::from_mins(3);
-/// The timeout for the statements before a commit. After this time the database counts as
-/// unreachable.
+/// The timeout for the statements of a commit group, before its commit.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

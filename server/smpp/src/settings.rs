@@ -80,6 +80,7 @@ pub struct Timers {
     pub close: Duration,
 }
 
+/// Times for a client that sets none. Heliograph sets its own `answer`.
 impl Default for Timers {
     fn default() -> Self {
         Self {

@@ -14,7 +14,7 @@ use super::{CommandError, Output};
 use crate::cli::Deposit;
 use crate::json::{Amount, DateTime};
 
-/// How often an import looks whether another process has credited its lines.
+/// The interval at which an import checks whether all its lines are credited.
 const CREDITING_POLL: Duration = Duration::from_millis(500);
 
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ struct Added {
     bank_id: String,
     reference: String,
     amount: Amount,
-    /// True if an earlier call recorded the payment. This call then changed nothing.
+    /// True if the deposit was already recorded. The command then changed nothing.
     already: bool,
     balance: Option<Amount>,
 }
@@ -102,7 +102,7 @@ async fn add(
     })?)
 }
 
-/// Imports a bank statement as the desk does, and confirms it at once.
+/// Imports a bank statement as the page `/support/import` does, and confirms it at once.
 async fn import(service: &Service, path: &Path, output: Output) -> Result<(), CommandError> {
     let refused = |why: String| CommandError::Refused(format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| refused(format!("can't be read: {error}")))?;
@@ -123,7 +123,7 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
     };
     if let Some(lines) = not_creditable(&report().await?) {
         return Err(refused(format!(
-            "{lines}; nothing was credited. Staff can still confirm the other lines of \
+            "{lines}; nothing was credited. To credit the lines without conflicts, confirm \
              statement {id} at /support/import."
         )));
     }
@@ -137,7 +137,7 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
         }
         tokio::time::sleep(CREDITING_POLL).await;
     };
-    // Somebody else may have entered or credited something since the check.
+    // Another process may have recorded one of these bank IDs since the check.
     if let Some(lines) = not_creditable(&report) {
         return Err(refused(format!("{lines}; the other lines are credited")));
     }
@@ -154,18 +154,19 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
     };
     Ok(output.print(&imported, |imported| {
         format!(
-            "{} credited, {} unmatched, {} skipped: {known} were credited before, {debits} are \
+            "{} credited, {} unmatched, {} skipped: {known} were recorded before, {debits} are \
              debits, {foreign} are in another currency.",
             imported.credited, imported.unmatched, imported.skipped
         )
     })?)
 }
 
-/// Names the first lines that conflict with known payments, or that were refused.
+/// Describes the first lines that conflict with a stored deposit, or that would make a balance too
+/// large.
 fn not_creditable(report: &StatementReport) -> Option<String> {
     let lines = report.first.iter().filter_map(|line| {
         let why = match line.outcome {
-            LineOutcome::Conflict => "is known with another reference or amount",
+            LineOutcome::Conflict => "is already stored with another reference or amount",
             LineOutcome::Refused => "would make the balance too large",
             _ => return None,
         };
@@ -175,7 +176,7 @@ fn not_creditable(report: &StatementReport) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("; "))
 }
 
-/// Builds a payment from typed texts, without the white space around them.
+/// Builds a deposit request from arguments. Trims the white space around them.
 fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositRequest, String> {
     let (bank_id, reference) = (bank_id.trim(), reference.trim());
     if bank_id.is_empty() || reference.is_empty() {

@@ -1,4 +1,5 @@
-//! Who sent a request to a route that is neither a page nor a server function, such as a download.
+//! Extractors for routes that are neither pages nor server functions, such as downloads. They
+//! identify who sent the request.
 
 use app::overload::RETRY_AFTER_S;
 use app::portal_request::{PortalRequest as _, status_of};
@@ -14,8 +15,8 @@ use url::form_urlencoded;
 
 use super::portal_request::{Portal, ServedRequest};
 
-/// A signed-in account and its request. Anybody else is redirected to the sign-in page, which
-/// returns to the same address.
+/// A signed-in account and its request. The extractor redirects everybody else to the sign-in page,
+/// which leads back here. An account without a required second factor goes to its set-up instead.
 pub struct SignedIn {
     pub current: ServedRequest,
     pub account: AccountRecord,
@@ -45,7 +46,8 @@ impl FromRequestParts<Portal> for SignedIn {
             return Ok(signed_in);
         }
         let page = match parts.uri.path_and_query() {
-            // A browser doesn't send a file again.
+            // A browser doesn't send the file again after the sign-in, which therefore leads to the
+            // import page instead.
             Some(page) if page != IMPORT_FILE_PATH => page.as_str(),
             _ => IMPORT_PATH,
         };
@@ -54,8 +56,7 @@ impl FromRequestParts<Portal> for SignedIn {
     }
 }
 
-/// A signed-in member of staff. For a customer, there is nothing at the address, and the audit log
-/// gets an entry.
+/// A signed-in member of staff. A customer gets 404, and the service records a security event.
 pub struct Staff(pub SignedIn);
 
 impl FromRequestParts<Portal> for Staff {

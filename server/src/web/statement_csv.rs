@@ -43,7 +43,10 @@ fn row(line: &StatementLine, currency: &str) -> [String; COLUMNS.len()] {
     // Charges are negative, so that the sum of the column is the change of the balance.
     let amount = match line.kind {
         TransferKind::Charge => Money::from_micros(-line.amount.micros()),
-        _ => line.amount,
+        TransferKind::Deposit
+        | TransferKind::Unmatched
+        | TransferKind::Settle
+        | TransferKind::Release => line.amount,
     };
     [
         line.at.to_string(),

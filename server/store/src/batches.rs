@@ -16,7 +16,8 @@ use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
 
-/// The columns of listed batches. A batch has a row for each status that its rows have.
+/// Selects batches for a list. The result has one row per batch and status. Statuses that no row
+/// has are left out.
 macro_rules! listed {
     ($where:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(

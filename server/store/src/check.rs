@@ -147,10 +147,11 @@ statements! {
         r"
                   UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000,
                       application_id,
-                      CASE kind WHEN 2 THEN -amount ELSE 0 END,
-                      CASE kind WHEN 4 THEN -amount ELSE 0 END
+                      CASE kind WHEN {charge} THEN -amount ELSE 0 END,
+                      CASE kind WHEN {release} THEN -amount ELSE 0 END
                   FROM transfers
-                  WHERE message_id < (SELECT history_low_id FROM installation)" => " AND shard = $1",
+                  WHERE message_id < (SELECT history_low_id FROM installation)"
+            => " AND shard = $1",
         r") u
               GROUP BY day, application_id) s
         WHERE charged <> 0 OR released <> 0",
@@ -193,7 +194,8 @@ statements! {
             || COALESCE(CAST(final_at AS TEXT), 'null') AS what
         FROM messages
         WHERE ((status >= {delivered}) <> (final_at IS NOT NULL)
-           OR (status BETWEEN {submitted} AND {failed} AND submitted_at IS NULL))" => " AND shard = $1",
+           OR (status BETWEEN {submitted} AND {failed} AND submitted_at IS NULL))"
+            => " AND shard = $1",
     );
     const WAITING_IS_QUEUED: Sql = in_shard!(
         r"
@@ -233,7 +235,9 @@ statements! {
         r"
         WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
            OR (m.status = {submitted} AND s.status = {unknown} AND s.carrier_message_id IS NULL)
-           OR (m.status = {delivered} AND s.status <> {delivered}) OR (m.status < {sending} OR m.status > {expired}))" => " AND s.shard = $1",
+           OR (m.status = {delivered} AND s.status <> {delivered})
+           OR (m.status < {sending} OR m.status > {expired}))"
+            => " AND s.shard = $1",
     );
     const BATCH_IS_CHARGED: Sql = in_shard!(
         r"
@@ -243,9 +247,9 @@ statements! {
                    || COALESCE(t.released, 0) AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id,
-                CAST(SUM(CASE kind WHEN 2 THEN amount ELSE 0 END) AS BIGINT) AS charged,
-                   CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled,
-                   CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released,
+                CAST(SUM(CASE kind WHEN {charge} THEN amount ELSE 0 END) AS BIGINT) AS charged,
+                   CAST(SUM(CASE kind WHEN {settle} THEN amount ELSE 0 END) AS BIGINT) AS settled,
+                   CAST(SUM(CASE kind WHEN {release} THEN amount ELSE 0 END) AS BIGINT) AS released,
                    MAX(application_id) AS application_id
             FROM transfers WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"

@@ -3,6 +3,8 @@
 //! - `{delivered}` and so on: the code of a status.
 //! - `{charge}` and so on: the code of a transfer's kind.
 //! - `{REVENUE}` and so on: the number of one of the service's own ledger accounts.
+//! - `{first_status}`, `{last_status}`, `{first_kind}`, `{last_kind}`: the least
+//!   and the greatest code.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 
@@ -13,10 +15,16 @@ use domain::quarter::DELIVERY_TIMES_MS;
 const STATUSES: usize = MessageStatus::ALL.len();
 const KINDS: usize = TransferKind::ALL.len();
 const ACCOUNTS: usize = LedgerAccount::OWN.len();
+const BOUNDS: [(&str, i64); 4] = [
+    ("first_status", MessageStatus::ALL[0].code()),
+    ("last_status", MessageStatus::ALL[STATUSES - 1].code()),
+    ("first_kind", TransferKind::ALL[0].code()),
+    ("last_kind", TransferKind::ALL[KINDS - 1].code()),
+];
 
-/// The statuses, then the kinds of transfers, then the service's own ledger accounts.
-const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS] = {
-    let mut numbers = [("", 0); STATUSES + KINDS + ACCOUNTS];
+/// The statuses, the kinds of transfers, the service's own ledger accounts, and the bounds.
+const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + BOUNDS.len()] = {
+    let mut numbers = [("", 0); STATUSES + KINDS + ACCOUNTS + BOUNDS.len()];
     let mut i = 0;
     while i < numbers.len() {
         numbers[i] = if i < STATUSES {
@@ -24,9 +32,11 @@ const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS] = {
         } else if i < STATUSES + KINDS {
             let kind = TransferKind::ALL[i - STATUSES];
             (kind.as_str(), kind.code())
-        } else {
+        } else if i < STATUSES + KINDS + ACCOUNTS {
             let (name, account) = LedgerAccount::OWN[i - STATUSES - KINDS];
             (name, account.0)
+        } else {
+            BOUNDS[i - STATUSES - KINDS - ACCOUNTS]
         };
         i += 1;
     }

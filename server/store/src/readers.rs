@@ -1,4 +1,4 @@
-//! The connections that only read, and their snapshots.
+//! Read-only connections and snapshots.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,25 +14,25 @@ use super::query::{Conn, Connection, run};
 use super::{postgres, sqlite};
 use crate::error::{Fault, Result};
 
-/// The timeout for getting a connection, for waiting for other verbs, and for beginning a
-/// transaction.
+/// The timeout for each wait before a transaction: for a connection, for other verbs, at the gate,
+/// and for the transaction to begin.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of statements that a connection to a SQLite file keeps prepared.
 const PREPARED_MAX: usize = 100;
 
-/// A pool of connections that only read.
+/// A pool of read-only connections.
 #[derive(Clone)]
 pub(crate) enum Readers {
     File(Arc<FileReaders>),
     Postgres(PgPool),
 }
 
-/// A connection that only reads. Dropping it returns it to its pool.
+/// A read-only connection. Dropping it returns it to its pool.
 pub enum Reader {
     File(FileReader),
     Postgres(PoolConnection<Postgres>),
-    /// A connection to a server inside a read-only transaction.
+    /// A PostgreSQL connection in a read-only transaction, whose statements see one snapshot.
     Snapshot(Transaction<'static, Postgres>),
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct FileReaders {
 
 /// A connection that reads a SQLite file.
 pub struct FileReader {
-    /// `None` only while the connection is dropped.
+    /// `None` only while this reader is being dropped.
     conn: Option<rusqlite::Connection>,
     readers: Arc<FileReaders>,
     #[expect(dead_code, reason = "held until the connection is back in its pool")]
@@ -118,7 +118,7 @@ impl FileReaders {
     async fn acquire(self: &Arc<Self>) -> Result<FileReader> {
         let waiting = Arc::clone(&self.slots).acquire_owned();
         let permit = tokio::time::timeout(ACQUIRE_TIMEOUT, waiting).await;
-        let permit = permit.map_err(|_| Fault::TimedOut("waiting for a connection that reads"))?;
+        let permit = permit.map_err(|_| Fault::TimedOut("waiting for a read-only connection"))?;
         let permit = permit.map_err(|_| Fault::Stopped)?;
         let free = self.free().pop();
         let conn = free.map_or_else(|| blocking(|| self.open()), Ok)?;
@@ -126,7 +126,7 @@ impl FileReaders {
     }
 
     fn open(&self) -> Result<rusqlite::Connection> {
-        // The connection may write to the file of the log's index.
+        // SQLite writes the index of its write-ahead log (the -shm file) even for readers.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = rusqlite::Connection::open_with_flags(&self.file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);

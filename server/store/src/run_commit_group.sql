@@ -1,19 +1,25 @@
 -- A commit group stores the sends, results and receipts that arrive within a short time, and claims
--- messages for carriers. It is one call of `run_commit_group`, which is one transaction. The
--- calling process has already made an optimistic decision, based on the rows that it has cached.
--- The call reads these rows, stores only what still holds, and returns the rows. The comment at the
--- top of `postgres.rs` lists the order in which rows are locked.
+-- messages for carriers. Normally it is one call of `run_commit_group`, which is one transaction.
+-- Sends whose rows have changed are decided again and need another call. The calling process has
+-- already made an optimistic decision, based on the rows that it has cached. The call reads these
+-- rows, stores only what still holds, and returns the rows. The comment at the top of `postgres.rs`
+-- lists the order in which rows are locked.
 --
--- Statements over messages are run by EXECUTE, so that each is planned with its IDs: a generic plan
--- would open the partitions of all days. Rows are found by `= ANY`, or looked up one by one in a
--- LATERAL query that OFFSET 0 keeps separate. PostgreSQL knows so little about new rows that it
--- would otherwise read the whole table and join. To use `= ANY`, a statement updates all rows that
--- change in the same way.
+-- EXECUTE runs the statements over messages. PostgreSQL then plans each one with its IDs. A generic
+-- plan would open the partitions of all days. A statement finds rows by `= ANY`, or by a LATERAL
+-- query per row. OFFSET 0 keeps that query from being merged into a join. PostgreSQL's statistics
+-- don't cover the newest rows, so it would otherwise read whole tables and join them. `= ANY` needs
+-- a list of IDs, so rows that get the same new values are updated together.
 --
--- These functions repeat three rules of the service, because each depends on rows that only the
--- call locks, and reading the rows first would cost every group a round trip: a test key's balance
--- and number start anew each day, a result moves `sending` to `submitted`, and a receipt moves
--- `submitted` to its status. The conformance tests run every case of both.
+-- These functions repeat rules of the service, because the rules depend on rows that only the call
+-- locks. Reading the rows first would cost each group a round trip. The rules are:
+--
+-- - A test key's balance and number of messages start anew each day.
+-- - An application's balance covers its sends, and unpaid test keys have a daily limit.
+-- - A result moves `sending` to `submitted`.
+-- - A receipt moves `submitted` to its status, with the figures and the row for reports.
+--
+-- The conformance tests check that the functions and the service decide alike.
 
 -- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
 -- `figure`, the messages and their cost are also added to that figure of the quarter hour.
@@ -28,10 +34,11 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
--- The groups that were stored, and other transactions of a distributed database. A row is kept for
+-- The commit groups that were stored. With Citus, also other transactions whose outcome a process
+-- may have to look up. A row is kept for
 -- an hour. If a call gets no answer, the process inserts the group's ID itself, with a null
--- `answer`. The insert waits for the original call if that is still running. So either the call is
--- stored or the inserted ID, but never both.
+-- `answer`. The insert waits for the original call if that is still running. So either the call
+-- commits or the insert succeeds, but never both.
 CREATE TABLE commit_groups (
     shard       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
@@ -55,13 +62,14 @@ CREATE TYPE segment_rows AS (
 );
 -- Receipts with our message ID.
 CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
--- Receipts with a carrier message ID, which is in `message_ids`. A receipt has a row for each format in
--- which the carrier may have returned the ID.
+-- Receipts with a carrier message ID, which is in `message_ids`. A receipt has a row for each
+-- format in which the carrier may have returned the ID.
 CREATE TYPE identified_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], message_ids TEXT[], statuses BIGINT[], errors TEXT[]
 );
--- The applications of the sends, as the group has cached them. An application that isn't cached has
--- null columns. `totals` and `test_totals` are the total costs of the live and the test sends, and
+-- The applications of the sends, as the process has cached them. An application that isn't cached
+-- has null columns. `totals` and `test_totals` are the total costs of the live and the test sends,
+-- and
 -- `transfers` and `tests` are the numbers of these sends.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
@@ -73,8 +81,8 @@ CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[],
     spent BIGINT[]
 );
--- Accepted sends. `spent` is the cost of the application's sends so far, and `transfers` is the
--- number of live ones. Both include this send.
+-- Accepted sends. `spent` is the cost of the application's live or test sends up to and including
+-- this one. `transfers` is the number of its live sends up to and including this one.
 CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
     senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],

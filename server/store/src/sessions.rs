@@ -8,6 +8,25 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// Selects the account that this column of a session names.
+macro_rules! account {
+    ($column:literal, $where:literal) => {
+        concat!(
+            r"
+        SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
+               accounts.confirmed_at, accounts.theme, accounts.time_zone, accounts.closed_at,
+               (
+                   SELECT COUNT(*)
+                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors,
+               sessions.last_seen_at
+        FROM sessions
+        JOIN accounts ON accounts.id = sessions.",
+            $column,
+            $where
+        )
+    };
+}
+
 statements! {
     const INSERT: Sql = Sql::same(r"
         INSERT INTO sessions (token_hash, data, user_agent, address, created_at, last_seen_at)
@@ -39,28 +58,16 @@ statements! {
           AND EXISTS (
               SELECT 1
               FROM accounts WHERE id = $2 AND password_changed_at = $3 AND disabled_at IS NULL)");
-    const AWAITED: Sql = Sql::same(r"
-        SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at, accounts.theme, accounts.time_zone,
-               accounts.closed_at,
-               (
-                   SELECT COUNT(*)
-                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors
-        FROM sessions
-        JOIN accounts ON accounts.id = sessions.awaited_account_id
-        WHERE token_hash = $1 AND sessions.created_at > $2 AND disabled_at IS NULL");
-    const ACCOUNT: Sql = Sql::same(r"
-        SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at, accounts.theme, accounts.time_zone,
-               accounts.closed_at,
-               (
-                   SELECT COUNT(*)
-                   FROM second_factors f WHERE f.account_id = accounts.id) AS factors,
-               sessions.last_seen_at
-        FROM sessions
-        JOIN accounts ON accounts.id = sessions.account_id
+    const AWAITED: Sql = Sql::same(account!(
+        "awaited_account_id",
+        " WHERE token_hash = $1 AND sessions.created_at > $2 AND disabled_at IS NULL"
+    ));
+    const ACCOUNT: Sql = Sql::same(account!(
+        "account_id",
+        r"
         WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3
-          AND disabled_at IS NULL");
+          AND disabled_at IS NULL"
+    ));
     const STEPPED_UP_AT: Sql = Sql::same(r"
         SELECT stepped_up_at FROM sessions WHERE token_hash = $1 AND account_id = $2");
     const SET_STEPPED_UP: Sql = Sql::same(r"

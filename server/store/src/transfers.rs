@@ -195,7 +195,11 @@ pub async fn statement(
     let listing = match kind {
         None => query(STATEMENT, place),
         Some(TransferKind::Charge) => query(CHARGES, place),
-        Some(kind) => query(DEPOSITS_OR_RELEASES, place).bind([Argument::from(kind.code())]),
+        Some(kind @ (TransferKind::Deposit | TransferKind::Release)) => {
+            query(DEPOSITS_OR_RELEASES, place).bind([Argument::from(kind.code())])
+        }
+        // These move money between the service's own accounts.
+        Some(TransferKind::Unmatched | TransferKind::Settle) => return Ok(Vec::new()),
     };
     listing.fetch_all(conn, line).await
 }

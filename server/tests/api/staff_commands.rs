@@ -206,8 +206,14 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         ("bank,reference,amount\n".to_owned(), "empty"),
         (format!("bank,reference,amount\nc1,{reference},1\n"), "bank,reference,amount"),
         (format!("{good}c4,{reference}\n"), "line 5"),
+        (format!("{good}c4,{reference},1,2\n"), "line 5"),
+        (format!("{good}c4,{reference},0\n"), "line 5"),
+        (format!("{good}c4,{reference},-1\n"), "line 5"),
+        (format!("{good}c4,{reference},\"1,5\"\n"), "line 5"),
         (format!("{good}c4,{reference},1.1234567\n"), "line 5"),
         (format!("{good},{reference},1\n"), "line 5"),
+        (format!("{good}c4,,1\n"), "line 5"),
+        (format!("{good}c4, ,1\n"), "line 5"),
         // Blank lines are skipped but counted.
         (format!("{good}\n\nc4,x,one\n"), "line 7"),
         (format!("{good}\r\n \r\nc4,x,one\r\n"), "line 7"),
@@ -221,6 +227,8 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         let words = place.refused(&["deposit", "import", "bank.csv"]);
         assert!(words.contains(named), "{text:?}: {words}");
     }
+    fs::write(place.path().join("bank.csv"), b"bank_id,reference,amount\nc1,\xff,1\n").unwrap();
+    assert!(place.refused(&["deposit", "import", "bank.csv"]).contains("line 2"));
     place.refused(&["deposit", "import", "missing.csv"]);
     assert_eq!(place.json(&["application", "show", &reference])["balance"].to_string(), "0");
 
@@ -242,7 +250,8 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
     write(&format!("{header}c7,{reference},9000000000000\nc8,{reference},9000000000000\n"));
     let words = place.refused(&["deposit", "import", "bank.csv"]);
     assert!(words.contains("line 3") && words.contains("the other lines are credited"), "{words}");
-    write(&format!("{header}c9,x,-1\nc1,{reference},1\n"));
+    // In a bank's own format, what isn't a payment to us is skipped.
+    write(&format!("id;details;sum\nc9;x;-1\nc1;{reference};1\n"));
     assert_eq!(counts(&place.json(&["deposit", "import", "bank.csv"])), [0, 0, 2]);
     place.check();
 }

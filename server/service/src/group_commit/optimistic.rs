@@ -1,5 +1,5 @@
-//! Optimistic decisions. A group decides its inputs from cached rows. One call stores the decisions
-//! whose rows haven't changed since.
+//! Optimistic decisions. The process decides the inputs of a group from cached rows. One call of
+//! `run_commit_group` stores the decisions whose rows haven't changed since.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -47,7 +47,7 @@ pub(super) struct OptimisticSend {
     pub(super) application: Option<ApplicationId>,
     /// The idempotency key, if the call must look up whether an answer is stored for it.
     pub(super) key: Option<KeptKey>,
-    /// The key whose rate limit counts the send.
+    /// The API key whose rate limit the send counts against. `None` if it counts against none.
     pub(super) counted: Option<RateKey>,
     pub(super) decided: Decided,
 }
@@ -70,7 +70,7 @@ pub(super) enum Decided {
     NotYet,
 }
 
-/// The total cost of an application's sends.
+/// The cost and the number of an application's accepted sends in this group.
 #[derive(Default)]
 struct Spent {
     live: Money,
@@ -357,7 +357,8 @@ impl Deciding<'_> {
                 let total = self.spent.entry(id).or_default().of(kind);
                 Decided::DryRun { kind, sent: answer, total }
             }
-            // A balance that was read before this group can't refuse a send.
+            // Refuse for lack of balance or test messages only if this group has read the
+            // application.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
             // If the group accepted earlier sends of the application, only the call shows whether
             // they are charged.

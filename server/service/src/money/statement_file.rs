@@ -23,6 +23,9 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
+/// The columns of a file in our own format, in which every line must be a payment.
+const OWN_COLUMNS: [&str; 3] = ["bank_id", "reference", "amount"];
+
 /// Column names that banks and spreadsheets use, in lower case.
 const BANK_IDS: [&str; 5] = ["bank_id", "bank id", "transaction id", "transaction_id", "id"];
 const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
@@ -227,6 +230,8 @@ impl OpenStatement {
             }
             let read = if has_lone_return(&record) {
                 Err("it contains a carriage return without a line feed")
+            } else if self.names == OWN_COLUMNS {
+                own_payment(line, &record, &cells)
             } else {
                 payment(line, &cells, columns, currency)
             };
@@ -281,6 +286,27 @@ impl Payments {
     }
 }
 
+/// Reads a line of a file in our own format. Its amounts have a decimal point, as on the command
+/// line.
+fn own_payment(
+    line: u64,
+    record: &csv::ByteRecord,
+    cells: &[String],
+) -> Result<FileLine, &'static str> {
+    if record.iter().any(|cell| std::str::from_utf8(cell).is_err()) {
+        return Err("it isn't UTF-8");
+    }
+    let [bank_id, reference, amount] = cells else {
+        return Err("it needs three cells: bank_id, reference and amount");
+    };
+    if reference.is_empty() {
+        return Err("the reference is empty");
+    }
+    let amount = Money::parse(amount).ok().filter(|amount| *amount > Money::ZERO);
+    let amount = amount.ok_or("the amount must be above 0, with at most 6 decimals")?;
+    file_line(line, bank_id, reference, amount, None)
+}
+
 fn payment(
     line: u64,
     cells: &[String],
@@ -298,14 +324,23 @@ fn payment(
         Amount::Debit => (Money::ZERO, Some(LineOutcome::Debit)),
         Amount::Payment(amount) => (amount, None),
     };
-    let bank_id = cell(columns.bank_id);
+    file_line(line, cell(columns.bank_id), cell(columns.reference), amount, skipped)
+}
+
+fn file_line(
+    line: u64,
+    bank_id: &str,
+    reference: &str,
+    amount: Money,
+    skipped: Option<LineOutcome>,
+) -> Result<FileLine, &'static str> {
     if skipped.is_none() && !is_bank_id(bank_id) {
         return Err("the bank id must have 1 to 255 characters, none of them a control character");
     }
     Ok(FileLine {
         line: i64::try_from(line).unwrap_or(i64::MAX),
         bank_id: written(bank_id),
-        reference: written(cell(columns.reference)),
+        reference: written(reference),
         amount,
         skipped,
     })

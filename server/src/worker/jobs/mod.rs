@@ -50,7 +50,7 @@ pub(super) enum Processes {
     Sharing,
 }
 
-/// Work that calls one verb of the service.
+/// Work that calls one method of the service.
 macro_rules! verb {
     ($subject:ident.$verb:ident) => {
         || Stateless(|service: Service| async move { service.$subject().$verb().await })
@@ -76,7 +76,7 @@ pub(super) fn table(
             .woken_by(Service::routes_changed),
         every(seconds(2), Delivering, "expand uploads", Expansion::default)
             .woken_by(Service::batch_accepted),
-        // The command line reinstates applications without waking this process.
+        // On SQLite, a command that reinstates an application can't wake this process.
         every(
             seconds(2),
             Delivering,
@@ -84,30 +84,31 @@ pub(super) fn table(
             verb!(delivery.resume_deferred),
         )
         .woken_by(Service::reinstated),
-        // By default, a lease lasts for a minute.
+        // A lease lasts for a minute by default, so five seconds more delay a message only a
+        // little.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
-        // A message must be final at most ten minutes after it expires.
+        // `heliograph check` allows a message ten minutes to become final after it expires.
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
         }),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
-        // Owners look at a call right after they made it.
+        // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         // A process that isn't seen for half a minute counts as ended.
         every(seconds(5), Sharing, "renew node", nodes),
-        // Each process shows the result to staff and in its metrics.
+        // Every process shows the measured size to staff and in its metrics.
         every(seconds(3600), All, "measure unpaid messages", || Stateless(upkeep::measure_unpaid)),
         every(seconds(60), Sharing, "look for old transactions", || {
             Stateless(upkeep::look_for_old_transactions)
         }),
-        // A day is counted after its end.
+        // A day is counted after its end, and again once all its messages are final.
         every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
-        // The command line writes mails without waking this process.
+        // Nothing wakes this job when a mail is written.
         every(seconds(2), Delivering, "send mails", mails),
         every(seconds(60), Delivering, "mail customers", verb!(operations.mail_notices)),
         every(seconds(60), Delivering, "change emails", verb!(accounts.apply_email_changes)),
-        // Staff may confirm a statement in any process.
+        // Nothing wakes this job when staff confirm a statement.
         every(seconds(2), Delivering, "credit bank statements", verb!(money.credit_statements)),
         every(
             seconds(600),
