@@ -28,17 +28,18 @@ words! {
 /// The description of a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// The rank of a stored status never decreases. All final statuses have the same rank.
+    /// The status of a message changes only to one with a higher rank. All final statuses have the
+    /// same rank.
     pub rank: u8,
     /// False if no API operation can produce the status yet. [`MessageStatus::SHOWN`] lists the
-    /// statuses for which this is true.
+    /// other statuses.
     pub is_shown: bool,
-    /// What the status means, for the API reference.
+    /// The meaning of the status, for the API reference.
     pub meaning: &'static str,
     /// The sentence for a step of a message's timeline. Unused if `trouble` is set.
     pub step: &'static str,
-    /// Why the message isn't delivered, and what to do about it. `None` unless the delivery failed
-    /// or is uncertain.
+    /// The reason why the message isn't delivered, and the advice to the customer. `None` unless
+    /// the delivery failed or is uncertain.
     pub trouble: Option<(&'static str, &'static str)>,
     pub mark: Mark,
     pub bar: Bar,
@@ -57,8 +58,8 @@ pub enum Mark {
 /// The part of a chart's bar that stands for a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Bar {
-    /// The position in the bar, counted from the bottom. The order is fixed, so that people can
-    /// tell statuses apart without colours.
+    /// The position in the bar, counted from the bottom. The positions don't change, so that people
+    /// can tell statuses apart without colours.
     pub position: u8,
     pub mark: Mark,
     /// The rotation of the stripes, in degrees.
@@ -216,17 +217,19 @@ impl MessageStatus {
         Self::ALL.get(index).copied()
     }
 
-    /// Whether the status is final. A final status never changes.
+    /// Returns whether the status is final. A final status never changes.
     pub const fn is_final(self) -> bool {
         self.rank() == Self::FINAL_RANK
     }
 
-    /// Whether few messages have the status, so that an index on it is worth its writes.
+    /// Returns whether few messages have the status. For such a status, an index is worth its
+    /// writes.
     pub const fn is_rare(self) -> bool {
         !matches!(self, Self::Delivered) && (self.is_final() || matches!(self, Self::Unknown))
     }
 
-    /// Whether a stored status may become `next`, which requires a higher rank.
+    /// Returns whether a message with this status may get the status `next`, which must have a
+    /// higher rank.
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()
     }
@@ -251,7 +254,7 @@ impl StatusCounts {
         self
     }
 
-    /// Returns the number of all messages.
+    /// Returns the sum of the counts.
     pub fn total(&self) -> i64 {
         self.0.iter().sum()
     }
@@ -278,7 +281,7 @@ impl StatusCounts {
     }
 }
 
-/// Serializes only the shown statuses. No message has another one.
+/// Serializes only the shown statuses. No message has another status.
 impl Serialize for StatusCounts {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(MessageStatus::SHOWN.map(|status| (status.as_str(), self.get(status))))

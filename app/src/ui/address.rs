@@ -6,19 +6,19 @@ use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
 use leptos_router::location::Url;
 
-/// Returns a parameter of the page's address.
+/// Returns a query parameter of the page's address.
 pub fn parameter(name: &'static str) -> Memo<Option<String>> {
     let query = use_query_map();
     Memo::new(move |_| query.with(|query| query.get(name)))
 }
 
-/// Returns a part of the page's path, by its name in the route.
+/// Returns the part of the page's path that has this name in the route.
 pub fn in_path(name: &'static str) -> Memo<String> {
     let params = use_params_map();
     Memo::new(move |_| params.with(|params| params.get(name)).unwrap_or_default())
 }
 
-/// Returns an address with those parameters that aren't empty.
+/// Returns the address with this path and with those query parameters that aren't empty.
 pub fn address<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut address = path.to_owned();
     let mut separator = '?';
@@ -46,8 +46,8 @@ pub fn next_link(
     })
 }
 
-/// Renders links to the parts of a page. `label` names them for screen readers. A link has its
-/// address, its text, and whether it leads to the part that is shown.
+/// Renders links to the parts of a page. `label` is the name of these links for screen readers.
+/// Each of `links` has an address, a text, and whether it leads to the part that is shown.
 pub fn tabs(
     label: &'static str,
     links: impl IntoIterator<Item = (String, &'static str, bool)>,

@@ -22,7 +22,7 @@ pub(crate) use work;
 
 impl Service {
     /// Runs a verb's work in its own transaction. Commits if the work succeeds and rolls back
-    /// otherwise. The work receives the time at which the transaction began.
+    /// otherwise. The work receives the time at which it begins.
     pub(crate) async fn in_transaction<T: Send + 'static>(
         &self,
         work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
@@ -61,8 +61,8 @@ impl Service {
         self.in_each_shard(doing).await.map(drop)
     }
 
-    /// Runs a chore in a shard. Repeats the work, each time in its own transaction, until the work
-    /// returns false. Does nothing while another process runs the chore.
+    /// Runs a chore in a shard. Runs the work repeatedly, each time in its own transaction, until
+    /// the work returns false. Does nothing while another process runs the chore.
     pub(crate) async fn do_chore_at<F>(
         &self,
         shard: Shard,
@@ -97,14 +97,14 @@ pub(crate) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't
 pub(crate) type Verb<T> =
     Box<dyn for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send>;
 
-/// Sleeps three times as long as the time since `begun`. Long work calls this after each part, so
+/// Sleeps three times as long as the time since `begun`. Long jobs call this after each part, so
 /// that sends find the database free most of the time.
 pub(crate) async fn leave_time(begun: Instant) {
     tokio::time::sleep(begun.elapsed() * 3).await;
 }
 
 /// The maximum number of attempts at work whose transaction conflicts with another one. The
-/// database ends one of two conflicting transactions.
+/// database rolls back one of two conflicting transactions.
 pub(crate) const ATTEMPTS: u32 = 6;
 
 /// Like [`run_detached`], for work whose transaction may conflict with another one on PostgreSQL.
@@ -134,7 +134,7 @@ pub(crate) async fn run_detached_with_attempts<
 }
 
 /// Runs work in its own task. If the client disconnects, the request's future is dropped, but the
-/// task goes on. It commits or rolls back as a whole.
+/// task goes on until its transaction commits or rolls back.
 pub(crate) async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -159,9 +159,9 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     done.map_err(|failed| Fault::Task(failed.to_string()).into())
 }
 
-/// The timeout for detached work. A database server that has lost power or network never answers,
-/// so after this time the work is given up, and its outcome is uncertain. A commit (30 seconds) and
-/// the query for its outcome (40 seconds) fit into this time.
+/// The timeout for detached work. A database server that has lost power or network never answers.
+/// After this time, the service gives up the work, and the outcome is uncertain. A commit (30
+/// seconds) and the query for its outcome (40 seconds) fit into this time.
 pub(crate) const WORK_TIMEOUT: Duration = Duration::from_mins(3);
 /// The timeout for the statements of a commit group, before its commit.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

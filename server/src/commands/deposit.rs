@@ -1,4 +1,4 @@
-//! `heliograph deposit`.
+//! The command `heliograph deposit`.
 
 use std::fs::File;
 use std::path::Path;
@@ -102,7 +102,7 @@ async fn add(
     })?)
 }
 
-/// Imports a bank statement as the page `/support/import` does, and confirms it at once.
+/// Imports a bank statement like the page `/support/import`, and confirms it at once.
 async fn import(service: &Service, path: &Path, output: Output) -> Result<(), CommandError> {
     let refused = |why: String| CommandError::Refused(format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| refused(format!("can't be read: {error}")))?;
@@ -129,7 +129,8 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
     }
     money.confirm_statement(Actor::CommandLine, id).await?;
     let report = loop {
-        // A server that runs on the same database may be crediting the lines.
+        // A server on the same database may be crediting the lines at the same time. Then this call
+        // returns before all lines are credited.
         money.credit_statements().await?;
         let report = report().await?;
         if report.statement.done_at.is_some() {
@@ -161,8 +162,8 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
     })?)
 }
 
-/// Describes the first lines that conflict with a stored deposit, or that would make a balance too
-/// large.
+/// Describes the first lines that conflict with a stored deposit or would make a balance too large.
+/// `None` if there are no such lines.
 fn not_creditable(report: &StatementReport) -> Option<String> {
     let lines = report.first.iter().filter_map(|line| {
         let why = match line.outcome {

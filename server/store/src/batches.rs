@@ -16,8 +16,8 @@ use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
 
-/// Selects batches for a list. The result has one row per batch and status. Statuses that no row
-/// has are left out.
+/// Selects batches for a list. The result has one row per batch and status, except for statuses
+/// with a count of 0.
 macro_rules! listed {
     ($where:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -37,7 +37,7 @@ macro_rules! listed {
     };
 }
 
-/// The columns of a batch whose rows aren't all messages yet.
+/// Selects batches whose expansion hasn't ended.
 macro_rules! unexpanded {
     ($and:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -108,10 +108,10 @@ statements! {
     );
     const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
     const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
-    /// SQLite only: it stores each spool in a file.
+    /// SQLite only. On PostgreSQL, spools are rows of a table.
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
-    /// Updates the batch only if its spool offset is still the one that was read. Otherwise another
-    /// process has expanded rows meanwhile.
+    /// Updates the batch only if its spool offset is still the one that the caller read. Otherwise
+    /// another process has changed the batch in the meantime.
     const ADVANCE: Sql = in_shard!(
         r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
@@ -125,8 +125,8 @@ statements! {
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $4",
     );
     /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
-    /// The values that all rows share follow. The body is null if all rows share one text, which
-    /// stays in the batch.
+    /// The values that all rows share follow. If all rows share one text, only the batch has it,
+    /// and the body of each row is null.
     const EXPAND: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, number, kind, body, pages, segments, unit_price, cost,
@@ -162,7 +162,7 @@ pub struct NewBatch {
     pub spool: String,
 }
 
-/// A batch whose rows aren't all messages yet.
+/// A batch whose expansion hasn't ended.
 pub struct UnexpandedBatch {
     pub id: BatchId,
     pub application_id: ApplicationId,
@@ -254,7 +254,8 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
     })
 }
 
-/// Returns an application's batches with IDs below `below`, newest first.
+/// Returns at most `limit` batches of an application with IDs below `below`, newest first. If
+/// `requestid` is set, returns only batches with this request ID.
 pub async fn list(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -272,7 +273,7 @@ pub async fn list(
     records(conn, listing).await
 }
 
-/// Reads listed batches.
+/// Reads the batches of a list, and combines the rows of each batch.
 async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
     let mut found = listing.fetch_all(conn, record).await?;
     found.dedup_by(|next, first| {
@@ -294,7 +295,7 @@ pub async fn one(
     Ok(records(conn, query(ONE, (application_id, test, id.0))).await?.pop())
 }
 
-/// Returns the application of a batch, and whether it was uploaded with the test key.
+/// Returns the application of a batch, and whether the batch was uploaded with the test key.
 pub async fn application_of(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -304,7 +305,8 @@ pub async fn application_of(
         .await
 }
 
-/// Returns the first and the last message ID of a batch, including rows that aren't messages yet.
+/// Returns the first and the last message ID of a batch. Rows that aren't messages yet have IDs
+/// too.
 pub async fn messages(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -319,8 +321,8 @@ pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
     query(EXISTS, id).finds(conn).await
 }
 
-/// Returns the greatest batch ID, and the greatest message ID of any batch, including rows that
-/// aren't messages yet. Both are 0 if there are no batches.
+/// Returns the greatest batch ID and the greatest message ID of all batches. Rows that aren't
+/// messages yet have message IDs too. Both IDs are 0 if there are no batches.
 pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
         let greatest = |column| row.get::<Option<i64>>(column).map(Option::unwrap_or_default);
@@ -329,8 +331,8 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     query(GREATEST, ()).fetch_one(conn, read).await
 }
 
-/// Returns a lower bound of the message IDs that unexpanded batches will still assign, or `None` if
-/// there is no such batch.
+/// Returns the least message ID of all batches whose expansion hasn't ended, or `None` if there is
+/// no such batch. An expansion assigns no lower ID.
 pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
@@ -358,7 +360,7 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
     query(INSERT_COUNTS, batch.id).execute(conn).await.map(drop)
 }
 
-/// Returns the first batch after this ID whose rows aren't all messages yet.
+/// Returns the batch with the least ID above `after` whose expansion hasn't ended.
 pub async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
@@ -374,7 +376,7 @@ pub async fn still_unexpanded(
     query(UNEXPANDED, id.0).fetch_optional(conn, unexpanded).await
 }
 
-/// Returns the spools of the batches that aren't fully expanded.
+/// Returns the spools of the batches whose expansion hasn't ended.
 pub async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }
@@ -387,7 +389,7 @@ pub struct Advance {
     pub cost: Money,
 }
 
-/// Stores that rows became messages. Returns false if another process expanded them first.
+/// Stores that rows became messages. Returns false if another process changed the batch first.
 pub async fn advance(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
@@ -398,18 +400,21 @@ pub async fn advance(
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
-/// Ends the expansion. The remaining rows never become messages. The batch counts them under the
-/// status `rest`. Returns false if another process changed the batch first.
+/// Ends the expansion. The batch counts the remaining rows under the status `rest`, and they never
+/// become messages. Returns false if another process changed the batch first.
 pub async fn give_up(
     tx: &mut WriteTx<'_>,
     batch: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,
 ) -> Result<bool> {
+    if query(GIVE_UP, (batch.id.0, batch.spool_offset, now)).execute(&mut *tx).await? != 1 {
+        return Ok(false);
+    }
     let lost =
         (batch.rows - batch.expanded_rows, batch.cost.micros() - batch.expanded_cost.micros());
     tx.tally.give_up(batch.id, lost, rest, now);
-    Ok(query(GIVE_UP, (batch.id.0, batch.spool_offset, now)).execute(tx).await? == 1)
+    Ok(true)
 }
 
 /// A row of an upload, as stored in a chunk of the spool: an array of these fields in this order.
@@ -448,8 +453,8 @@ impl<'a> ChunkRow<'a> {
     }
 }
 
-/// Turns the rows of a chunk into messages. `first` is the position of the chunk's first row in the
-/// batch.
+/// Turns the rows of a chunk into messages and returns their number. `first` is the position of the
+/// chunk's first row in the batch, from 0.
 pub async fn expand(
     tx: &mut WriteTx<'_>,
     (upload, prices): (&UnexpandedBatch, &PricesInForce),
@@ -460,7 +465,7 @@ pub async fn expand(
     let rows = ChunkRow::parse_all(rows)?;
     let id = |place| domain::ids::nth_id(upload.first_message_id, place);
     let pages = |row: &ChunkRow| row.pages.or(text.map(|text| text.pages));
-    // Never `None`: the cost is at most the amount that was reserved for the whole upload. The
+    // The cost is never `None`: it is at most the amount that was reserved for the whole batch. The
     // database would reject a null.
     let cost = |row: &ChunkRow| {
         let pages = usize::try_from(pages(row)?).ok()?;

@@ -25,7 +25,7 @@ statements! {
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $4)
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
-    /// Looks up single messages and messages of batches separately. Each of the two lookups uses
+    /// Looks up single messages and messages of batches separately, because each lookup then uses
     /// its own part of the index `queue_due`.
     const DUE: Sql = Sql::sqlite(r"
         -- No SKIP LOCKED: one transaction writes at a time, so no other one has locked a row.
@@ -114,8 +114,8 @@ pub struct DueRow {
     pub of_batch: bool,
 }
 
-/// The lower bounds of `due_at` for scans of the queue, in Unix milliseconds. An earlier scan has
-/// already covered the rows that are due before.
+/// The lower bounds of `due_at` for scans of the queue, in Unix milliseconds. Earlier scans have
+/// covered the rows that are due before these times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanStart {
     pub singles: i64,
@@ -129,8 +129,9 @@ pub struct DueLimits {
     pub all: i64,
 }
 
-/// Returns the rows of a carrier that can be claimed and whose message IDs are at least `least`.
-/// Returns no rows if the carrier is drained.
+/// Returns the rows of a carrier that are due and unclaimed and whose message IDs are at least
+/// `least`. The rows of suspended applications are among them. Returns no rows if the carrier is
+/// drained.
 pub async fn due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -169,7 +170,8 @@ pub async fn claim(
     touched("queue", ids.len(), claimed)
 }
 
-/// Marks claimed messages as being sent, and returns the fields needed to submit them.
+/// Marks claimed messages as `sending`, and returns the fields needed to submit them. Messages that
+/// are `unknown` keep their status.
 pub async fn start(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -188,10 +190,11 @@ pub async fn start(
     Ok(started)
 }
 
-/// A message that is now being sent. The fields are in the order of [`CLAIMED`].
+/// A message to submit. The fields are in the order of [`CLAIMED`].
 #[derive(Deserialize)]
 pub struct StartedMessage {
-    /// The status is the one before [`start`] on SQLite, and the one after it on PostgreSQL.
+    /// On SQLite, the status is the one before [`start`]. On PostgreSQL, it is the one after the
+    /// claim.
     pub message: OpenMessage,
     pub number: String,
     pub kind: Kind,
@@ -199,13 +202,13 @@ pub struct StartedMessage {
     pub body: String,
 }
 
-/// A claimed row whose lease still holds.
+/// A claimed row whose lease still holds. The fields are in the order of [`LEASED`].
 #[derive(Deserialize)]
 pub struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub id: Transid,
     pub submission: Submission,
-    /// The number of submits that the carrier asked to retry.
+    /// The number of submits that the carrier answered with a temporary error.
     pub attempts: i64,
     pub lost_answer: LostAnswer,
 }

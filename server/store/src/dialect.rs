@@ -1,6 +1,6 @@
-//! The differences between the databases, other than the text of statements: how to connect, how to
-//! begin a transaction, how to look up the outcome of a commit that got no answer, and the tables
-//! by day.
+//! The differences between the databases, other than the text of statements. They include the URLs,
+//! the beginning of transactions, the lookup of the outcome of a commit that got no answer, and the
+//! tables by day.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -17,7 +17,7 @@ use super::sql::{Dialect, Sql};
 use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result};
 
-/// The identifier by which a server knows a transaction.
+/// The identifier by which a process asks the server for a transaction's outcome.
 #[derive(Debug)]
 pub enum TransactionName {
     /// PostgreSQL's number of the transaction.
@@ -64,9 +64,10 @@ impl TransactionName {
     }
 
     /// Like [`TransactionName::of`], for a database whose tables are distributed. If the
-    /// transaction has a number, this function makes it commit in two phases. A transaction that
-    /// wrote only on workers has no number on the coordinator. For such a transaction, this
-    /// function stores a row, whose ID is the name.
+    /// transaction has a number, this function makes the transaction commit in two phases. A
+    /// transaction that wrote only on workers has no number on the coordinator. For such a
+    /// transaction, this function stores a row, whose ID is the name. Returns `None` if there is
+    /// neither a number nor a shard.
     pub(crate) async fn of_distributed(
         conn: &mut PgConnection,
         shard: Option<Shard>,
@@ -88,8 +89,8 @@ pub enum Outcome {
     Committed,
     /// Nothing was stored.
     Nothing,
-    /// The server crashed and may have reused the transaction's number. Only the rows show whether
-    /// the transaction committed.
+    /// The server crashed and may have reused the transaction's number. Only the rows that the
+    /// transaction wrote show whether it committed.
     Forgotten,
 }
 
@@ -130,8 +131,9 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Returns how many transactions of a process can write at the same time. SQLite has one
-    /// writer. With PostgreSQL, others write while one waits for the sync of its commit.
+    /// Returns how many transactions of a process can write at the same time, apart from calls of
+    /// `run_commit_group`. SQLite has one writer. With PostgreSQL, other transactions write while
+    /// one waits for the sync of its commit.
     pub const fn writers(self) -> u32 {
         match self {
             Self::Sqlite => 1,
@@ -139,8 +141,8 @@ impl Dialect {
         }
     }
 
-    /// Returns whether an existing file is a database of this kind, or empty and can become one.
-    /// Connecting would find out too, but only after seconds of retries.
+    /// Returns whether an existing file is a database of this kind, or is empty and can become one.
+    /// Connecting would show that too, but only after seconds of retries.
     pub fn owns(self, file: &Path) -> std::io::Result<bool> {
         match self {
             Self::Sqlite => {
@@ -156,7 +158,8 @@ impl Dialect {
     /// Returns the statement that begins a transaction that writes.
     pub const fn begin(self) -> &'static str {
         match self {
-            // A deferred transaction that reads first fails with a lock error at its first write.
+            // After a plain `BEGIN`, a transaction that reads first can fail with a lock error at
+            // its first write.
             Self::Sqlite => "BEGIN IMMEDIATE",
             // Transactions that write the same rows wait for each other's locks.
             Self::Postgres => "BEGIN",
@@ -189,7 +192,7 @@ impl Dialect {
     }
 
     /// Locks a chore in a shard for this transaction. Returns false if another transaction holds
-    /// the lock.
+    /// the lock. With SQLite, which has one writer, always returns true.
     pub async fn try_lock(
         self,
         conn: &mut dyn Connection,
@@ -219,9 +222,9 @@ impl Dialect {
         }
     }
 
-    /// Creates the tables of a day (since 1970-01-01 UTC), or of its week, for messages and their
-    /// events. Returns false if there is nothing to create: the tables exist, the default partition
-    /// has rows of that day, or the database has no tables by day.
+    /// Creates the tables for the messages of a day, or of its week, and for their events. `day` is
+    /// counted from 1970-01-01 UTC. Returns false if there is nothing to create: the tables exist,
+    /// the default partition has rows of that day, or the database has no tables by day.
     pub async fn make_day(
         self,
         conn: &mut dyn Connection,
@@ -242,16 +245,17 @@ impl Dialect {
         }
     }
 
-    /// Deletes dropped messages from the table of unusual messages, if the database has that table.
+    /// Deletes the rows of `unusual_messages` for this range of message IDs, if the database has
+    /// that table.
     pub async fn forget_unusual(self, conn: &mut dyn Connection, range: Range) -> Result<()> {
         match self {
-            // SQLite has an index of `messages` instead of that table.
+            // SQLite has an index on `messages` instead of that table.
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
     }
 
-    /// Raises the time limit of a transaction's statements.
+    /// Raises the time limit of the transaction's statements. Does nothing on SQLite.
     pub async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -279,8 +283,8 @@ impl Dialect {
 
     /// Returns whether a statement failed because a table doesn't exist.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
-        // SQLite's code stands for any error in a statement. Tests prepare each of our statements,
-        // so a missing table is the only cause left.
+        // SQLite's code stands for any error in the text of a statement. Tests prepare each of our
+        // statements, so a missing table is the only cause left.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",

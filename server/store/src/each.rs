@@ -38,9 +38,9 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Inserts rows and returns their number. A server gets the rows by `COPY … FROM STDIN (FORMAT
-    /// binary)`, which costs it less than an INSERT from JSON. The columns are those of a row, then
-    /// the values that all rows share, then the shard.
+    /// Inserts rows and returns their number. A server gets the rows by COPY in binary format,
+    /// which is cheaper for the server than an INSERT from JSON. The columns are those of a row,
+    /// then the values that all rows share, then the shard.
     pub(crate) async fn insert_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -112,8 +112,8 @@ impl<'a> Query<'a> {
         Ok(found)
     }
 
-    /// Binds the values of a row, followed by the values that all rows share. Any further values
-    /// are for a server only, and aren't bound.
+    /// Binds the values of a row, followed by the values that all rows share. Doesn't bind further
+    /// values, which only a server needs.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
         let (given, needed) = (row.len() + self.arguments.len(), statement.parameter_count());
         if given < needed {
@@ -141,8 +141,8 @@ impl<'a> Query<'a> {
 }
 
 /// Rows as a parameter for a server: a JSON array of arrays, or of single values. The iterator is
-/// in a `RefCell`, because serde only borrows the value that it serializes, and iterating consumes
-/// it.
+/// in a `RefCell`, because serde only borrows the value that it serializes, and iteration needs a
+/// mutable reference.
 struct Rows<I>(RefCell<I>);
 
 impl<'a, V: Values<'a>, I: Iterator<Item = V>> Serialize for Rows<I> {

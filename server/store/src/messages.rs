@@ -1,4 +1,4 @@
-//! Messages. They are written in bulk and read by reports.
+//! Messages: inserts them, finds them by ID, and makes them final.
 
 use std::collections::HashMap;
 
@@ -116,8 +116,8 @@ pub struct NewMessage {
     pub segments: usize,
     pub unit_price: Money,
     pub cost: Money,
-    /// Set if a carrier connection has a slot for the message. The message is then stored as
-    /// claimed.
+    /// The time of the claim, if a carrier connection has a slot for the message. The message is
+    /// then stored as claimed.
     pub sending_at: Option<Timestamp>,
 }
 
@@ -165,12 +165,12 @@ pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<Mes
     query(STATUS, id).fetch_optional(conn, read).await
 }
 
-/// Returns the least message ID in a range.
+/// Returns the least message ID that is at least `from` and below `below`.
 pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
     query(FIRST, (from, below)).fetch_one(conn, |row| row.get("id")).await
 }
 
-/// Returns the ID of the message at position `count` (from 0) among the messages whose IDs are at
+/// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
 /// least `from`.
 pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
@@ -199,8 +199,8 @@ pub struct Ending {
     pub error: Option<String>,
     /// Whether the price of the message is released because no carrier accepted the message.
     pub release: bool,
-    /// Whether this ending shows that a carrier accepted the message, even if no submit is
-    /// recorded.
+    /// Whether the ending shows that a carrier accepted the message. [`finish`] then sets
+    /// `submitted_at`, unless an earlier submit has set it.
     pub taken: bool,
 }
 
@@ -248,7 +248,7 @@ pub async fn finish(
     Ok(ended)
 }
 
-/// Returns the messages with these IDs that aren't final.
+/// Returns those of these messages that aren't final. On PostgreSQL, locks them.
 pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -265,11 +265,13 @@ pub struct Overdue {
     pub taken: bool,
     /// Whether a carrier connection holds a lease on the message.
     pub leased: bool,
-    /// Why a part of the message wasn't delivered, if a receipt gave a reason.
+    /// Set if a receipt says that a segment wasn't delivered: the reason in that receipt, or an
+    /// empty text if the receipt has none.
     pub failed: Option<String>,
 }
 
-/// Returns the messages in this range of IDs that aren't final.
+/// Returns at most `limit` messages that aren't final, in the order of their IDs. The IDs are at
+/// least `from` and below `below`.
 pub async fn overdue(
     conn: &mut dyn Connection,
     from: i64,

@@ -1,8 +1,8 @@
 //! Statements with their parameters. They run on a connection of rusqlite to a SQLite file, or on a
 //! connection of sqlx to PostgreSQL.
 //!
-//! Statements on a SQLite file run on the calling thread and stay prepared. sqlx would send each
-//! statement and each row to another thread and back.
+//! Statements on a SQLite file run on the calling thread and stay prepared. With SQLite, sqlx would
+//! send each statement and each row to another thread and back.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -36,13 +36,13 @@ pub trait Connection: Send {
         None
     }
 
-    /// Returns the network address of the client for whom a transaction writes. `None` for work
-    /// that starts on the machine itself.
+    /// Returns the network address of the client for whom the transaction writes. `None` for work
+    /// that no client requested.
     fn client_address(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the database that the connection leads to.
+    /// Returns the kind of database that the connection leads to.
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
             Conn::File(_) => Dialect::Sqlite,
@@ -204,8 +204,8 @@ tuples! {
 
 enum Text {
     Known(Sql),
-    /// A text that the program built for one database, and whether the text names a shard on
-    /// PostgreSQL.
+    /// A text that the program built for one database. The flag says whether the text has a
+    /// parameter for the shard on PostgreSQL.
     Built(String, bool),
 }
 
@@ -301,7 +301,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Reads the first row of a statement that always returns one.
+    /// Reads the first row of a statement that always returns a row.
     pub(crate) async fn fetch_one<T>(
         self,
         conn: &mut dyn Connection,
@@ -343,7 +343,10 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Returns the connection to a SQLite file. Fails if it is released.
+/// Returns the connection to a SQLite file.
+///
+/// # Errors
+/// `Failed` if the connection is released.
 pub fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
     conn.ok_or(Error::Failed(Fault::Stopped))
 }
@@ -408,7 +411,7 @@ impl<'r> Row<'r> {
     /// Returns the value of a column.
     ///
     /// # Errors
-    /// When the column doesn't exist or holds a value of another type.
+    /// `Failed` if the column doesn't exist or holds a value of another type.
     pub fn get<T: Column>(&self, column: &'static str) -> Result<T> {
         T::read(self, column)
     }

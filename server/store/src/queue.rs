@@ -1,4 +1,4 @@
-//! The queue: messages that no carrier has accepted yet.
+//! The queue: messages that no carrier has accepted as a whole yet.
 
 use domain::{ApplicationId, Kind, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
@@ -48,9 +48,10 @@ statements! {
     const STATE: Sql = in_shard!(
         "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
     );
-    /// A row: message, application, carrier, due at, lease token. The remaining values are the same
-    /// for all rows: `bulk`, `deferred` and 0 attempts. On PostgreSQL this statement queues only
-    /// unclaimed messages of batches. `run_commit_group` queues all others.
+    /// The values of a row are message, application, carrier, due at and lease token. The remaining
+    /// values are the same for all rows: `bulk`, `deferred` and 0 attempts. On PostgreSQL this
+    /// statement queues only the unclaimed messages of batches. There, `run_commit_group` queues
+    /// all other messages.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
@@ -62,7 +63,7 @@ statements! {
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
-    /// SQLite only: on PostgreSQL `run_commit_group` does this.
+    /// SQLite only. On PostgreSQL, `run_commit_group` defers messages.
     const DEFER: Sql = Sql::sqlite(r"
         UPDATE queue SET deferred = 1
         WHERE message_id = ?1
@@ -164,10 +165,10 @@ pub struct QueuedRow {
     pub message_id: Transid,
     pub application_id: ApplicationId,
     pub carrier: String,
-    /// Unix milliseconds. When the row may be claimed, or the end of the lease if the row is stored
-    /// as claimed.
+    /// The time in Unix milliseconds from which the row may be claimed. If the row is stored as
+    /// claimed, the end of the lease.
     pub due_at: i64,
-    /// The token of the claim. 0 if the row is unclaimed.
+    /// The token of the claim, or 0 if the row is unclaimed.
     pub lease_token: i64,
 }
 
@@ -180,7 +181,6 @@ pub struct QueuedAs {
     pub deferred: bool,
 }
 
-/// Adds messages to the queue.
 pub async fn insert(
     conn: &mut dyn Connection,
     rows: &[QueuedRow],
@@ -201,6 +201,7 @@ pub async fn deferred_without_suspension(conn: &mut dyn Connection) -> Result<Ve
 }
 
 /// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
+/// Resumes none if the application is suspended.
 pub async fn resume(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -227,8 +228,9 @@ pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<b
     query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
-/// Returns unclaimed rows of a carrier with IDs above `after`. Leaves out messages of which a
-/// carrier has a segment.
+/// Returns unclaimed rows of a carrier with IDs above `after`. Leaves out messages of which the
+/// carrier has, or may have, a segment. On PostgreSQL, locks the returned rows and leaves out rows
+/// that another transaction has locked.
 pub async fn unclaimed(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -238,7 +240,7 @@ pub async fn unclaimed(
     query(UNCLAIMED, (carrier, after.0, limit)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
-/// Like [`unclaimed`], in any order, for a carrier that no worker claims rows for.
+/// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the rows in any order.
 pub async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -271,14 +273,15 @@ pub struct Moved {
     pub carrier: String,
 }
 
-/// Moves unclaimed rows to other carriers.
+/// Moves unclaimed rows to other carriers. Skips rows that have been claimed, and messages of which
+/// a carrier has, or may have, a segment.
 pub async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let moving = query(MOVE, now);
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
     moving.execute_each(tx, values).await.map(drop)
 }
 
-/// The state of the queue.
+/// The length and the age of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The number of messages in the queue.
@@ -294,14 +297,14 @@ pub async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// Returns when the message whose ID is in this column was accepted.
+/// Returns the time of acceptance of the message whose ID is in this column.
 fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
     let id: Option<i64> = row.get(column)?;
     Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
-/// Defers the rows of suspended applications. A lease on such a row stays valid, so that an answer
-/// to an earlier submit still counts.
+/// Defers those of these rows whose application is suspended. A lease on such a row stays valid, so
+/// that an answer to an earlier submit still counts.
 pub async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     let deferring = query(DEFER, ());
     deferring.execute_each(tx, ids.iter().copied()).await.map(drop)
@@ -316,15 +319,15 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     dropping.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
-/// A claimed row that goes back into the queue.
+/// A claimed row that becomes unclaimed again.
 pub struct Requeued {
     pub id: Transid,
     /// Unix milliseconds.
     pub due_at: i64,
-    /// The number of attempts to add.
+    /// The number to add to the row's attempts.
     pub attempts: i64,
     pub submission: Submission,
-    /// The new carrier, if the message moves to another one.
+    /// The new carrier, if the message moves to another carrier.
     pub carrier: Option<String>,
     /// The text to append to the names of the carriers that refused the message: a space and a
     /// name, or nothing.
@@ -332,15 +335,15 @@ pub struct Requeued {
 }
 
 impl Requeued {
-    /// Returns whether another carrier may send the message. It may if no carrier has a segment of
-    /// the message, and if its own carrier is unusable or gets it only later. A message that can be
-    /// claimed at once stays with a usable carrier.
+    /// Returns whether another carrier may get the message. A message of which a carrier has, or
+    /// may have, a segment stays with that carrier. Any other message may move if its carrier is
+    /// unusable, or if the message has to wait before that carrier gets it again.
     pub const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
     }
 }
 
-/// Puts claimed rows back into the queue. Each can be claimed again at its `due_at`.
+/// Ends the claims of rows. Each row can be claimed again at its `due_at`.
 pub async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -1,28 +1,32 @@
 -- A commit group stores the sends, results and receipts that arrive within a short time, and claims
--- messages for carriers. Normally it is one call of `run_commit_group`, which is one transaction.
--- Sends whose rows have changed are decided again and need another call. The calling process has
--- already made an optimistic decision, based on the rows that it has cached. The call reads these
--- rows, stores only what still holds, and returns the rows. The comment at the top of `postgres.rs`
--- lists the order in which rows are locked.
+-- messages for carriers. Normally a group is one call of `run_commit_group`, which is one
+-- transaction. Before the call, the process decides about the inputs by the rows that it has
+-- cached. The call reads these rows, stores only the decisions that still hold, and returns the
+-- rows. If a row has changed, the process decides its sends again and makes another call. The
+-- comment at the top of `postgres.rs` lists the order in which rows are locked.
 --
--- EXECUTE runs the statements over messages. PostgreSQL then plans each one with its IDs. A generic
--- plan would open the partitions of all days. A statement finds rows by `= ANY`, or by a LATERAL
--- query per row. OFFSET 0 keeps that query from being merged into a join. PostgreSQL's statistics
--- don't cover the newest rows, so it would otherwise read whole tables and join them. `= ANY` needs
--- a list of IDs, so rows that get the same new values are updated together.
+-- EXECUTE runs the statements over messages, so that PostgreSQL plans each of them with its IDs. A
+-- generic plan would open the partitions of all days. A statement finds rows by `= ANY` with a list
+-- of IDs, or by a LATERAL query per row. OFFSET 0 keeps PostgreSQL from merging that query into a
+-- join. PostgreSQL's statistics don't cover the newest rows, so PostgreSQL would otherwise read
+-- whole tables and join them. `= ANY` needs a list of IDs, so rows that get the same new values are
+-- updated together.
 --
 -- These functions repeat rules of the service, because the rules depend on rows that only the call
--- locks. Reading the rows first would cost each group a round trip. The rules are:
+-- locks. Reading the rows before the call would cost each group a round trip. The rules are:
 --
 -- - A test key's balance and number of messages start anew each day.
--- - An application's balance covers its sends, and unpaid test keys have a daily limit.
--- - A result moves `sending` to `submitted`.
--- - A receipt moves `submitted` to its status, with the figures and the row for reports.
+-- - An application's balance must cover its sends.
+-- - Until its account has had a deposit, a test key has a daily limit of messages.
+-- - A result moves a message from `sending` to `submitted`.
+-- - A receipt moves a message from `submitted` to the receipt's status and updates the counts.
+--   Unless the message was delivered, it gets a row in `unusual_messages`.
 --
 -- The conformance tests check that the functions and the service decide alike.
 
--- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
--- `figure`, the messages and their cost are also added to that figure of the quarter hour.
+-- A change that a group makes to the counts. The change adds `n` messages to the count of a status,
+-- or removes them if `n` is negative. If `figure` isn't null, the change also adds the messages and
+-- their cost to that figure of the quarter hour.
 CREATE TYPE counted AS (
     application_id BIGINT,
     test           BIGINT,
@@ -34,11 +38,10 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
--- The commit groups that were stored. With Citus, also other transactions whose outcome a process
--- may have to look up. A row is kept for
--- an hour. If a call gets no answer, the process inserts the group's ID itself, with a null
--- `answer`. The insert waits for the original call if that is still running. So either the call
--- commits or the insert succeeds, but never both.
+-- The commit groups that stored something. With Citus, also other transactions whose outcome a
+-- process may have to look up. Rows are deleted after an hour. If a call gets no answer, the
+-- process inserts the group's ID itself, with a null `answer`. That insert waits while the original
+-- call is still running. Either the call commits or the insert succeeds, but never both.
 CREATE TABLE commit_groups (
     shard       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
@@ -49,40 +52,43 @@ CREATE TABLE commit_groups (
 CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 
 -- The parameters of `run_commit_group` are rows, with an array for each column. `submitted_rows`
--- are the messages that a carrier accepted as a whole at the first submit, each with the lease
--- under which it was submitted.
+-- has the messages that a carrier accepted as a whole at the first submit. `tokens` are the tokens
+-- of the leases under which the messages were submitted. If `segment_counts` is null, the stored
+-- number of segments stays.
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
--- The segments of these messages, if the carrier identifies segments. `message_ids` are the carrier
--- message IDs.
+-- The segments of these messages, except for messages that the sandbox accepted. `message_ids` are
+-- the carrier message IDs.
 CREATE TYPE segment_rows AS (
     ids BIGINT[], numbers BIGINT[], segment_counts BIGINT[], applications BIGINT[],
     carriers TEXT[], message_ids TEXT[]
 );
--- Receipts with our message ID.
+-- Receipts that identify a message by its transid.
 CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
--- Receipts with a carrier message ID, which is in `message_ids`. A receipt has a row for each
--- format in which the carrier may have returned the ID.
+-- Receipts that identify a segment by its carrier message ID, which is in `message_ids`. A receipt
+-- has a row for each format in which the carrier may have returned the ID. These rows have the same
+-- number in `receipts`.
 CREATE TYPE identified_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], message_ids TEXT[], statuses BIGINT[], errors TEXT[]
 );
--- The applications of the sends, as the process has cached them. An application that isn't cached
--- has null columns. `totals` and `test_totals` are the total costs of the live and the test sends,
--- and
--- `transfers` and `tests` are the numbers of these sends.
+-- The applications of the sends, as the process has cached them. If an application isn't cached,
+-- its status, hashes and sender are null. `totals` and `test_totals` are the total costs of the
+-- live and the test sends. `transfers` and `tests` are the numbers of these sends.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
--- The idempotency keys of sends. For an accepted send, `answers` has the answer to store, apart
--- from the balance, and `spent` is as in `send_rows`.
+-- The idempotency keys of sends. `answers` has the answers to store for accepted sends. The call
+-- sets the balance in them. For other sends, `answers` is null, and the call only looks up the key.
+-- `spent` is as in `send_rows`.
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[],
     spent BIGINT[]
 );
--- Accepted sends. `spent` is the cost of the application's live or test sends up to and including
--- this one. `transfers` is the number of its live sends up to and including this one.
+-- Accepted sends. `spent` is the total cost of the application's live sends, or of its test sends,
+-- up to and including this send. `transfers` is the number of its live sends up to and including
+-- this send.
 CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
     senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
@@ -90,15 +96,17 @@ CREATE TYPE send_rows AS (
     sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
 );
 -- The carriers to claim messages for. `all_max` is the maximum number of rows for a carrier, and
--- `singles_max` is the maximum number of single messages among them. The search starts at the times
--- `singles_from` and `batches_from`.
+-- `singles_max` is the maximum number of single messages among them. The search leaves out single
+-- messages that are due before `singles_from`, and messages of batches that are due before
+-- `batches_from`.
 CREATE TYPE claim_rows AS (
     carriers TEXT[], all_max BIGINT[], singles_max BIGINT[], singles_from BIGINT[],
     batches_from BIGINT[]
 );
 
--- Stores messages that a carrier accepted as a whole at the first submit. Returns the messages
--- whose lease was still valid. They leave the queue, and their segments are stored.
+-- Stores that carriers accepted messages as a whole at the first submit. Skips messages whose lease
+-- is no longer valid. Removes the other messages from the queue, stores their segments, and returns
+-- their IDs in `held`.
 CREATE FUNCTION commit_group_submitted(
     of_shard BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
     OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
@@ -159,14 +167,16 @@ BEGIN
     END IF;
 END $$;
 
--- Makes messages final according to receipts. A receipt has our message ID, or the carrier message
--- ID of the message's only segment. Returns the messages that were submitted and are final now, and
--- the receipts with a carrier message ID that made one of them final.
+-- Makes messages final according to receipts. A receipt has a transid, or the carrier message ID of
+-- a message's only segment. Only messages that are `submitted` become final here. `done` has these
+-- messages, and `done_receipts` has the receipts with a carrier message ID that made one of them
+-- final.
 CREATE FUNCTION commit_group_receipts(
     of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, by_id identified_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
-    -- The receipts whose carrier message ID is known, each with its message, status and error.
+    -- The receipts whose segment was found and isn't final, each with its message, status and
+    -- error.
     receipts BIGINT[];
     identified BIGINT[];
     identified_statuses BIGINT[];
@@ -176,8 +186,8 @@ DECLARE
     more counted[];
 BEGIN
     IF by_id.receipts <> '{}' THEN
-        -- If a carrier has used an ID again, the newest message counts. If a message has several
-        -- receipts, only the first one is stored here.
+        -- If a carrier has used an ID again, the receipt is for the newest message with this ID. If
+        -- a message has several receipts, this function stores only the first of them.
         SELECT array_agg(receipt), array_agg(message_id), array_agg(status), array_agg(error)
         INTO receipts, identified, identified_statuses, identified_errors
         FROM (
@@ -209,11 +219,11 @@ BEGIN
                     submitted_at = COALESCE(submitted_at, $3)
                 WHERE id = ANY ($2) AND status = {submitted}
                 RETURNING id, application_id, test, created_at / 900000 AS quarter, batch_id,
-                    -- Like `Figure::of_ending`: the first limit that isn't exceeded.
+                    -- Like `Figure::of_ending`: counts the limits that the delivery time exceeds.
                     CASE status WHEN {delivered} THEN 100 + (
                         SELECT COUNT(*) FROM (VALUES {delivery_times}) AS d
                         WHERE d.column1 < final_at - created_at) ELSE status END AS figure),
-            -- Like `Tally`: a message that isn't delivered gets a row, by which reports find it.
+            -- Like `Tally`: unless a message was delivered, reports find it by this row.
             noted AS (
                 INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
                 SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > {delivered})
@@ -243,27 +253,31 @@ END $$;
 
 -- Stores sends. The sends of an application are stored if all of the following is true:
 --
--- - Its row is still as the group has cached it.
--- - Its balances cover the sends.
--- - None of its idempotency keys has a stored answer.
--- - Its test key sends at most `test_max` messages on this day, or its account has had a deposit.
+-- - The application's row is still as the process has cached it, apart from the balances.
+-- - The application's balances cover the sends.
+-- - None of the sends' idempotency keys has a stored answer.
+-- - With these sends, the test key sends at most `test_max` messages on this day, or the account
+--   has had a deposit.
 --
 -- Returns the rows as they were before the charge, each with a flag that is true if the row is as
--- cached. Also returns the applications whose sends are stored, and the stored answers to the keys.
+-- cached. Also returns the applications whose sends are stored, and the answers that were already
+-- stored for the keys.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    -- The balances before the charge, of the applications whose sends are stored.
+    -- For each application whose sends are stored: its balances and its last transfer before the
+    -- charge.
     balances BIGINT[];
     test_balances BIGINT[];
     last_transfers BIGINT[];
     repeated BIGINT[];
 BEGIN
-    -- This statement locks the applications, and a later one reads the keys. One statement couldn't
-    -- do both: it wouldn't see what was committed while it waited for a lock.
+    -- This statement locks the applications, and a later statement reads the keys. A single
+    -- statement couldn't do both, because it wouldn't see the rows that were committed while it
+    -- waited for a lock.
     SELECT json_agg(
                json_build_array(id, same, balance, test_balance, test_day, test_sent,
                    paid_at IS NOT NULL,
@@ -380,9 +394,10 @@ BEGIN
 END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
--- messages among them. Defers rows of suspended applications. Returns the rows that were found, the
--- messages that are being sent from now on, and their segments that a carrier has or may have. If
--- fewer rows were found than requested, also returns when the next row is due.
+-- messages among them. Instead of claiming the rows of suspended applications, defers them. Returns
+-- all rows that were found, the claimed messages, and those of their segments that a carrier has or
+-- may have. Also returns when the next row is due, if fewer rows than `all_max` and fewer single
+-- messages than `singles_max` were found.
 CREATE FUNCTION commit_group_claims(
     of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
@@ -441,8 +456,8 @@ BEGIN
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
         due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
-        -- Looked up once and not for each message, because an application's row may have many dead
-        -- versions.
+        -- The applications are looked up once and not for each message, because an application's
+        -- row may have many dead versions.
         suspended AS MATERIALIZED (
             SELECT id
             FROM applications
@@ -469,7 +484,7 @@ BEGIN
     IF due IS NOT NULL THEN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
         WHERE message_id = ANY (due);
-        -- Nearly all messages are queued. The others were claimed before and keep their status.
+        -- Nearly all messages are `queued`. The others were claimed before and keep their status.
         EXECUTE start INTO started, ids, counts USING due, now_ms, {queued}, {queued}, {sending};
         IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
             due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
@@ -529,7 +544,7 @@ BEGIN
     IF batch_ids = '{}' THEN
         RETURN;
     END IF;
-    -- A transaction changes the counts of a batch only while it holds the lock of the batch.
+    -- A transaction changes the counts of a batch only while it holds the lock on the batch's row.
     PERFORM 1 FROM batches WHERE id = ANY (batch_ids) ORDER BY id FOR NO KEY UPDATE;
     UPDATE batch_counts b SET n = b.n + c.n
     FROM (
@@ -554,8 +569,8 @@ END $$;
 -- - `missing`: the messages of `submitted` whose lease was no longer valid.
 -- - `done`: the messages that receipts made final.
 -- - `done_receipts`: the receipts with a carrier message ID that made one of these messages final.
--- - `prices`: all price changes, if there is a newer one.
--- - `drained`: the drained carriers, if the cached prices or carriers are outdated.
+-- - `prices`: all price changes, if the process hasn't cached the newest one.
+-- - `drained`: the drained carriers, if the process's prices or drained carriers are outdated.
 -- - `applications`, `charged` and `kept`: see `commit_group_sends`.
 -- - `claims`: see `commit_group_claims`.
 CREATE FUNCTION run_commit_group(
@@ -631,8 +646,8 @@ BEGIN
             claimed := claimed || one;
         END LOOP;
     END IF;
-    -- The ID of a group that stored nothing isn't kept, because such a group can safely run again.
-    -- While nothing is sent, groups only look for pending messages and write nothing.
+    -- If a group stored nothing, its ID isn't kept, because the group can safely run again. While
+    -- nothing is sent, groups only look for pending messages and write nothing.
     IF is_stored THEN
         INSERT INTO commit_groups (shard, id, created_at, answer)
         VALUES (of_shard, group_id, now_ms, answer::text);

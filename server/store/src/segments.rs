@@ -36,8 +36,8 @@ statements! {
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// Stores segments that were submitted, for the first time or again. `$1` is `[[message,
-    /// segment, segments, application, carrier message ID, status]]`.
+    /// Stores segments that were submitted, for the first time or again. `$1` is
+    /// `[[message, segment, segments, application, carrier message ID, status]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -63,8 +63,8 @@ statements! {
                 submits = 2, submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
     };
-    /// Takes the same rows as [`INSERT`] but ignores the status, because the status of a segment is
-    /// unknown once its claim has ended.
+    /// Takes the same rows as [`INSERT`]. Ignores their status: once the claim has ended, the
+    /// status of a segment is unknown.
     const NAME: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -228,7 +228,7 @@ pub struct Unanswered {
     pub address: String,
 }
 
-/// Stores submitted segments.
+/// Stores submitted segments. If a segment is already stored, it was submitted again.
 pub async fn insert(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -238,8 +238,9 @@ pub async fn insert(
     write(conn, INSERT, rows, carrier, now).await
 }
 
-/// Stores carrier message IDs that arrived after the claim had ended. Inserts segments that aren't
-/// stored yet. Changes nothing else of stored segments.
+/// Stores carrier message IDs that arrived after the claim had ended. Keeps the ID of a segment
+/// that already has one. Inserts segments that aren't stored yet, and changes nothing else of
+/// stored segments.
 pub async fn set_ids(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -289,8 +290,9 @@ pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segmen
     finding.find_each(tx, messages.iter().copied(), "segments").await
 }
 
-/// Returns the segments with these carrier message IDs, each with the index of its ID in `ids`.
-/// If the carrier has used an ID again, the newest segment comes last.
+/// Returns the segments with these carrier message IDs, each with the index of its ID in `ids`. The
+/// segments are in the order of their messages: if the carrier has used an ID again, the newest
+/// segment comes last.
 pub async fn with_ids(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -304,7 +306,7 @@ pub async fn with_ids(
 }
 
 /// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
-/// numbers are in the carrier's format.
+/// numbers are in the carrier's format. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn unanswered(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -320,7 +322,8 @@ pub async fn unanswered(
     finding.fetch_one(conn, |row| row::found(row, "segments")).await
 }
 
-/// Returns whether another message is being submitted to this number.
+/// Returns whether a connection to the carrier has claimed another message to this number. Leaves
+/// out messages with IDs below `least`.
 pub async fn is_another_submitted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -351,8 +354,8 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     finishing.execute_each(tx, values).await.map(drop)
 }
 
-/// Deletes the segments of messages below this ID. Each call covers a range of `ids` message IDs.
-/// Returns false if there was nothing to delete.
+/// Deletes segments of messages with IDs below `below`, oldest first. A call covers a range of
+/// `ids` message IDs. Returns false if there was nothing to delete.
 pub async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {

@@ -67,7 +67,8 @@ statements! {
 /// A message that a carrier accepted as a whole.
 pub struct Taken {
     pub id: Transid,
-    /// The number of segments that the message was submitted in, if the carrier reports it.
+    /// The number of segments that the message was submitted in. `None` if the sandbox accepted the
+    /// message, or if the carrier splits messages itself.
     pub segments: Option<u16>,
 }
 
@@ -92,10 +93,10 @@ pub async fn submitted(
     submitting.execute_each(tx, rows).await.map(drop)
 }
 
-/// A message of which a carrier has a part, or may have one.
+/// A message of which a carrier has, or may have, a part.
 pub struct Begun {
     pub id: Transid,
-    /// Whether there are segments that the carrier may or may not have.
+    /// Whether the carrier may have segments without having confirmed them.
     pub unknown: bool,
     /// Whether the carrier certainly has some segments.
     pub taken: bool,
@@ -132,8 +133,8 @@ pub struct Outstanding {
     pub submitted_at: Timestamp,
 }
 
-/// Returns messages between these IDs that a carrier accepted before `submitted_before` and that
-/// aren't final.
+/// Returns at most `limit` messages, in the order of their IDs, that the carrier accepted before
+/// `submitted_before` and that aren't final. Their IDs are above `after` and below `below`.
 pub async fn outstanding(
     conn: &mut dyn Connection,
     after: i64,

@@ -1,6 +1,7 @@
-//! Counts of messages by status, for each day and for each batch. Each transaction that changes
-//! messages also updates these counts. Lists and charts read them, because counting millions of
-//! rows would take seconds. The same changes are also counted by quarter hour ([`quarters`]).
+//! Counts of messages by status, for each day and for each batch. A transaction that adds messages
+//! or changes their status also updates these counts. Lists and charts read them, because counting
+//! millions of rows would take seconds. The same changes are also counted by quarter hour
+//! ([`quarters`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,7 @@ statements! {
         HAVING SUM(n) > 0
         ORDER BY day DESC",
     );
-    /// The first day below `$1` whose counts aren't folded.
+    /// The first day below `$1` with counts that aren't folded.
     const UNFOLDED: Sql = in_shard!(
         "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
             => " AND shard = $2",
@@ -113,7 +114,7 @@ statements! {
                (value ->> 3)::bigint, at.shard
         FROM jsonb_array_elements($1::text::jsonb)
         CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at");
-    /// A transaction changes the counts of a batch only while it holds the lock of the batch.
+    /// A transaction changes the counts of a batch only while it holds the lock on the batch's row.
     const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -150,8 +151,8 @@ statements! {
     };
 }
 
-/// The key of a count: an application's messages of one day and one status. Transactions update
-/// counts in the order of these keys.
+/// The key of a count: an application, whether the messages are test messages, a day and a status.
+/// Transactions update counts in the order of these keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DayKey {
     application_id: ApplicationId,
@@ -161,8 +162,9 @@ struct DayKey {
     status: i64,
 }
 
-/// A message that is unknown, failed, expired or rejected. PostgreSQL finds it by a row of
-/// `unusual_messages`, and SQLite by an index. The fields are in the order of the statements.
+/// A message with a rare status ([`MessageStatus::is_rare`]). PostgreSQL finds such a message by a
+/// row of `unusual_messages`, and SQLite by an index. The fields are in the order of the
+/// statements' values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Unusual {
     application_id: ApplicationId,
@@ -201,8 +203,9 @@ impl BatchChange {
     }
 }
 
-/// A writer of counts. Each counter has its own rows in each process, so that no transaction waits
-/// for another counter's commit.
+/// A kind of transactions that update counts. Each counter of each process has its own rows in
+/// `message_days` and `message_quarters`, so that no transaction waits there for the commit of
+/// another counter.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// Sends, claims, results and receipts.
@@ -221,11 +224,11 @@ impl Counter {
     }
 }
 
-/// The changes that a transaction makes to the counts. They are written just before the commit and
-/// in a fixed order: many transactions change the same counts, and each blocks the others from its
-/// write until its commit.
+/// The changes that a transaction makes to the counts. The transaction writes them just before its
+/// commit, because other transactions can't write the same counts until then. The order of the
+/// writes is fixed, so that two transactions can't wait for each other.
 pub struct Tally {
-    /// The slot of this process.
+    /// The number of this node.
     node: i64,
     pub counter: Counter,
     days: BTreeMap<DayKey, i64>,
@@ -234,7 +237,7 @@ pub struct Tally {
     /// The rows of `unusual_messages` to delete (`usual`) and to store (`unusual`).
     usual: BTreeSet<Unusual>,
     unusual: BTreeSet<Unusual>,
-    /// The time at which a batch is done, if a change completes one.
+    /// The time of the last change. A batch that this change completes is done at this time.
     now: Option<Timestamp>,
 }
 
@@ -257,8 +260,8 @@ impl Tally {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// Counts a new message by day and quarter hour. A batch has its messages in its counts from
-    /// the start.
+    /// Counts a new message by day and quarter hour. The counts of a batch include all its rows
+    /// from the start.
     pub fn add_new(
         &mut self,
         (application_id, test): (ApplicationId, bool),
@@ -274,7 +277,7 @@ impl Tally {
         (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
     }
 
-    /// Counts a message's change of status.
+    /// Counts a message's change of status, and keeps track of messages with a rare status.
     pub fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
         let key = |status: MessageStatus| DayKey {
@@ -304,7 +307,8 @@ impl Tally {
         }
     }
 
-    /// Counts rows of a batch that never become messages, and releases their price in micro-units.
+    /// Moves rows of a batch that never become messages from `Queued` to the status `to`. Adds
+    /// their price, `released` micro-units, to the released amount of the batch.
     pub(crate) fn give_up(
         &mut self,
         batch: BatchId,
@@ -383,7 +387,8 @@ async fn move_batches(
     touched("batches", rows.len(), moved)
 }
 
-/// A message that isn't final, before a change. The fields are in the order of `messages::OPEN`.
+/// A message that isn't final, as it was before a change. The fields are in the order of
+/// `messages::OPEN`.
 #[derive(Deserialize)]
 pub struct OpenMessage {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -458,8 +463,9 @@ pub async fn first_and_last(
     query(FIRST_AND_LAST, (application_id, test)).fetch_one(conn, read).await
 }
 
-/// Returns the days on which messages of this status were accepted, newest first, each with the
-/// number of these messages. The days range from `first` to `last`, both included.
+/// Returns the days on which the application's messages with this status were accepted, newest
+/// first, each with the number of these messages. Covers the days from `first` to `last`, both
+/// included.
 pub async fn days_of_status(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),
@@ -471,14 +477,14 @@ pub async fn days_of_status(
     finding.fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
-/// Returns the first day below this one whose counts aren't folded. Such counts are in several
-/// rows, or in a row that a process adds to.
+/// Returns the first day below `below` with counts that aren't folded. Folded counts are in the
+/// rows of node 0 and writer 1 only.
 pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
     query(UNFOLDED, below).fetch_one(conn, |row| row.get("day")).await
 }
 
-/// Folds a day's counts into one row per status. The caller makes sure that no process changes them
-/// any more.
+/// Folds a day's counts into one row per application, key kind and status. The caller must make
+/// sure that no process changes these counts any more.
 pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
         query(statement, day).execute(&mut *conn).await?;

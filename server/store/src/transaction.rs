@@ -17,7 +17,7 @@ use super::sql::Dialect;
 use super::tally::Tally;
 use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
 
-/// The maximum duration of a commit. After that its connection counts as lost.
+/// The maximum duration of a commit. After that, the connection counts as lost.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum time to query the outcome of a commit whose connection was lost.
 pub(crate) const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
@@ -29,7 +29,7 @@ pub struct WriteTx<'a> {
     pub(crate) way: Way,
     /// The changes to the counts, which are written before the commit.
     pub tally: Tally,
-    /// The shard whose rows the transaction reads and writes.
+    /// The shard whose rows the transaction reads and writes. `None` if no shard was set.
     pub(crate) shard: Option<Shard>,
     /// The network address of the requesting client, for the audit log.
     pub(crate) client_address: Option<String>,
@@ -38,7 +38,7 @@ pub struct WriteTx<'a> {
     pub(crate) halt: &'a Halt,
     /// Connections to query the outcome of a commit that got no answer.
     pub(crate) readers: &'a Readers,
-    /// Lets the next verb start when it is dropped.
+    /// Keeps other verbs of this process from starting while the transaction exists.
     pub(crate) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
@@ -80,7 +80,7 @@ impl WriteTx<'_> {
     }
 
     /// Returns the parameters that limit a statement to the partitions of these messages: the least
-    /// and the greatest ID. Empty on SQLite, and if there are no messages.
+    /// and the greatest ID. Returns none on SQLite, or if there are no messages.
     pub fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
         let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
             return Vec::new();
@@ -90,13 +90,13 @@ impl WriteTx<'_> {
         vec![least.into(), greatest.into()]
     }
 
-    /// Returns whether other transactions write at the same time. If so, this one must lock the
-    /// rows that its decisions depend on.
+    /// Returns whether other transactions may write at the same time. If so, this transaction must
+    /// lock the rows that its decisions depend on.
     pub const fn must_lock(&self) -> bool {
         self.dialect.is_shared()
     }
 
-    /// Writes the changes to the counts.
+    /// Adds the changes in the tally to the counts in the database.
     pub async fn write_counts(&mut self) -> Result<()> {
         let tally = self.tally.take();
         if tally.is_empty() {
@@ -133,7 +133,7 @@ impl WriteTx<'_> {
                     halt.note(&error);
                     error.of_commit()
                 })?;
-                // Failures from here on don't affect the commit.
+                // Failures from here on don't affect the stored transaction.
                 if let Err(error) = file.begin_to_move_log() {
                     halt.note(&error);
                     tracing::error!(
@@ -254,7 +254,7 @@ fn committed_on_server(
 ) -> Result<Committed> {
     match (committed, known_as) {
         (Ok(()), _) => Ok(Committed::Yes),
-        // The server refused the commit. The error isn't just a lost connection.
+        // The server refused the commit and didn't just close the connection.
         (Err(error @ sqlx::Error::Database(_)), Some(_)) if !distributed && !is_cut(&error) => {
             Err(error.into())
         }

@@ -203,7 +203,7 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
     let good = format!("{header}c1,{reference},1\nc2,{unknown},2\n\"c,3\",{reference},0.000001\n");
     for (text, named) in [
         (String::new(), "header"),
-        ("bank,reference,amount\n".to_owned(), "empty"),
+        (header.to_owned(), "empty"),
         (format!("bank,reference,amount\nc1,{reference},1\n"), "bank,reference,amount"),
         (format!("{good}c4,{reference}\n"), "line 5"),
         (format!("{good}c4,{reference},1,2\n"), "line 5"),

@@ -1,4 +1,5 @@
-//! The rows that a process caches between groups. Optimistic decisions about sends use these rows.
+//! The rows that a process caches between groups. The process makes its optimistic decisions about
+//! sends from these rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,10 +14,10 @@ use store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupA
 use store::idempotency::{KeptAnswer, KeptKey};
 use store::prices::ChangeFields;
 
-/// The maximum number of cached applications.
+/// The number of cached applications above which the next group starts with none.
 const APPLICATIONS_MAX: usize = 65_536;
 
-/// Cached rows, each as of the last call that read it.
+/// Cached rows, each as of the last call that read or charged it.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) prices: CurrentPrices,
@@ -25,14 +26,15 @@ pub(super) struct Cache {
     pub(super) in_group: InGroup,
 }
 
-/// The rows read in the current group. Only these rows may refuse a send.
+/// The rows that calls have read in the current group. A refusal that is based only on these rows
+/// needs no call that confirms it.
 #[derive(Default)]
 pub(super) struct InGroup {
     /// Applications that were looked up, whether or not they exist.
     applications: HashSet<ApplicationId>,
     /// Applications whose rows are corrupt.
     pub(super) unreadable: HashSet<ApplicationId>,
-    /// Idempotency keys that were looked up, and the answers that were stored for them.
+    /// Idempotency keys that were looked up. `kept` has the answers that were stored for them.
     keys: HashSet<KeptKey>,
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     /// Requests that were taken from the keys' rate limits and aren't used yet.
@@ -90,7 +92,8 @@ impl Cache {
         let keys = &call.keys;
         for index in 0..keys.keys.len() {
             let application_id = ApplicationId(keys.applications[index]);
-            // Only the next call shows which answer is stored for this key.
+            // This call stored an answer after it looked the key up. Only the next call returns the
+            // answer.
             if keys.answers[index].is_some() && answer.has_charged(application_id) {
                 continue;
             }
@@ -100,7 +103,7 @@ impl Cache {
         self.in_group.kept.extend(kept_answers(answer));
     }
 
-    /// If the prices can't be read, no send is accepted.
+    /// Caches the prices. If they can't be read, caches none, and no send is accepted.
     fn learn_prices(&mut self, changes: Vec<ChangeFields>) {
         let rows: Result<Vec<_>> = changes.into_iter().map(ChangeFields::read).collect();
         let unreadable = |error| {

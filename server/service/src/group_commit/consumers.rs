@@ -1,5 +1,5 @@
-//! Consumers: the connections of this process that receive messages. Also tracks which carriers
-//! have waiting messages.
+//! Consumers: the connections of this process that receive messages. This module also tracks which
+//! carriers have waiting messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +17,12 @@ use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 /// The interval at which a shard's queue is polled for messages that no process announced, for
 /// example those that a command-line process queued.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a shard claims nothing for a carrier after a group failed, or while the carrier is
-/// drained.
+/// How long a shard claims nothing after a group failed, or for a drained carrier.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The maximum number of messages per claim.
 const CLAIM_MAX: usize = 512;
-/// The maximum number of messages per claim in a group with sends. The limit is twice the group's
-/// sends if that is more: with fewer, the queue would grow under load.
+/// The maximum number of messages per claim in a group with sends. If twice the number of the
+/// group's sends is more, that is the maximum: with a lower one, the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a group claimed for a connection, with their lease.
@@ -78,9 +77,9 @@ impl Shared {
         self.slots().available()
     }
 
-    /// Releases slots that a group reserved and didn't use. A shard that found no free slot in the
-    /// meantime may sleep until it is notified. This can be the group's own shard, if a call
-    /// without an answer held the slots.
+    /// Releases slots that a group reserved and didn't use. A thread that found no free slot in the
+    /// meantime may sleep until it is woken. This can be the thread of the group's own shard, if a
+    /// call without an answer held the slots.
     fn release(&self, unused: usize, inboxes: &Inboxes) {
         if unused == 0 {
             return;
@@ -94,10 +93,10 @@ impl Shared {
         self.has_more_slots(before, inboxes);
     }
 
-    /// Wakes sleeping group threads, because the connection now has more than `before` free slots.
-    /// Wakes the threads of the shards where messages wait. If the connection had no free slot
-    /// before, wakes all of them, because a thread that finds no free slot sleeps without a
-    /// timeout.
+    /// Wakes sleeping threads of shards, because the connection now has more than `before` free
+    /// slots. If the connection had no free slot before, wakes all threads, because a thread that
+    /// finds no free slot sleeps without a timeout. Otherwise wakes the threads of the shards where
+    /// messages wait.
     fn has_more_slots(&self, before: usize, inboxes: &Inboxes) {
         for (shard, inbox) in inboxes.iter().enumerate() {
             if before == 0 || self.waiting[shard].load(Ordering::Acquire) {
@@ -144,7 +143,7 @@ impl Consumer {
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         match self.received.recv().await {
             Some(dispatch) => dispatch,
-            // Unreachable: the consumer itself keeps the channel open.
+            // Unreachable: the consumer itself keeps a sender of the channel.
             None => std::future::pending().await,
         }
     }
@@ -184,18 +183,19 @@ pub(crate) struct Consumers {
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
     shards: Vec<OfShard>,
-    /// Whether messages of any kind wait, by shard, as far as this process knows. Shared with the
-    /// carrier's consumers.
+    /// Whether single messages or messages of batches wait, by shard, as far as this process knows.
+    /// Shared with the carrier's consumers.
     waiting: Arc<[AtomicBool]>,
 }
 
 /// The state of one carrier's queue in one shard, as far as this process knows.
 struct OfShard {
-    /// Whether single messages are due.
+    /// Whether single messages may be due.
     singles_wait: bool,
-    /// When to poll the queue next.
+    /// The time of the next poll of the queue.
     poll_at: Instant,
-    /// Claims nothing before this time, because a group failed or the carrier is drained.
+    /// The shard claims nothing for the carrier before this time, because a group failed or the
+    /// carrier is drained.
     paused_until: Instant,
 }
 
@@ -222,7 +222,7 @@ impl Carrier {
         &mut self.shards[index(shard)]
     }
 
-    /// Returns when to claim next for the carrier.
+    /// Returns the time of the next claim for the carrier.
     fn claim_at(&self, shard: Shard) -> Instant {
         let of_shard = &self.shards[index(shard)];
         if self.is_waiting(shard) {
@@ -236,8 +236,8 @@ impl Carrier {
         self.consumers.iter().map(|consumer| consumer.available()).sum()
     }
 
-    /// Returns how many slots a shard may claim for. If messages wait in several shards, these
-    /// shards share the slots evenly.
+    /// Returns the number of slots for which a shard may claim messages. If messages wait in
+    /// several shards, these shards share the slots evenly.
     fn share(&self) -> usize {
         let waiting = self.waiting.iter().filter(|waiting| waiting.load(Ordering::Acquire));
         self.available().div_ceil(waiting.count().max(1))
@@ -311,7 +311,7 @@ impl Consumers {
         }
     }
 
-    /// Puts messages that no connection took back into the queue.
+    /// Returns unsubmitted messages of a connection to the queue.
     fn release_claims(&self, carrier: &str, (lease, messages): Dispatch) {
         let results = messages.into_iter().map(|message| Submitted {
             id: message.id,
@@ -344,15 +344,15 @@ impl Consumers {
         }
     }
 
-    /// Returns when to poll a shard's queue if no notification comes first. `None` while no
-    /// connection has a free slot.
+    /// Returns when to poll a shard's queue unless something wakes the thread earlier. `None` while
+    /// no connection has a free slot.
     pub(crate) fn poll_at(&self, shard: Shard) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
         served.map(|carrier| carrier.claim_at(shard)).min()
     }
 
-    /// Pauses all claims in a shard after a group failed.
+    /// Pauses the claims for all carriers in a shard after a group failed.
     pub(crate) fn pause(&self, shard: Shard) {
         let until = Instant::now() + PAUSE;
         for carrier in self.carriers().values_mut() {
@@ -360,7 +360,7 @@ impl Consumers {
         }
     }
 
-    /// Begins to assign slots in a group.
+    /// Begins to assign slots to the messages of a group.
     pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Slots {
         Slots {
             consumers: Arc::clone(consumers),
@@ -391,7 +391,8 @@ pub(crate) struct Slots {
 pub(crate) struct Slot(usize);
 
 impl Slots {
-    /// Sets which carriers are drained. A drained carrier gets no messages.
+    /// Sets which carriers are drained, and pauses the claims for them. A drained carrier gets no
+    /// messages.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
         let mut carriers = self.consumers.carriers();
@@ -404,14 +405,14 @@ impl Slots {
         self.drained = drained;
     }
 
-    /// Whether the group queued messages that it assigned to no connection of this process.
+    /// Returns whether the group queued messages that it assigned to no connection of this process.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queued.is_empty()
     }
 
-    /// Reserves a slot for a new single message. `None` if the carrier has no free slot, or if
-    /// older messages wait for it. While messages of batches wait, leaves a share of the slots to
-    /// them.
+    /// Reserves a slot for a new single message. `None` if the carrier is drained or has no free
+    /// slot, or if older single messages may wait for the carrier. While messages of batches wait,
+    /// leaves a share of the slots to them.
     pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Slot> {
         if self.queued.contains_key(carrier) || self.is_drained(carrier) {
             return None;
@@ -447,7 +448,7 @@ impl Slots {
         }
     }
 
-    /// Returns the carriers with free slots whose queue is due for a claim.
+    /// Returns the carriers that have free slots and for which it is time to claim.
     pub(crate) fn due(&self) -> Vec<String> {
         let now = Instant::now();
         let carriers = self.consumers.carriers();
@@ -458,8 +459,8 @@ impl Slots {
     }
 
     /// Reserves a carrier's slots for a claim, in a group with this many sends. No other shard
-    /// claims for these slots. Returns how many were reserved: 0 for a drained carrier. The group's
-    /// own sends reserve their slots first.
+    /// claims for these slots. Returns the number of reserved slots, which is 0 for a drained
+    /// carrier. The group's own sends must have reserved their slots before.
     pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
         if self.is_drained(carrier) {
             return 0;
@@ -520,7 +521,8 @@ impl Slots {
         })
     }
 
-    /// Sends the claimed messages to their connections. Called after the commit.
+    /// Sends the claimed messages to their connections, and updates what this process knows about
+    /// the carriers' queues. Must be called after the commit.
     pub(crate) fn dispatch(mut self, lease: Lease) {
         let now = Instant::now();
         let (consumers, shard) = (Arc::clone(&self.consumers), self.shard);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::inbox::{InboxDepth, Input};
 
-/// The upper bounds of the histograms, in microseconds. The last bucket has no bound.
+/// The upper bounds of the histograms' buckets, in microseconds. A longer duration is in no bucket
+/// and only in the total count.
 const BOUNDS_US: [u64; 10] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
 
@@ -21,13 +22,14 @@ pub struct Histogram {
 /// Metrics of commit groups since the start of the process.
 #[derive(Clone, Debug)]
 pub struct GroupFigures {
-    /// The time from taking a group's inputs to the end of its commit.
+    /// The time from the beginning of a group's transaction or call to the end of its commit.
     pub group: Histogram,
-    /// The duration of the commit, including its disk sync.
+    /// The duration of the commit, including its disk sync. If one call stored the group, the
+    /// duration of that call.
     pub commit: Histogram,
-    /// The number of inputs by kind: sends, results, receipts, claims.
+    /// The number of sends, results, receipts and claims.
     pub inputs: [(&'static str, u64); 4],
-    /// The number of retries after a conflict with another process's transaction.
+    /// The number of retries after a conflict with another transaction.
     pub repeated: u64,
     /// The number of times that a group was halved to isolate a faulty input.
     pub halved: u64,

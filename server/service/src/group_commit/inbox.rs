@@ -17,21 +17,21 @@ const SENDS_MAX: usize = 4096;
 /// The maximum number of sends per group. Larger groups gain little and delay everything else.
 const SENDS_PER_GROUP: usize = 512;
 /// The maximum number of waiting inputs from carriers. A connection waits for the reply to its last
-/// input, so only a fault reaches this limit.
+/// input, so the inbox gets full only after a fault.
 const CARRIER_INPUTS_MAX: usize = 4096;
-/// The maximum number of results and receipts per group. A group that has this many takes no
-/// further input from carriers.
+/// A group that has this many results, receipts and claimed messages takes no further input from
+/// carriers.
 const ROWS_PER_GROUP: usize = 1024;
 /// The same limit for a group with sends, whose callers wait. The limit is twice the group's sends
 /// if that is more, because each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
-/// How long a group under load waits to have as many sends as the previous group, so that they
-/// share its commit.
+/// The maximum time for which a group under load waits until it has as many sends as the previous
+/// group, so that these sends share its commit.
 const GATHER: Duration = Duration::from_micros(300);
 /// A group is under load if it starts within this time after a group with sends.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
 
-/// Something that a group stores, with the channel for the reply.
+/// A request to a commit group, with the channel for the reply.
 pub(crate) enum Input {
     Send {
         send: Box<PreparedSend>,
@@ -51,15 +51,16 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// Receipts from a carrier. The reply returns the receipts that match no segment in the shard,
-    /// unless `matching` keeps them as unmatched.
+    /// Receipts from a carrier. The reply has the receipts that match no segment in the shard,
+    /// unless `matching` makes the group keep them as unmatched.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
         answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
     },
-    /// A claim of messages for a carrier. The reply doesn't wait for messages: it may be empty.
+    /// A claim of messages for a carrier. The reply doesn't wait for messages, so it is empty if no
+    /// message is due.
     Claim {
         carrier: String,
         limit: usize,
@@ -76,7 +77,7 @@ impl Input {
         }
     }
 
-    /// Replies to the caller. If the caller has gone, its input is stored all the same.
+    /// Replies to the caller. An input is stored even if its caller has gone.
     pub(super) fn answer(self, with: Answer) {
         match (self, with) {
             (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
@@ -105,7 +106,7 @@ impl Input {
         }
     }
 
-    /// If nothing of the input is left to store, replies to it. Otherwise returns it.
+    /// Replies to the input if nothing of it is left to store. Otherwise returns the input.
     pub(super) fn unless_empty(self) -> Option<Self> {
         if self.rows() > 0 {
             return Some(self);
@@ -114,7 +115,8 @@ impl Input {
         None
     }
 
-    /// The number of results or receipts in the input, or of messages that it claims.
+    /// Returns the number of results or receipts in the input, or the maximum number of messages
+    /// that it claims.
     fn rows(&self) -> usize {
         match self {
             Self::Send { .. } => 0,
@@ -129,21 +131,22 @@ impl Input {
 /// The reply to an input.
 pub(super) enum Answer {
     Sent(std::result::Result<Sent, Reason>),
-    /// The stored messages of which the carrier accepted every segment. Empty for receipts.
+    /// The stored messages of which the carrier accepted every segment. For receipts, an empty
+    /// list.
     Recorded(Vec<Transid>),
     /// The receipts that match no segment.
     Matched(Vec<CarrierReceipt>),
     Claimed(Lease, Vec<Claimed>),
 }
 
-/// Replies to all inputs with an error. Nothing was stored.
+/// Replies to all inputs with an error that says that nothing was stored.
 pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     let reason = error.reason();
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Replies to all inputs with an error. It is unknown whether the group was stored: the clients of
-/// sends get no answer, and the callers of results and receipts pass them in again.
+/// Replies to all inputs with an error that says that the group may or may not be stored. The
+/// clients of sends get no answer. The callers of results and receipts pass them in again.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
 }
@@ -184,7 +187,7 @@ impl std::iter::Sum for InboxDepth {
     }
 }
 
-/// Inputs that wait for the group's thread.
+/// The inputs that wait for a shard's thread.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
@@ -196,8 +199,8 @@ struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
     closed: bool,
-    /// 0 while the group's thread runs. While the thread sleeps, the number of waiting sends that
-    /// wakes it. At 1, any input wakes it.
+    /// 0 while the shard's thread runs. While the thread sleeps, the number of waiting sends that
+    /// wakes it. If that number is 1, any input wakes the thread.
     wake_at: usize,
 }
 
@@ -212,14 +215,14 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a send and waits until the group that stored it has committed.
+    /// Adds a send and waits for its outcome, which comes after the commit.
     pub(crate) async fn send(&self, send: PreparedSend) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
         let send = Box::new(send);
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // The group's thread ended without a reply, so it is unknown whether the send is stored.
+        // If the thread ended without a reply, it is unknown whether the send is stored.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 
@@ -287,14 +290,14 @@ impl Inbox {
         Ok(())
     }
 
-    /// Why [`Inbox::push`] returned an input.
+    /// Returns the reason why [`Inbox::push`] returned an input.
     pub(super) fn why_refused(&self) -> Fault {
         if self.state().closed { Fault::Stopped } else { Fault::InboxFull }
     }
 
-    /// Wakes the group's thread if it sleeps, so that it computes again when to poll the queue.
-    /// Called when a connection has free slots, or when messages were queued elsewhere. A running
-    /// thread computes this before it sleeps.
+    /// Wakes the shard's thread if it sleeps, so that the thread computes again when to poll the
+    /// queue. Callers use this when a connection has free slots, or when messages were queued
+    /// elsewhere. A running thread computes the time anyway before it sleeps.
     pub(crate) fn reconsider(&self) {
         self.wake(&mut self.state(), 1);
     }
@@ -306,7 +309,7 @@ impl Inbox {
         }
     }
 
-    /// Takes no more inputs. The inputs that were taken are still stored.
+    /// Takes no more inputs. Inputs that are already in the inbox are still stored.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -319,10 +322,11 @@ impl Inbox {
         InboxDepth { sends: state.sends.len(), carriers: state.carriers.len() }
     }
 
-    /// Returns the inputs of the next group: the sends, then the inputs from carriers, each in
-    /// order of arrival. Returns an empty list when it is time to poll the queue, and `None` once
-    /// the inbox is closed and empty. `poll_at` returns the time of the next poll, or `None` while
-    /// no connection has a free slot. It is called again each time the thread wakes.
+    /// Waits for the inputs of the next group and returns them: the sends, then the inputs from
+    /// carriers, both in order of arrival. Returns an empty list when it is time to poll the queue,
+    /// and `None` once the inbox is closed and empty. `poll_at` returns the time of the next poll,
+    /// or `None` while no connection has a free slot. The function calls `poll_at` again each time
+    /// the thread wakes.
     pub(crate) fn next(
         &self,
         last: &LastGroup,

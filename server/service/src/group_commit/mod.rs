@@ -2,16 +2,17 @@
 //!
 //! Each commit costs a disk sync, so all waiting inputs share one. A commit group takes the inputs
 //! from the inbox, stores results and receipts, admits sends, and claims messages for connections
-//! with free slots. Only after the commit does it answer senders, submit messages and confirm
-//! results. While one group commits, the inputs of the next one gather. An idle service adds no
-//! delay. An input in the inbox is processed even if its caller has gone.
+//! with free slots. After the commit, the group answers senders, passes claimed messages to their
+//! connections, and confirms results. While one group commits, the inputs of the next group gather.
+//! If no group is running, an input starts one at once. An input in the inbox is processed even if
+//! its caller has gone.
 //!
 //! Each shard has an inbox and a thread that runs its groups one after the other. On SQLite a group
 //! is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL a group
 //! is one call of the function `run_commit_group` ([`server`]). The process decides about the
 //! inputs from its cached rows ([`optimistic`], [`cache`]). The call stores the decisions whose
-//! rows haven't changed, and the process replies accordingly ([`reply`]). Inputs that don't fit
-//! into a call are then stored in a transaction of statements.
+//! rows haven't changed, and the process replies accordingly ([`reply`]). A transaction of
+//! statements then stores the results and receipts that the call couldn't store.
 
 mod cache;
 mod consumers;
@@ -47,7 +48,7 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Creates the groups of this many shards.
+    /// Creates an inbox for each of this many shards. [`spawn`] starts their threads.
     pub(crate) fn new(shards: usize) -> Self {
         let inboxes: Inboxes = (0..shards).map(|_| Arc::default()).collect();
         Self {
@@ -62,7 +63,8 @@ impl GroupCommit {
         &self.inboxes[consumers::index(shard)]
     }
 
-    /// Notes that messages may wait for any carrier, and makes the next groups claim them.
+    /// Notes that messages may wait for any carrier, and wakes all shards' threads, so that their
+    /// next groups look for these messages.
     pub(crate) fn poll(&self) {
         self.consumers.expect_any();
         for inbox in self.inboxes.iter() {

@@ -55,16 +55,17 @@ pub(super) struct OptimisticSend {
 pub(super) enum Decided {
     /// The outcome of the send, decided from rows that were read in this group.
     Known(std::result::Result<Sent, Reason>),
-    /// A refusal. Holds if the application is as cached and no answer is stored for the key.
+    /// A refusal. The refusal holds if the application is as cached and no answer is stored for the
+    /// key.
     Refused(Reason),
     /// A refusal because the balance, or the number of messages that a test key may send, is used
-    /// up. Holds if the call also charges the earlier sends.
+    /// up. The refusal holds if the call also charges the earlier sends.
     UsedUp(Reason),
-    /// A dry run. Holds if the application is as cached and the call also charges the earlier
-    /// sends, which cost `total`.
+    /// A dry run. The answer holds if the application is as cached and the call also charges the
+    /// earlier sends, which cost `total`.
     DryRun { kind: KeyKind, sent: Sent, total: Money },
-    /// An accepted send. Holds if the call charges the application. `total` is the cost of the
-    /// sends up to and including this one.
+    /// An accepted send. The send is stored if the call charges the application. `total` is the
+    /// cost of the application's sends with the same key up to and including this send.
     Accepted { kind: KeyKind, sent: Sent, total: Money },
     /// No decision. The send is decided after the call.
     NotYet,
@@ -85,7 +86,7 @@ impl OptimisticGroup {
     /// as claimed under the lease.
     ///
     /// # Errors
-    /// When an answer can't be written as JSON.
+    /// `Failed` if an answer can't be written as JSON.
     pub(super) fn of(
         service: &Service,
         shard: Shard,
@@ -132,8 +133,8 @@ impl OptimisticGroup {
         };
         let decided_sends = deciding.decide_all(&sends)?;
         let mut searches = Vec::new();
-        // Nothing is claimed for a drained carrier, but the call finds out whether the carrier is
-        // still drained.
+        // For a drained carrier, the call searches for 0 messages, so that it returns the drained
+        // carriers if they have changed.
         for input in inputs {
             if let Input::Claim { carrier, limit, .. } = input {
                 let limit = if slots.is_drained(carrier) { 0 } else { *limit };
@@ -152,7 +153,7 @@ impl OptimisticGroup {
         Ok(Self { call, sends: decided_sends, slots, lease, searches })
     }
 
-    /// Whether the call has anything to store or to read.
+    /// Returns whether the call has anything to store or to read.
     pub(super) fn needs_call(&self) -> bool {
         let call = &self.call;
         !call.submitted.ids.is_empty()
@@ -163,9 +164,9 @@ impl OptimisticGroup {
     }
 }
 
-/// Adds the results and receipts that a call can store: results of messages that the carrier
-/// accepted completely at the first submit, and receipts for messages of one segment. Statements
-/// store the others.
+/// Adds the results and receipts that a call may be able to store. Statements store the others, for
+/// example results of messages that the carrier didn't accept completely at the first submit, and
+/// receipts for messages of several segments.
 fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) {
     let (mut submitted, mut received, mut identified) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
@@ -197,8 +198,8 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
 }
 
 impl Delivery<'_> {
-    /// Whether a call can store a result: the whole message was submitted at once and accepted, and
-    /// no unmatched receipt waits for one of its segments.
+    /// Returns whether a call can store a result: the whole message was submitted at once and
+    /// accepted, and no unmatched receipt waits for one of its segments.
     fn is_simple(&self, carrier: &str, result: &Submitted) -> bool {
         result.outcomes.len() == usize::from(result.segments)
             && result.outcomes.iter().all(|(_, outcome)| match outcome {
@@ -357,8 +358,7 @@ impl Deciding<'_> {
                 let total = self.spent.entry(id).or_default().of(kind);
                 Decided::DryRun { kind, sent: answer, total }
             }
-            // Refuse for lack of balance or test messages only if this group has read the
-            // application.
+            // A refusal for lack of balance or test messages needs rows that this group has read.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
             // If the group accepted earlier sends of the application, only the call shows whether
             // they are charged.

@@ -1,5 +1,4 @@
-//! After a call: replies to the inputs that it stored, and sends the messages that it claimed to
-//! their connections.
+//! Replies to the inputs that a call stored, and sends claimed messages to their connections.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,7 +46,8 @@ impl OptimisticSend {
                 let balance = before(*kind).checked_sub(*total)?;
                 Some(Ok(Sent { balance, ..*sent }))
             }
-            // If earlier sends were accepted but not stored, the balance is different.
+            // If the process accepted earlier sends that the call didn't store, the balance is
+            // different.
             Decided::DryRun { kind, sent, total } if charged || *total == Money::ZERO => {
                 let balance = before(*kind).checked_sub(*total)?;
                 let is_enough = balance >= sent.cost;

@@ -49,7 +49,7 @@ pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
     /// Requests that were taken from the keys' rate limits, if processes share these limits. `None`
-    /// if this process counts alone.
+    /// if this process alone counts requests.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
@@ -150,8 +150,8 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Counts an admitted send against its key's rate limit, and charges its price to its
-    /// application.
+    /// Counts an admitted send against the rate limit of its key, and takes the price from the
+    /// application's remaining balance. A dry run only checks the balance.
     fn charge(
         &mut self,
         service: &Service,
@@ -304,7 +304,7 @@ impl Accepted {
     }
 }
 
-/// Returns the message as its connection receives it.
+/// Returns the message in the form in which its connection receives it.
 fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     let network = &service.inner.router.network;
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
@@ -333,7 +333,8 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     }
 }
 
-/// Returns the key under which the answer to this request is stored, if it is to be stored.
+/// Returns the key under which the answer to this request is stored. `None` if the answer isn't
+/// stored.
 pub(super) fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;

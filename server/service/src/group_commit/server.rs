@@ -24,8 +24,8 @@ use store::DatabaseError;
 use store::error::{Error, Fault, Result, Uncertain, took_too_long};
 use store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 
-/// How long a group waits to learn whether its call is stored. After that, a background task goes
-/// on querying.
+/// How long a group waits to learn whether its call is stored. After that, the query goes on in the
+/// background.
 const QUERY_IN_GROUP: Duration = Duration::from_secs(2);
 /// The time limit of that query, including the wait of the group.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(40);
@@ -45,7 +45,7 @@ pub(super) struct ServerGroups {
     others: Handle,
     conn: GroupConnection,
     cache: Cache,
-    /// Cloned by each background task that queries whether a call is stored.
+    /// Each background task that waits for the outcome of a call holds a clone.
     queries: Arc<()>,
 }
 
@@ -57,7 +57,7 @@ enum Stored {
 }
 
 /// A task that queries whether a call is stored. Returns the call's answer, or `None` if the call
-/// can no longer be stored. If the task fails, the outcome stays unknown.
+/// can no longer be stored. If the task fails or times out, the outcome stays unknown.
 type OutcomeQuery = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
 
 impl ServerGroups {
@@ -125,9 +125,9 @@ impl ServerGroups {
         others
     }
 
-    /// Refuses sends while the outcome of an earlier call is unknown. The shard's database doesn't
-    /// respond, and each send would wait as long as that call. Returns the other inputs, which
-    /// can't be refused.
+    /// Refuses sends while the outcome of an earlier call is unknown. At that time the shard's
+    /// database isn't responding, and each send would wait as long as that call. Returns the other
+    /// inputs, which can't be refused.
     fn refuse_sends_if_stuck(&self, inputs: Vec<Input>) -> Vec<Input> {
         if Arc::strong_count(&self.queries) == 1 {
             return inputs;
@@ -164,9 +164,9 @@ impl ServerGroups {
         Ok((group, stored))
     }
 
-    /// Calls until the database answers. Repeats a call that the database aborted in favour of
-    /// another process, or whose connection was lost before the call was stored. Doesn't repeat a
-    /// call that took too long.
+    /// Makes the call, and returns its answer. Repeats a call that the database aborted in favour
+    /// of another transaction, or whose connection was lost before the call was stored. Doesn't
+    /// repeat a call that took too long.
     async fn call(&mut self, service: &Service, group: &mut OptimisticGroup) -> Result<Stored> {
         let mut attempts = 1;
         loop {
@@ -181,8 +181,8 @@ impl ServerGroups {
                     let querying = async move {
                         tokio::time::timeout(QUERY_TIMEOUT, query_outcome(service, call)).await
                     };
-                    // The query runs in its own task, so that it isn't cancelled when the group
-                    // goes on.
+                    // The query runs in its own task, so that it isn't cancelled if the group stops
+                    // waiting for it.
                     let mut querying = self.others.spawn(querying);
                     match tokio::time::timeout(QUERY_IN_GROUP, &mut querying).await {
                         Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
@@ -202,7 +202,7 @@ impl ServerGroups {
                 Err(error) => return Err(error),
             }
             attempts += 1;
-            // The group certainly isn't stored under its old ID.
+            // The call wasn't stored under its old ID, and never will be.
             group.call.id = group_id(service);
         }
     }
@@ -294,8 +294,8 @@ impl ServerGroups {
     }
 }
 
-/// Queries until the database answers whether a call is stored. Returns `None` if it can no longer
-/// be stored.
+/// Queries until the database answers whether a call is stored. Returns `None` if the call can no
+/// longer be stored.
 async fn query_outcome(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
     loop {
         let querying = async {
@@ -304,7 +304,8 @@ async fn query_outcome(service: Service, call: UnansweredCall) -> Option<GroupAn
         };
         match querying.await {
             Ok(answer) => {
-                // The queued messages that the call claimed are unclaimed again.
+                // If the call was stored, its claims of queued messages are released, and the next
+                // groups have to claim these messages again.
                 service.inner.group_commit.poll();
                 return answer;
             }

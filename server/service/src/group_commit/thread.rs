@@ -26,7 +26,7 @@ use store::gate::Priority;
 use store::messages::Ended;
 use store::{Committed, Unanswered, WriteTx, prices};
 
-/// A group that takes longer than this is logged.
+/// The duration above which a group is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
 /// Starts the thread of each shard. The threads end when the service is closed or dropped.
@@ -146,7 +146,7 @@ impl Worker {
     }
 
     /// Writes the inputs and commits. Retries if the database aborts the transaction in favour of
-    /// another process.
+    /// another transaction.
     async fn transact(
         &mut self,
         service: &Service,
@@ -274,7 +274,7 @@ async fn record(
     Ok((recorded, ended))
 }
 
-/// The decisions of a group. Nobody learns of them before the group is durable.
+/// The decisions of a group. The callers learn of these decisions only when the group is durable.
 struct Outcome {
     /// The replies, in the order of the inputs.
     answers: Vec<Answer>,

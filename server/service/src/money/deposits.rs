@@ -1,4 +1,4 @@
-//! Deposits: bank payments that name an application's reference.
+//! Deposits: bank payments for applications. The payer names the application's reference.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use store::transfers::{self, Transfer};
 const BANK_ID_CHARS_MAX: usize = 255;
 /// The maximum number of deposits on a page.
 const LISTED_MAX: i64 = 100;
-/// The number of references in a payer's text for which similar references are suggested.
+/// The maximum number of references in a payer's text that suggestions are based on.
 const MEANT_MAX: usize = 2;
 /// The maximum number of applications that are suggested for a deposit.
 const SUGGESTIONS_MAX: i64 = 3;
@@ -64,7 +64,8 @@ pub struct DepositOutcome {
     /// Whether a deposit with this bank ID and the same data was stored before. If so, no money
     /// moved.
     pub already: bool,
-    /// The current balance of the application. `None` while the deposit is unmatched.
+    /// The current balance of the application. `None` while the deposit is unmatched, and once the
+    /// account is closed.
     pub balance: Option<Money>,
 }
 
@@ -73,7 +74,9 @@ impl crate::Money<'_> {
     /// nothing.
     ///
     /// # Errors
-    /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
+    /// `InvalidAmount` if the amount isn't above 0. `InvalidBankId` if the bank ID is empty, too
+    /// long or contains a control character. `BankIdConflict` if a deposit with this bank ID has
+    /// another reference or amount. `BalanceTooLarge` if the new balance would be too large.
     pub async fn add_deposit(
         &self,
         actor: &Actor,
@@ -90,7 +93,7 @@ impl crate::Money<'_> {
     /// their payers may have meant.
     ///
     /// # Errors
-    /// `InvalidCursor`.
+    /// `InvalidCursor` if the cursor can't be parsed.
     pub async fn deposit_list(
         &self,
         list: DepositList,
@@ -135,8 +138,10 @@ impl crate::Money<'_> {
     /// Assigns an unmatched deposit to an application.
     ///
     /// # Errors
-    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `AccountClosed`, `OwnApplication`,
-    /// `BalanceTooLarge`.
+    /// `NoSuchDeposit` if no deposit has this bank ID, and `DepositAssigned` if it is already
+    /// assigned. `NoSuchApplication` if no application has this reference. `AccountClosed` if the
+    /// application's account is closed. `OwnApplication` if the application belongs to the member
+    /// of staff. `BalanceTooLarge` if the new balance would be too large.
     pub async fn assign_deposit(
         &self,
         actor: &Actor,
@@ -216,7 +221,8 @@ async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Refere
     deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
 }
 
-/// Locks the applications of all payments together and in order, because sends lock them too.
+/// Locks the applications of all payments before the first one is credited. In each shard, locks
+/// them in the order of their IDs, as commit groups do.
 pub(super) async fn lock_receivers(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -247,8 +253,8 @@ fn valid(request: &DepositRequest) -> Result<()> {
     Ok(())
 }
 
-/// Whether a text can be a bank ID. An ID with control characters could be mistaken for another
-/// one, and PostgreSQL's text type has no NUL.
+/// Returns whether a text can be a bank ID. An ID with control characters could be mistaken for
+/// another ID, and PostgreSQL's text type has no NUL.
 pub(super) fn is_bank_id(text: &str) -> bool {
     let chars = text.chars().count();
     (1..=BANK_ID_CHARS_MAX).contains(&chars) && !text.contains(is_control)
@@ -260,8 +266,8 @@ pub(super) fn written(reference: &str) -> String {
     reference.replace('\0', "")
 }
 
-/// Credits a payment. `asked_by` is the member of staff who requested it, if another one approved
-/// it.
+/// Credits a payment. `asked_by` is the member of staff who requested the credit, if another member
+/// of staff approved it.
 pub(super) async fn credit(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -276,7 +282,7 @@ pub(super) async fn credit(
     }
     let application = match Reference::parse(&request.reference) {
         // If the application belongs to the member of staff who imports the payment, the payment
-        // stays unmatched until somebody else assigns it.
+        // stays unmatched until another member of staff assigns it.
         Ok(reference) => {
             let is_own = |row: &_| {
                 service.applications().is_own(actor, row)
@@ -342,8 +348,8 @@ struct Audited<'a> {
 }
 
 impl Audited<'_> {
-    /// Writes the entry. If an application was credited, the entry has its balance before and
-    /// after.
+    /// Writes the entry. If an application was credited, the entry has the application's balance
+    /// before and after.
     async fn insert(
         &self,
         conn: &mut dyn Connection,
@@ -378,8 +384,8 @@ async fn find(
     Ok(found.filter(|row| !row.closed))
 }
 
-/// Answers a payment whose bank ID is already stored. If the data is the same, the answer is the
-/// deposit's current status. Otherwise the payment is refused.
+/// Answers a payment whose bank ID is already stored. If the data is the same, returns the
+/// deposit's current status. Otherwise refuses the payment.
 async fn same_again(
     service: &Service,
     tx: &mut WriteTx<'_>,

@@ -6,7 +6,7 @@ use domain::{KeyKind, Money, Timestamp};
 use crate::money::test_money::test_money;
 use store::applications::{ChargedApplication, KeyRow};
 
-/// The balances of an application, within the transaction that charges it.
+/// The balances of an application, from which admitted requests are paid.
 pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,

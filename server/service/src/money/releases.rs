@@ -12,8 +12,9 @@ use store::messages::Ended;
 use store::query::Connection;
 use store::transfers::{self, MessageTransfer, Subject};
 
-/// Moves the released prices of ended messages back to their applications, with a transfer for each
-/// message. Prices that were paid from the test balance move back without a transfer.
+/// Moves the released prices of ended messages back to their applications. Writes a transfer for
+/// each price that was paid from the live balance, but none for prices that were paid from the test
+/// balance.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     ended: &[Ended],

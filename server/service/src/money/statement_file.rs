@@ -20,7 +20,7 @@ const BAD_LINES_SHOWN: usize = 20;
 /// The byte order mark of UTF-8, which spreadsheets put before the first cell.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The longest header line, in bytes.
+/// The maximum length of the header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
 /// The columns of a file in our own format, in which every line must be a payment.
@@ -52,14 +52,14 @@ fn named(lines: &[(u64, &'static str)]) -> String {
     lines.join("; ")
 }
 
-/// A file with a known separator, encoding and header.
+/// A file whose separator, encoding and header are known.
 pub(crate) struct OpenStatement {
     file: File,
     separator: u8,
     is_utf8: bool,
     /// The names of the columns.
     pub(crate) names: Vec<String>,
-    /// The header line. The chosen columns are stored under it.
+    /// The header line, under which the choice of columns is stored.
     pub(crate) header: String,
 }
 
@@ -243,16 +243,16 @@ impl OpenStatement {
     }
 }
 
-/// Returns the line on which a record begins. The reader's position of a record is before the blank
-/// lines that precede it, and `after` is the position after the record.
+/// Returns the number of the line on which a record begins. The reader counts blank lines before a
+/// record as part of the record. `after` is the position after the record.
 fn line(record: &csv::ByteRecord, after: &csv::Position) -> u64 {
     let lines = record.as_slice().split(|byte| *byte == b'\n').count() as u64;
     let before = record.position().map_or(0, csv::Position::line);
     before.max(after.line().saturating_sub(lines))
 }
 
-/// Whether a record has a carriage return that isn't part of a line ending. Two lines may be joined
-/// there, and the second one would be lost.
+/// Returns whether a record has a carriage return that isn't part of a line ending. Such a record
+/// may consist of two lines, of which the second would be lost.
 fn has_lone_return(record: &csv::ByteRecord) -> bool {
     let bytes = record.as_slice().trim_ascii_end();
     bytes.windows(2).any(|two| two[0] == b'\r' && two[1] != b'\n')
@@ -350,7 +350,7 @@ fn file_line(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Amount {
     Payment(Money),
-    /// The amount isn't above zero, so it isn't a payment to us.
+    /// The amount isn't above 0, so the line isn't a payment to us.
     Debit,
 }
 
@@ -369,7 +369,8 @@ fn amount(text: &str) -> Option<Amount> {
     Some(if is_payment { Amount::Payment(amount) } else { Amount::Debit })
 }
 
-/// Returns an amount in the form that [`Money::parse`] reads.
+/// Returns an amount in the form that [`Money::parse`] reads. `None` if its separators are
+/// ambiguous or in the wrong places.
 fn decimal(text: &str) -> Option<String> {
     let Some(place) = text.rfind([',', '.']) else {
         return Some(text.to_owned());

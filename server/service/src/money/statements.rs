@@ -1,5 +1,5 @@
-//! Bank statements that staff import from files. A file is stored completely and shown to staff.
-//! Once they confirm it, its lines are credited, a few in each transaction.
+//! Bank statements that staff import from files. The lines of a file are stored and shown to staff.
+//! Once staff confirm the statement, its lines are credited, a few in each transaction.
 
 use std::fs::File;
 use std::io;
@@ -24,30 +24,30 @@ use store::{Chore, WriteTx, installation, statements};
 /// The number of a file's lines that one transaction stores. With SQLite, a send waits for the
 /// whole transaction.
 const STORED_AT_ONCE: usize = 50;
-/// The number of chunks of lines that are read ahead.
+/// The number of chunks of lines that may be read before the earlier ones are stored.
 const CHUNKS_READ_AHEAD: usize = 2;
 /// The maximum number of lines that one transaction credits.
 const CREDITED_AT_MOST: i64 = 200;
 /// The maximum number of lines that one transaction credits with PostgreSQL, where it locks the
 /// applications of all these lines.
 const CREDITED_AT_MOST_SHARED: i64 = 20;
-/// The number of lines after which a transaction ends if another one waits to write.
+/// The number of lines after which a transaction ends if another transaction waits to write.
 const CREDITED_BESIDE_OTHERS: usize = 50;
 /// The time after which a transaction ends, even after few lines. With PostgreSQL,
 /// `does_somebody_wait` doesn't see commit groups: they don't wait at the gate, but for the locked
 /// row of an application.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 /// The pause after a transaction that others waited for. With this pause, one or two of a hundred
-/// sends per second wait for such a transaction.
+/// sends per second wait for a transaction that credits lines.
 const OTHERS_TIME: Duration = Duration::from_millis(500);
 /// How long the stored lines of an incomplete file are kept, in milliseconds. A file is incomplete
 /// if the process ended before it stored all lines.
 const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
-/// The number of such lines that one transaction deletes.
+/// The number of lines of incomplete files that one transaction deletes.
 const FORGOTTEN_AT_ONCE: i64 = 1000;
-/// The number of lines that are shown per outcome.
+/// The number of lines of each outcome that a report shows.
 const FIRST_LINES: i64 = 5;
-/// The number of statements that are listed.
+/// The number of statements in the list of statements.
 const STATEMENTS_LISTED: i64 = 20;
 
 /// The result of importing a file.
@@ -72,7 +72,7 @@ pub enum CreditedLines {
     None,
     /// The transaction credited lines. There may be more.
     Some,
-    /// The transaction credited lines, and another one waited to write meanwhile.
+    /// The transaction credited lines. Another transaction waited to write in the meantime.
     SomeWhileOthersWaited,
 }
 
@@ -109,7 +109,8 @@ impl crate::Money<'_> {
         }
     }
 
-    /// Stores the lines of a checked file. Nobody sees the statement until the last line is stored.
+    /// Stores the lines of a checked file. Staff don't see the statement until the last line is
+    /// stored.
     async fn store_statement(
         &self,
         file: Arc<OpenStatement>,
@@ -148,7 +149,7 @@ impl crate::Money<'_> {
         Ok(StatementFile::Stored(id))
     }
 
-    /// Deletes the stored lines of files that were never stored completely.
+    /// Deletes the stored lines of incomplete files.
     pub async fn forget_abandoned_statements(&self) -> Result<()> {
         let (chore, shard) = (Chore::ForgetStatements, Shard::FIRST);
         self.do_chore_at(shard, chore, Priority::Bulk, |tx, now| {
@@ -163,8 +164,7 @@ impl crate::Money<'_> {
     /// Stores what each column means in statements with this header line.
     ///
     /// # Errors
-    /// `ColumnRepeated` if `columns` names a column twice. `Uncertain` if the database can't be
-    /// used.
+    /// `ColumnRepeated` if `columns` names a column twice.
     pub async fn choose_columns(
         &self,
         actor: &Actor,
@@ -205,19 +205,18 @@ impl crate::Money<'_> {
         Ok(Some(StatementReport { statement, counts, first }))
     }
 
-    /// Confirms a bank statement. Its lines are credited from now on. If a line is for an
-    /// application of the member of staff who confirms, it stays unmatched, so that somebody else
-    /// assigns it.
+    /// Confirms a bank statement. Its lines are credited from now on. A line for an application of
+    /// the member of staff who confirms stays unmatched, and another member of staff assigns it.
     ///
     /// # Errors
-    /// `StatementConfirmed` if the statement was confirmed before or doesn't exist. `Uncertain` if
-    /// the database can't be used.
+    /// `StatementConfirmed` if the statement was confirmed before or doesn't exist.
     pub async fn confirm_statement(&self, actor: Actor, id: i64) -> Result<()> {
         self.in_transaction(confirming_statement(actor, None, id)).await
     }
 
     /// Credits the lines of confirmed statements, a few in each transaction. Each transaction also
-    /// stores the last line that it credited, so a stop loses nothing and credits nothing twice.
+    /// stores the last line that it credited. If the process stops, no line is lost or credited
+    /// twice.
     pub async fn credit_statements(&self) -> Result<()> {
         loop {
             let begun = Instant::now();
@@ -256,8 +255,8 @@ impl crate::Money<'_> {
     }
 }
 
-/// Returns the verb that confirms a bank statement. `asked_by` is the account that requested it, if
-/// another member of staff approved it.
+/// Returns the verb that confirms a bank statement. `asked_by` is the account that requested the
+/// confirmation, if another member of staff approved it.
 pub(crate) fn confirming_statement(actor: Actor, asked_by: Option<i64>, id: i64) -> Verb<()> {
     Box::new(work!(|tx, now| {
         let account_id = match actor {

@@ -26,12 +26,12 @@ use nodes::Nodes;
 use rerouting::Rerouting;
 use work::{Next, Stateless, Work};
 
-/// A periodic job.
+/// A job and its schedule.
 pub(super) struct Job {
     /// The job's name in log lines.
     pub(super) name: &'static str,
     pub(super) processes: Processes,
-    /// The pause between two runs. The first run is at startup.
+    /// The pause between two runs. The first run starts with the process.
     interval: Duration,
     /// The notification that starts the next run early.
     wake: Option<fn(&Service) -> &Notify>,
@@ -50,14 +50,13 @@ pub(super) enum Processes {
     Sharing,
 }
 
-/// Work that calls one method of the service.
+/// Makes the work that calls one method of the service.
 macro_rules! verb {
     ($subject:ident.$verb:ident) => {
         || Stateless(|service: Service| async move { service.$subject().$verb().await })
     };
 }
 
-/// Returns all jobs.
 pub(super) fn table(
     metrics: Arc<Metrics>,
     carriers: Arc<Vec<WatchedCarrier>>,
@@ -134,13 +133,13 @@ impl Job {
         Self { wake: Some(wake), ..self }
     }
 
-    /// Runs repeatedly until the token is cancelled, even after a panic.
+    /// Runs the job repeatedly until the token is cancelled, even after a panic.
     pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);
         context.supervise(|context| Arc::clone(&job).repeat(context)).await;
     }
 
-    /// Runs repeatedly until the token is cancelled. Finishes a run that has begun.
+    /// Runs the work repeatedly until the token is cancelled. Finishes a run that has begun.
     async fn repeat(self: Arc<Self>, context: Context) {
         let mut work = (self.work)();
         let mut woken = false;
