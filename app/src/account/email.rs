@@ -180,8 +180,8 @@ pub fn ChangeEmailPage() -> impl IntoView {
 /// Works without signing in.
 #[component]
 pub fn StopEmailChangePage() -> impl IntoView {
-    let stopped = "Your account keeps its email. Set a new password now: whoever asked for the \
-                   change knows the old one.";
+    let stopped = "Your account keeps its email. Set a new password now, because the person who \
+                   asked for the change knows the old one.";
     let form = FormState::new::<StopEmailChange>("stop-email-alert");
     view! {
         <MailedLinkPage

@@ -313,8 +313,11 @@ impl Store {
     }
 
     /// Copies a snapshot of a SQLite database into a new file that only its owner may read.
+    ///
+    /// # Errors
+    /// `NoFileDatabase`, `FileExists`.
     pub fn copy(&self, file: &Path) -> Result<()> {
-        let from = self.dialect.file(&self.url).ok_or(Fault::Stopped)?;
+        let from = self.dialect.file(&self.url).ok_or(Refusal::NoFileDatabase)?;
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),
             _ => Error::Failed(Fault::File(error)),

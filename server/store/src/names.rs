@@ -3,8 +3,8 @@
 //! - `{delivered}` and so on: the code of a status.
 //! - `{charge}` and so on: the code of a transfer's kind.
 //! - `{REVENUE}` and so on: the number of one of the service's own ledger accounts.
-//! - `{first_status}`, `{last_status}`, `{first_kind}`, `{last_kind}`: the least
-//!   and the greatest code.
+//! - `{first_status}`, `{last_status}`, `{first_kind}`, `{last_kind}`: the least and the greatest
+//!   code.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 
@@ -184,6 +184,7 @@ mod tests {
             with_names!("kind = {charge} AND credit_account = {REVENUE}"),
             "kind = 2 AND credit_account = -3"
         );
+        assert_eq!(with_names!("BETWEEN {first_kind} AND {last_kind}"), "BETWEEN 0 AND 4");
         assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (4, 'release')"));
         assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
         assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");

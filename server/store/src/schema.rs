@@ -1,11 +1,12 @@
 //! The schema: checks which release created it, and migrates it.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Connection as _, Executor as _, SqlStr, SqliteConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr};
 
 use super::database::Store;
 use super::query::{Row, query};
-use super::sql::{Dialect, Sql, statements};
+use super::sql::{Sql, statements};
 use super::sqlite;
 use crate::error::{OpenError, Result};
 
@@ -64,20 +65,19 @@ impl Store {
         // The connection is outside the pools: several processes may start at once, and all but one
         // of them wait here for the migration.
         let migrator = Migrator::with_migrations(self.migrations());
-        match self.dialect() {
-            Dialect::Sqlite => {
-                let mut conn = SqliteConnection::connect(self.url()).await?;
-                conn.execute(sqlite::WRITER).await?;
-                migrator.run(&mut conn).await?;
-                conn.close().await?;
-            }
+        if let Some(file) = self.dialect().file(self.url()) {
+            // Not by the URL: sqlx would decode its percent signs.
+            let options = SqliteConnectOptions::new().filename(file);
+            let mut conn = options.connect().await?;
+            conn.execute(sqlite::WRITER).await?;
+            migrator.run(&mut conn).await?;
+            conn.close().await?;
+        } else {
             // There are no time limits: a migration waits while another process migrates, and a
             // large table takes a long time.
-            Dialect::Postgres => {
-                let mut conn = self.connect().await?;
-                migrator.run(&mut conn).await?;
-                conn.close().await?;
-            }
+            let mut conn = self.connect().await?;
+            migrator.run(&mut conn).await?;
+            conn.close().await?;
         }
         Ok(())
     }

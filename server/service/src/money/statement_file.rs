@@ -43,7 +43,7 @@ pub enum BadStatement {
     TooLong,
     /// Nothing of the file was imported. `first` has the first bad lines with their numbers, and
     /// `total` is the number of all bad lines.
-    #[error("{total} lines can't be read, and nothing was imported: {}.", named(.first))]
+    #[error("Nothing was imported. Bad lines ({total}): {}.", named(.first))]
     Lines { first: Vec<(u64, &'static str)>, total: usize },
 }
 
@@ -218,6 +218,7 @@ impl OpenStatement {
     ) -> io::Result<()> {
         let mut records = self.records()?;
         let mut record = csv::ByteRecord::new();
+        let is_own = self.names == OWN_COLUMNS && self.guessed() == Some(columns);
         let mut is_header = true;
         while records.read_byte_record(&mut record)? {
             let cells: Vec<_> = record.iter().map(|cell| self.cell(cell)).collect();
@@ -230,7 +231,7 @@ impl OpenStatement {
             }
             let read = if has_lone_return(&record) {
                 Err("it contains a carriage return without a line feed")
-            } else if self.names == OWN_COLUMNS {
+            } else if is_own {
                 own_payment(line, &record, &cells)
             } else {
                 payment(line, &cells, columns, currency)

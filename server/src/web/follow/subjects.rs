@@ -1,4 +1,4 @@
-//! What an open page can follow.
+//! The states that an open page can follow.
 
 use std::time::Duration;
 

@@ -13,6 +13,8 @@ pub enum OpenError {
     Url { url: String, why: &'static str },
     #[error("the database can't be opened: {0}")]
     Database(sqlx::Error),
+    #[error("the database can't be opened: {0}")]
+    Sqlite(rusqlite::Error),
     #[error(
         "the database server {0} doesn't answer: is it running, and can it be reached from here?"
     )]
@@ -135,6 +137,7 @@ impl From<Error> for OpenError {
     fn from(error: Error) -> Self {
         match error {
             Error::Failed(Fault::Database(error)) => Self::from(error),
+            Error::Failed(Fault::Sqlite(error)) => Self::Sqlite(error),
             Error::Failed(fault) => Self::Failed(fault),
             Error::Uncertain(uncertain) => Self::Uncertain(uncertain),
             Error::Refused(refusal) => Self::Refused(refusal),
