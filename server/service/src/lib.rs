@@ -1,9 +1,9 @@
 //! The operations of Heliograph: register, create an application, send, claim, credit a deposit.
 //! This code calls these operations verbs.
 //!
-//! A verb changes the database in a transaction of its own, so its work happens completely or not at
-//! all. Long work, such as an import, takes several transactions. Only `store` contains SQL. Time
-//! and randomness come from [`Clock`] and [`Entropy`], so that tests control both.
+//! A verb changes the database in a transaction of its own, so its work happens completely or not
+//! at all. Long work, such as an import, takes several transactions. Only `store` contains SQL.
+//! Time and randomness come from [`Clock`] and [`Entropy`], so that tests control both.
 
 mod accounts;
 mod admission;

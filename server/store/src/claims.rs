@@ -19,10 +19,12 @@ statements! {
         FROM (
             SELECT MIN(due_at) AS due_at
             FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND message_id >= $2
+              AND lease_token = 0
               AND due_at >= $3
             UNION ALL SELECT MIN(due_at) FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2
+              AND lease_token = 0
               AND due_at >= $4)
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
     /// Looks up single messages and messages of batches separately, because each lookup then uses
@@ -56,7 +58,8 @@ statements! {
                sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
         FROM messages WHERE id = ?1 AND status < {submitted}");
     const START: Sql = Sql::sqlite(r"
-        UPDATE messages SET status = {sending}, sending_at = ?2 WHERE id = ?1 AND status < {unknown}");
+        UPDATE messages SET status = {sending}, sending_at = ?2
+        WHERE id = ?1 AND status < {unknown}");
     /// `$1` is `[[message ID, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
@@ -82,14 +85,16 @@ statements! {
     };
     const ENDED_LEASES: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
+                   a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
             WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
             LIMIT $2",
         postgres: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
+                   a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id

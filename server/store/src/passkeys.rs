@@ -27,7 +27,8 @@ statements! {
     const CHALLENGE: Sql = Sql::same("SELECT passkey_challenge FROM sessions WHERE token_hash = $1");
     /// Updates no row if the challenge was already answered or replaced.
     const TAKE_CHALLENGE: Sql = Sql::same(r"
-        UPDATE sessions SET passkey_challenge = NULL WHERE token_hash = $1 AND passkey_challenge = $2");
+        UPDATE sessions SET passkey_challenge = NULL
+        WHERE token_hash = $1 AND passkey_challenge = $2");
 }
 
 /// A stored passkey.

@@ -137,12 +137,14 @@ BEGIN
     LOOP
         EXECUTE $statement$
             WITH moved AS (
-                UPDATE messages SET status = {submitted}, carrier = $3, segments = COALESCE($4, segments),
+                UPDATE messages SET status = {submitted}, carrier = $3,
+                    segments = COALESCE($4, segments),
                     submitted_at = COALESCE(submitted_at, $2)
                 WHERE id = ANY ($1) AND status = {sending}
                 RETURNING application_id, test, created_at / 900000 AS quarter, batch_id)
             SELECT array_agg(
-                ROW(application_id, test, quarter, batch_id, s.status, s.sign * n, NULL, 0)::counted)
+                ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
+                    NULL, 0)::counted)
             FROM (
                 SELECT application_id, test, quarter, batch_id, COUNT(*) AS n
                 FROM moved GROUP BY application_id, test, quarter, batch_id) summed,
@@ -154,7 +156,8 @@ BEGIN
     IF parts.ids <> '{}' THEN
         INSERT INTO segments AS s (shard, message_id, segment, segments, application_id, carrier,
             carrier_message_id, status, submits, submitted_at)
-        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.message_id, {submitted}, 1, now_ms
+        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.message_id,
+               {submitted}, 1, now_ms
         FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
             parts.carriers, parts.message_ids)
             AS r (id, number, segments, application, carrier, message_id)
@@ -284,7 +287,8 @@ BEGIN
                    CASE WHEN NOT same THEN json_build_array(category, effective_status, live_hash,
                        test_hash, sender_state, sender_name) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
-           array_agg(test_money) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
+           array_agg(test_money) FILTER (WHERE pays),
+           array_agg(last_transfer_id) FILTER (WHERE pays)
     INTO read, charged, balances, test_balances, last_transfers
     FROM (
         SELECT *, same AND balance >= total AND test_money >= test_total
@@ -293,7 +297,8 @@ BEGIN
         FROM (
             SELECT a.*, r.total, r.test_total, r.transfers, r.tests,
                    CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
-                   CASE WHEN a.test_day < today THEN test_money_max ELSE a.test_balance END AS test_money,
+                   CASE WHEN a.test_day < today THEN test_money_max
+                        ELSE a.test_balance END AS test_money,
                    r.status IS NOT NULL
                      AND a.effective_status = r.status
                      AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
@@ -330,7 +335,8 @@ BEGIN
     IF charged IS NULL THEN
         RETURN;
     END IF;
-    UPDATE applications a SET balance = a.balance - r.total, test_balance = c.test_money - r.test_total,
+    UPDATE applications a SET balance = a.balance - r.total,
+        test_balance = c.test_money - r.test_total,
         test_sent = CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END + r.tests,
         test_day = GREATEST(a.test_day, today),
         last_transfer_id = a.last_transfer_id + r.transfers
@@ -358,8 +364,8 @@ BEGIN
     JOIN unnest(charged, balances, last_transfers) AS c (id, balance, last_transfer)
       ON c.id = m.application
     WHERE m.test = 0;
-    INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
-        attempts)
+    INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at,
+        lease_token, attempts)
     SELECT of_shard, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
     FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens)
         AS m (id, application, carrier, due_at, token)
@@ -384,7 +390,8 @@ BEGIN
     INTO counts
     FROM (
         SELECT application, test, created_at / 900000 AS quarter,
-               CASE WHEN sending_at IS NULL THEN {queued} ELSE {sending} END AS status, COUNT(*) AS n,
+               CASE WHEN sending_at IS NULL THEN {queued} ELSE {sending} END AS status,
+               COUNT(*) AS n,
                SUM(cost) AS cost
         FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats,
             sends.costs)
@@ -504,21 +511,25 @@ BEGIN
             SELECT LEAST(
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0
+                   AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $3),
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1
+                   AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $4))
             $statement$
             INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id;
     END IF;
     answer := json_build_object('found', due_rows, 'started', started,
-        'started_before', started_before, 'submitted_segments', submitted_segments, 'next_due', next_due);
+        'started_before', started_before, 'submitted_segments', submitted_segments,
+        'next_due', next_due);
 END $$;
 
 -- Adds the changes that a group makes to the counts.
-CREATE FUNCTION commit_group_counts(of_shard BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
+CREATE FUNCTION commit_group_counts(of_shard BIGINT, now_ms BIGINT, of_node BIGINT,
+    counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
     batch_ids BIGINT[] := ARRAY(
@@ -628,8 +639,8 @@ BEGIN
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
         SELECT * INTO read, kept, charged, more
-        FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since, test_max,
-            applications, keys, sends);
+        FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since,
+            test_max, applications, keys, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
             'applications', read, 'kept', kept, 'charged', charged);

@@ -46,7 +46,8 @@ statements! {
             ON CONFLICT (message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
-                status = CASE status WHEN {unknown} THEN excluded.status ELSE status END, submits = 2,
+                status = CASE status WHEN {unknown} THEN excluded.status ELSE status END,
+                    submits = 2,
                 submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,

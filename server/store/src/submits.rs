@@ -21,7 +21,8 @@ statements! {
     /// `$1` is `[[ID, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET status = {submitted}, carrier = ?3, segments = COALESCE(?2, segments),
+            UPDATE messages SET status = {submitted}, carrier = ?3,
+                segments = COALESCE(?2, segments),
                 submitted_at = COALESCE(submitted_at, ?4)
             WHERE id = ?1 AND status < {submitted}",
         postgres: r"
@@ -43,7 +44,8 @@ statements! {
     /// `$1` is `[[ID, unknown 0|1, partly accepted 0|1]]`.
     const BEGIN: Sql = Sql {
         sqlite: r"
-            UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN {unknown} ELSE status END,
+            UPDATE messages SET carrier = ?4,
+                status = CASE ?2 WHEN 1 THEN {unknown} ELSE status END,
                 submitted_at = CASE ?3 WHEN 1 THEN COALESCE(submitted_at, ?5)
                     ELSE submitted_at END
             WHERE id = ?1 AND status < {submitted}",

@@ -74,8 +74,8 @@ pub struct CarrierReceipt {
 
 impl CarrierReceipt {
     /// Removes text from carriers that the database can't store: NUL characters, and carrier
-    /// message IDs of more than [`CARRIER_MESSAGE_ID_CHARS_MAX`] characters. A receipt that loses its IDs
-    /// may still match by its other fields.
+    /// message IDs of more than [`CARRIER_MESSAGE_ID_CHARS_MAX`] characters. A receipt that loses
+    /// its IDs may still match by its other fields.
     fn make_storable(&mut self) {
         self.message_ids.retain(|id| is_storable_id(id));
         let texts = self.message_ids.iter_mut().chain(&mut self.error);
@@ -406,8 +406,8 @@ impl Delivery<'_> {
         Ok(matched)
     }
 
-    /// Returns the carrier message IDs in `message_ids` that a segment has, each with its carrier and
-    /// message. If a carrier reused an ID, the newest segment of all shards counts.
+    /// Returns the carrier message IDs in `message_ids` that a segment has, each with its carrier
+    /// and message. If a carrier reused an ID, the newest segment of all shards counts.
     async fn crossed(&self, message_ids: &[(String, String)]) -> Result<Vec<Crossed>> {
         let finding =
             self.in_each_shard(|shard| async move {

@@ -81,8 +81,8 @@ pub enum DistributeError {
 
 impl Service {
     /// Distributes a database over the workers of its cluster, or continues a distribution that was
-    /// interrupted. No process may serve the database meanwhile. Calls `notify` with the plan before
-    /// anything is changed, then with each step.
+    /// interrupted. No process may serve the database meanwhile. Calls `notify` with the plan
+    /// before anything is changed, then with each step.
     ///
     /// # Errors
     /// Fails if the database can't be distributed. Completed steps stay, and no process can serve
