@@ -47,8 +47,7 @@ statements! {
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
                 status = CASE status WHEN {unknown} THEN excluded.status ELSE status END,
-                    submits = 2,
-                submitted_at = excluded.submitted_at",
+                submits = 2, submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, shard)

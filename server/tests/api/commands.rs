@@ -81,6 +81,21 @@ fn backups_are_whole_and_openable() {
 }
 
 #[test]
+fn the_url_names_the_file_as_it_is() {
+    let place = Place::new();
+    let name = "50%25 off%2F #1.db";
+    let url = format!("sqlite:{name}");
+    for command in ["migrate", "check"] {
+        let output = place.run(&["--database-url", &url, command]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    let files = fs::read_dir(place.path()).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let databases: Vec<_> = paths.filter(|path| path.extension() == Some("db".as_ref())).collect();
+    assert_eq!(databases, [place.path().join(name)]);
+}
+
+#[test]
 fn what_is_no_database_is_called_so() {
     let place = Place::new();
     let text = "bank_id,reference,amount\n".repeat(100);

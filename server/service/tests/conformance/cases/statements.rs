@@ -19,6 +19,7 @@ on_each_backend![
     bad_files_are_refused_whole,
     lines_are_counted_however_they_end,
     what_is_no_csv_file_does_no_harm,
+    chosen_columns_count_for_our_own_header_too,
     lines_of_a_file_that_was_never_stored_whole_are_deleted,
 ];
 
@@ -149,6 +150,20 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     let money = world.service.money();
     let again = money.import_statement(file(bytes), true);
     assert_eq!(again.await.unwrap(), StatementFile::Columns { header: header.clone(), names });
+}
+
+async fn chosen_columns_count_for_our_own_header_too(backend: Backend) {
+    let world = World::new(backend).await;
+    let bytes = b"bank_id,reference,amount\nrent,bank-1,1\n";
+    let ledger = world.service.money();
+    let asked = ledger.import_statement(file(bytes), true).await.unwrap();
+    let StatementFile::Columns { header, .. } = asked else { panic!("{asked:?}") };
+    let columns = BankColumns { bank_id: 1, reference: 0, amount: 2, currency: None };
+    ledger.choose_columns(&Actor::CommandLine, &header, columns).await.unwrap();
+    let imported = import(&world, bytes).await;
+    let StatementFile::Stored(id) = imported else { panic!("{imported:?}") };
+    let report = ledger.statement_report(id).await.unwrap().unwrap();
+    assert_eq!(report.first[0].reference, "rent");
 }
 
 async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backend) {
