@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::log::{LogMover, checkpoint};
@@ -27,9 +27,16 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
+/// How often SQLite asks whether to interrupt a statement, in steps of its virtual machine, and how
+/// often a short read may be asked. 5,000 steps take about 0.2 ms.
+const STEPS: i32 = 1000;
+const SHORT_READ: u32 = 5;
+
 thread_local! {
     /// The number of pages in the log after the last commit on this thread.
     static PAGES: Cell<i32> = const { Cell::new(0) };
+    /// How often the short read of this thread may still be asked. `None` if none is running.
+    static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// The connection that writes to a SQLite file. Each writer passes it on to the next one.
@@ -54,6 +61,7 @@ impl FileConnection {
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
         conn.busy_handler(Some(wait_for_others))?;
+        limit_short_reads(&conn)?;
         // With this setting, a statement's plan doesn't depend on the bound values. Without it,
         // SQLite recompiles a statement at each execution if the condition of a partial index might
         // follow from a parameter.
@@ -163,6 +171,40 @@ fn wait_for_others(attempts: i32) -> bool {
     attempts < BUSY_ATTEMPTS
 }
 
+/// Ends short reads of this connection when they take too many steps.
+pub fn limit_short_reads(conn: &Connection) -> Result<()> {
+    let is_too_long = || {
+        let left = LEFT.get();
+        LEFT.set(left.map(|left| left.saturating_sub(1)));
+        left == Some(0)
+    };
+    Ok(conn.progress_handler(STEPS, Some(is_too_long))?)
+}
+
+/// Runs a read on this thread. If it turns out to be long, runs it again without blocking the other
+/// tasks of this thread. Most reads are short, and handing over those tasks costs more than they
+/// do.
+pub fn reading<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    struct Short;
+    impl Drop for Short {
+        fn drop(&mut self) {
+            LEFT.set(None);
+        }
+    }
+    LEFT.set(Some(SHORT_READ));
+    let short = Short;
+    let done = read();
+    drop(short);
+    match done {
+        Err(Error::Failed(Fault::Sqlite(error)))
+            if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
+        {
+            blocking(read)
+        }
+        done => done,
+    }
+}
+
 /// Runs work that may block, without blocking the other tasks of this thread.
 pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let handle = Handle::try_current();
@@ -176,5 +218,30 @@ pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Failed(Fault::Sqlite(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_long_read_runs_again() {
+        let conn = Connection::open_in_memory().unwrap();
+        limit_short_reads(&conn).unwrap();
+        let count = |rows: i64| -> Result<i64> {
+            let sql = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT $1)
+                       SELECT count(*) FROM n";
+            Ok(conn.query_row(sql, [rows], |row| row.get(0))?)
+        };
+        for (rows, runs) in [(10, 1), (100_000, 2), (10, 1)] {
+            let mut run = 0;
+            let counted = reading(|| {
+                run += 1;
+                count(rows)
+            });
+            assert_eq!((counted.unwrap(), run), (rows, runs));
+        }
+        assert_eq!(count(100_000).unwrap(), 100_000);
     }
 }

@@ -14,7 +14,7 @@ use rusqlite::{Rows, Statement};
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
 
-use super::file::blocking;
+use super::file::{blocking, reading};
 use super::sql::{Dialect, Sql};
 use crate::error::{Error, Fault, Result};
 
@@ -268,14 +268,18 @@ impl<'a> Query<'a> {
     ) -> Result<Vec<T>> {
         let shard = conn.shard();
         match conn.conn() {
-            Conn::File(conn) => blocking(|| {
+            Conn::File(conn) => {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
                 bind_by_number(&mut statement, &self.arguments)?;
-                let mut found = Vec::new();
-                let read = |row: &rusqlite::Row<'_>| read(&Row::of_file(row));
-                read_rows(&mut statement.raw_query(), &mut found, read)?;
-                Ok(found)
-            }),
+                let reads = statement.readonly();
+                let run = || {
+                    let mut found = Vec::new();
+                    let read = |row: &rusqlite::Row<'_>| read(&Row::of_file(row));
+                    read_rows(&mut statement.raw_query(), &mut found, read)?;
+                    Ok(found)
+                };
+                if reads { reading(run) } else { blocking(run) }
+            }
             Conn::Postgres(conn) => {
                 let query = self.on_server(shard)?;
                 let rows = Box::pin(query.fetch_all(conn)).await?;

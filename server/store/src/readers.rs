@@ -9,7 +9,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Postgres, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::file::blocking;
+use super::file::{blocking, limit_short_reads};
 use super::query::{Conn, Connection, run};
 use super::{postgres, sqlite};
 use crate::error::{Fault, Result};
@@ -131,6 +131,7 @@ impl FileReaders {
         let conn = rusqlite::Connection::open_with_flags(&self.file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::READER)?;
+        limit_short_reads(&conn)?;
         Ok(conn)
     }
 
