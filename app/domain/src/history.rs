@@ -25,6 +25,13 @@ words! {
         DepositAssigned = "deposit.assign",
         MailsChanged = "application.notices",
         LostAnswerChanged = "application.lost_answer",
+        EndpointAdded = "webhook.create",
+        EndpointMoved = "webhook.move",
+        EndpointEventsChanged = "webhook.events",
+        EndpointDisabled = "webhook.disable",
+        EndpointEnabled = "webhook.enable",
+        EndpointRemoved = "webhook.remove",
+        EndpointSecretRotated = "webhook.rotate",
     }
 }
 

@@ -119,7 +119,7 @@ const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// 13 × 5 bits hold the 63 bits of an ID.
 const ID_CHARS: usize = 13;
 
-fn encode_id(prefix: &str, id: i64) -> String {
+pub(crate) fn encode_id(prefix: &str, id: i64) -> String {
     let mut rest = id.cast_unsigned();
     let mut chars = [b'0'; ID_CHARS];
     for slot in chars.iter_mut().rev() {
@@ -132,7 +132,7 @@ fn encode_id(prefix: &str, id: i64) -> String {
     text
 }
 
-fn decode_id(prefix: &str, text: &str) -> Option<i64> {
+pub(crate) fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     let chars = text.strip_prefix(prefix)?.as_bytes();
     if chars.len() != ID_CHARS {
         return None;
@@ -214,6 +214,12 @@ prefixed_id!(
     /// A batch's ID: `b_` and 13 base-32 characters.
     BatchId,
     "b_"
+);
+
+prefixed_id!(
+    /// An endpoint's ID: `w_` and 13 base-32 characters.
+    WebhookId,
+    "w_"
 );
 
 /// An application's ID in the database. Elsewhere, an application is identified by its

@@ -12,6 +12,8 @@ pub mod browser;
 pub mod bulk;
 pub mod decision;
 pub mod delivery_error;
+pub mod endpoint_check;
+pub mod event;
 pub mod first_steps;
 pub mod history;
 pub mod home_country;
@@ -44,6 +46,7 @@ pub mod submission;
 pub mod support;
 pub mod test_number;
 pub mod timestamp;
+pub mod webhook;
 mod words;
 pub mod zone;
 
@@ -54,8 +57,9 @@ pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
 pub use delivery_error::DeliveryError;
+pub use event::{EventId, EventStream, EventType};
 pub use home_country::HomeCountry;
-pub use ids::{ApplicationId, BatchId, Reference, RequestId, Transid};
+pub use ids::{ApplicationId, BatchId, Reference, RequestId, Transid, WebhookId};
 pub use mail::{MailKind, MailState};
 pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};

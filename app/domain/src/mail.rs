@@ -36,6 +36,8 @@ words! {
         /// The balance fell below the application's threshold.
         LowBalance = "low-balance",
         BatchDone = "batch-done",
+        /// An endpoint was created, moved or disabled.
+        Webhook = "webhook",
         /// Tells staff that pending work has waited for more than an hour.
         Waiting = "waiting",
     }

@@ -16,6 +16,7 @@ words! {
         AmbiguousBulk = "ambiguous_bulk",
         InvalidFile = "invalid_file",
         InvalidEncoding = "invalid_encoding",
+        InvalidUrl = "invalid_url",
         SenderPending = "sender_pending",
         SenderRejected = "sender_rejected",
         NotFound = "not_found",
@@ -25,6 +26,7 @@ words! {
         UnsupportedMediaType = "unsupported_media_type",
         IdempotencyInProgress = "idempotency_in_progress",
         IdempotencyMismatch = "idempotency_mismatch",
+        TooManyWebhooks = "too_many_webhooks",
         RateLimited = "rate_limited",
         Internal = "internal",
         Unavailable = "unavailable",
@@ -65,7 +67,8 @@ impl Reason {
             | Self::InvalidParameter
             | Self::AmbiguousBulk
             | Self::InvalidFile
-            | Self::InvalidEncoding => 400,
+            | Self::InvalidEncoding
+            | Self::InvalidUrl => 400,
             Self::ApiInvalid => 401,
             Self::InsufficientFunds => 402,
             Self::SenderPending
@@ -76,7 +79,7 @@ impl Reason {
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::Timeout => 408,
-            Self::IdempotencyInProgress => 409,
+            Self::IdempotencyInProgress | Self::TooManyWebhooks => 409,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::IdempotencyMismatch => 422,
@@ -107,6 +110,10 @@ impl Reason {
             }
             Self::InvalidEncoding => {
                 "The request isn't valid UTF-8; encode it as UTF-8 and try again."
+            }
+            Self::InvalidUrl => "Events can't be delivered to this address; use another one.",
+            Self::TooManyWebhooks => {
+                "There are 10 endpoints for this key already; remove one first."
             }
             Self::SenderPending => "The sender name is still waiting to be accepted.",
             Self::SenderRejected => {

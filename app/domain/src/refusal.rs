@@ -17,6 +17,7 @@ use crate::prefix::{InvalidPrefix, Prefix};
 use crate::pricing::InvalidPrices;
 use crate::sender_name::{SENDER_REQUESTS_PER_DAY, SenderStatus};
 use crate::timestamp::Timestamp;
+use crate::webhook::WEBHOOKS_MAX;
 
 /// The sentence for an internal error that changed nothing.
 pub const FAILED: &str =
@@ -284,6 +285,23 @@ pub enum Refusal {
     NoFileDatabase,
     #[error("This page of the list no longer exists. Start again from the first page.")]
     InvalidCursor,
+    #[error(
+        "The events after this cursor are too old: some were deleted. Start again without a cursor."
+    )]
+    CursorTooOld,
+    #[error("There is no such endpoint; it may have been removed.")]
+    NoSuchWebhook,
+    #[error("There is no such event; old events are deleted.")]
+    NoSuchEvent,
+    #[error(
+        "An application has {WEBHOOKS_MAX} endpoints for each of its keys at most. Remove one first."
+    )]
+    TooManyWebhooks,
+    #[error("{why}")]
+    WebhookUrl { why: String },
+    #[serde(skip)]
+    #[error("Another request had this idempotency key. Give each request its own key.")]
+    IdempotencyMismatch,
 }
 
 /// Displays a waiting time in seconds as minutes, rounded up.

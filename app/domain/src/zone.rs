@@ -96,6 +96,16 @@ impl Zone {
         start
     }
 
+    /// Returns the time at which the zone's clocks show `local`, which is written as if it were a
+    /// time in UTC. Returns the earlier time if the clocks show it twice, and a time close to the
+    /// change if they skip it.
+    pub fn time_of(&self, local: Timestamp) -> Timestamp {
+        let at = |minutes: i32| local.plus_ms(-i64::from(minutes) * MINUTE_MS);
+        let offsets = self.offsets.iter().map(|(_, minutes, _)| at(*minutes));
+        let shown = offsets.filter(|at| self.shown(*at) == local).min();
+        shown.unwrap_or_else(|| at(self.offset_minutes(local)))
+    }
+
     /// Returns the times at which an hour of a day begins and ends, by the zone's clocks. An hour
     /// that clocks repeat includes both passes. An hour that they skip ends when it begins. Clocks
     /// change by whole quarter hours.

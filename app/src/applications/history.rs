@@ -46,6 +46,22 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
             policy(after),
             policy(before)
         ),
+        HistoryAction::EndpointAdded => endpoint("was added", detail),
+        HistoryAction::EndpointMoved => endpoint("got another URL", detail),
+        HistoryAction::EndpointEventsChanged => endpoint("gets other types of events", detail),
+        HistoryAction::EndpointDisabled => endpoint("was disabled", detail),
+        HistoryAction::EndpointEnabled => endpoint("was enabled", detail),
+        HistoryAction::EndpointRemoved => endpoint("was removed", detail),
+        HistoryAction::EndpointSecretRotated => endpoint("got a new secret", detail),
+    }
+}
+
+/// Describes a change of an endpoint. The detail is its ID, in some cases followed by its URL or
+/// a reason.
+fn endpoint(change: &str, detail: &str) -> String {
+    match detail.split_once(' ') {
+        Some((id, more)) => format!("The webhook endpoint {id} {change}: {more}"),
+        None => format!("The webhook endpoint {detail} {change}."),
     }
 }
 

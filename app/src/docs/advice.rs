@@ -32,6 +32,10 @@ pub const fn advice(reason: Reason) -> &'static str {
         Reason::InvalidEncoding => {
             "Encode text as UTF-8. In an address or form, write each byte as % and two hex digits."
         }
+        Reason::InvalidUrl => {
+            "Give an https address on the public Internet, without user name and password."
+        }
+        Reason::TooManyWebhooks => "Remove an endpoint that you no longer need.",
         Reason::SenderPending => {
             "Wait for the decision about the name, or withdraw it on the application's page."
         }

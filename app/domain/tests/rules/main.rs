@@ -11,6 +11,7 @@ mod admission;
 mod applications;
 mod bulk_files;
 mod delivery_errors;
+mod events;
 mod first_steps;
 mod ids;
 mod keys;

@@ -183,3 +183,21 @@ fn a_range_is_divided_where_clocks_are_changed() {
     );
     assert!(parts(&berlin(), "2026-03-30", "2026-03-30").is_empty());
 }
+
+#[test]
+fn a_local_time_is_found_although_clocks_change() {
+    let berlin = berlin();
+    for (local, expected) in [
+        ("2026-11-23 08:30", "2026-11-23 07:30"),
+        ("2026-07-01 08:30", "2026-07-01 06:30"),
+        // The clocks show this time twice.
+        ("2026-10-25 02:30", "2026-10-25 00:30"),
+    ] {
+        assert_eq!(berlin.time_of(at(local)), at(expected), "{local}");
+    }
+    // The clocks skip this time.
+    let skipped = berlin.time_of(at("2026-03-29 02:30"));
+    assert!(skipped.ms_since(at("2026-03-29 01:00")).abs() <= 3_600_000, "{skipped}");
+    assert_eq!(kathmandu().time_of(at("2026-11-23 05:45")), at("2026-11-23"));
+    assert_eq!(Zone::default().time_of(at("2026-11-23 05:45")), at("2026-11-23 05:45"));
+}

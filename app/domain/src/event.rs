@@ -1,0 +1,132 @@
+//! Events: what an integrator's program wants to hear about.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+use crate::{ApplicationId, MessageStatus, Reference, ids};
+
+words! {
+    /// The type of an event.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum EventType {
+        Submitted = "message.submitted",
+        Delivered = "message.delivered",
+        Failed = "message.failed",
+        Expired = "message.expired",
+        Rejected = "message.rejected",
+        BatchDone = "batch.done",
+        BalanceLow = "balance.low",
+        DepositReceived = "deposit.received",
+        Activated = "application.activated",
+        Suspended = "application.suspended",
+        Reinstated = "application.reinstated",
+        SenderAccepted = "sender_name.accepted",
+        SenderRejected = "sender_name.rejected",
+        KeyReplaced = "key.replaced",
+        /// Goes to one endpoint, whose owner asked for it.
+        Test = "webhook.test",
+    }
+}
+
+impl EventType {
+    /// The types that an endpoint or a filter can name.
+    pub const NAMED: [Self; 14] = [
+        Self::Submitted,
+        Self::Delivered,
+        Self::Failed,
+        Self::Expired,
+        Self::Rejected,
+        Self::BatchDone,
+        Self::BalanceLow,
+        Self::DepositReceived,
+        Self::Activated,
+        Self::Suspended,
+        Self::Reinstated,
+        Self::SenderAccepted,
+        Self::SenderRejected,
+        Self::KeyReplaced,
+    ];
+
+    /// Returns the code in the database. The code of a message's event is the code of the status.
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::Submitted => MessageStatus::Submitted.code(),
+            Self::Delivered => MessageStatus::Delivered.code(),
+            Self::Failed => MessageStatus::Failed.code(),
+            Self::Expired => MessageStatus::Expired.code(),
+            Self::Rejected => MessageStatus::Rejected.code(),
+            Self::BatchDone => 101,
+            Self::BalanceLow => 102,
+            Self::DepositReceived => 103,
+            Self::Activated => 104,
+            Self::Suspended => 105,
+            Self::Reinstated => 106,
+            Self::SenderAccepted => 107,
+            Self::SenderRejected => 108,
+            Self::KeyReplaced => 109,
+            Self::Test => 110,
+        }
+    }
+
+    /// Returns the type with a code.
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.code() == code)
+    }
+
+    /// Returns the event of a message that gets a status. `None` if there is none.
+    pub fn of_status(status: MessageStatus) -> Option<Self> {
+        Self::from_code(status.code())
+    }
+
+    /// Returns the status of a message whose event has this type. `None` for other events.
+    pub fn status(self) -> Option<MessageStatus> {
+        MessageStatus::ALL.into_iter().find(|status| status.code() == self.code())
+    }
+
+    /// Whether an endpoint gets these events although it doesn't name any types. It must name
+    /// `message.submitted`, because a final event follows. Test events have their own delivery.
+    pub fn is_sent_unasked(self) -> bool {
+        !matches!(self, Self::Submitted | Self::Test)
+    }
+}
+
+/// The events of one application and one kind of key. Their IDs grow in the order of the commits
+/// that stored them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventStream {
+    pub application_id: ApplicationId,
+    /// Whether these are the events of the test key.
+    pub test: bool,
+}
+
+/// An event's ID: `e_`, 13 base-32 characters, the application's reference, and `l` or `t` for the
+/// live or the test key. The number alone is unique only among the events of its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    pub number: i64,
+    pub reference: Reference,
+    pub test: bool,
+}
+
+impl EventId {
+    /// Parses the text form. Returns `None` if the text isn't a valid ID.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (both, is_test) = match text.strip_suffix('t') {
+            Some(both) => (both, true),
+            None => (text.strip_suffix('l')?, false),
+        };
+        let digits = both.len().checked_sub(ids::REFERENCE_DIGITS)?;
+        let (number, reference) = both.split_at_checked(digits)?;
+        let reference = Reference::parse(reference).ok()?;
+        Some(Self { number: ids::decode_id("e_", number)?, reference, test: is_test })
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.test { 't' } else { 'l' };
+        write!(f, "{}{}{kind}", ids::encode_id("e_", self.number), self.reference)
+    }
+}
