@@ -433,7 +433,7 @@ CREATE TABLE unusual_messages (
     message_id     BIGINT NOT NULL,
     PRIMARY KEY (application_id, test, status, message_id, shard)
 );
-CREATE TABLE message_events (
+CREATE TABLE message_timeline (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
@@ -443,7 +443,7 @@ CREATE TABLE message_events (
     detail         TEXT,
     PRIMARY KEY (message_id, id, shard)
 ) PARTITION BY RANGE (message_id);
-CREATE TABLE message_events_other PARTITION OF message_events DEFAULT;
+CREATE TABLE message_timeline_other PARTITION OF message_timeline DEFAULT;
 
 -- Rows come and go within seconds. Vacuum runs often, because claims would otherwise have to skip
 -- dead rows.
@@ -625,6 +625,91 @@ CREATE TABLE dropped_days (
     released       BIGINT NOT NULL,
     PRIMARY KEY (day, application_id, shard)
 );
+
+CREATE TABLE events (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    id             BIGINT NOT NULL,
+    type           BIGINT NOT NULL,
+    subject        BIGINT,
+    data           TEXT,
+    PRIMARY KEY (application_id, test, id, shard)
+);
+
+CREATE TABLE event_streams (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    last_id        BIGINT NOT NULL,
+    dropped_id     BIGINT NOT NULL,
+    since          BIGINT,
+    PRIMARY KEY (application_id, test, shard)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+CREATE TABLE webhooks (
+    shard           BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    url            TEXT NOT NULL,
+    secret         TEXT NOT NULL,
+    old_secret     TEXT,
+    old_until      BIGINT,
+    types          TEXT,
+    created_at     BIGINT NOT NULL,
+    disabled_at    BIGINT,
+    disabled_reason TEXT,
+    removed_at     BIGINT,
+    position       BIGINT NOT NULL,
+    failures       BIGINT NOT NULL,
+    failing_since  BIGINT,
+    due_at         BIGINT NOT NULL,
+    lease_token    BIGINT NOT NULL,
+    lease_until    BIGINT NOT NULL,
+    PRIMARY KEY (id, shard)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+CREATE INDEX webhooks_by_application ON webhooks (application_id, test);
+CREATE INDEX webhooks_due ON webhooks (due_at) WHERE disabled_at IS NULL AND removed_at IS NULL;
+CREATE INDEX webhooks_removed ON webhooks (removed_at) WHERE removed_at IS NOT NULL;
+
+CREATE TABLE webhook_retries (
+    shard           BIGINT NOT NULL,
+    webhook_id     BIGINT NOT NULL,
+    event_id       BIGINT NOT NULL,
+    attempts       BIGINT NOT NULL,
+    due_at         BIGINT NOT NULL,
+    PRIMARY KEY (webhook_id, event_id, shard)
+);
+CREATE INDEX webhook_retries_due ON webhook_retries (webhook_id, due_at);
+
+CREATE TABLE webhook_replays (
+    shard           BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    webhook_id     BIGINT NOT NULL,
+    position       BIGINT NOT NULL,
+    last_id        BIGINT NOT NULL,
+    PRIMARY KEY (id, shard)
+);
+CREATE INDEX webhook_replays_by_webhook ON webhook_replays (webhook_id);
+
+CREATE TABLE webhook_attempts (
+    shard           BIGINT NOT NULL,
+    webhook_id     BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    at             BIGINT NOT NULL,
+    event_id       BIGINT NOT NULL,
+    type           BIGINT NOT NULL,
+    delivered      BIGINT NOT NULL CHECK (delivered IN (0, 1)),
+    status         BIGINT,
+    latency_ms     BIGINT NOT NULL,
+    error          TEXT,
+    answer         TEXT,
+    next_at        BIGINT,
+    PRIMARY KEY (webhook_id, id, shard)
+);
+CREATE INDEX webhook_attempts_by_event ON webhook_attempts (webhook_id, event_id, delivered);
+CREATE INDEX webhook_attempts_failed ON webhook_attempts (webhook_id, id) WHERE delivered = 0;
 
 CREATE TABLE idempotency (
     shard           BIGINT NOT NULL,

@@ -480,17 +480,17 @@ CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
 CREATE INDEX messages_unusual ON messages (application_id, test, status)
     WHERE status > {delivered} OR status = {unknown};
 
--- Events that a message's own row doesn't show: retries, late receipts.
-CREATE TABLE message_events (
+-- Entries of messages' timelines that the messages' own rows don't show: retries, late receipts.
+CREATE TABLE message_timeline (
     id             INTEGER PRIMARY KEY, -- in chronological order
     message_id     INTEGER NOT NULL,
     application_id INTEGER NOT NULL,  -- of the message
     -- new or unchanged status of the message
     status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     at             INTEGER NOT NULL,  -- when it happened
-    detail         TEXT               -- description of the event
+    detail         TEXT               -- description of what happened
 ) STRICT;
-CREATE INDEX message_events_by_message ON message_events (message_id, id);
+CREATE INDEX message_timeline_by_message ON message_timeline (message_id, id);
 
 -- Messages that no carrier has accepted yet. Rows are narrow and short-lived. The rows of a
 -- suspended application are deferred when they are claimed. Deferring them at the suspension would
@@ -699,6 +699,92 @@ CREATE TABLE dropped_days (
     released       INTEGER NOT NULL,  -- released for live messages, including those of batches
     PRIMARY KEY (day, application_id)
 ) STRICT;
+
+-- Events that programs poll and endpoints get. The events of an application and a kind of key are a
+-- stream, and their IDs grow in the order of the commits that stored them.
+CREATE TABLE events (
+    application_id INTEGER NOT NULL,
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: for the test key
+    id             INTEGER NOT NULL,  -- milliseconds and count; unique in the stream alone
+    type           INTEGER NOT NULL,  -- code of the type; for a message, that of its new status
+    subject        INTEGER,           -- the message, batch or endpoint that the event is about
+    -- JSON of the event's data; null if the subject's row has the data
+    data           TEXT,
+    PRIMARY KEY (application_id, test, id)
+) STRICT, WITHOUT ROWID;
+
+-- The state of each stream of events. A transaction that adds events locks the row.
+CREATE TABLE event_streams (
+    application_id INTEGER NOT NULL,
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: for the test key
+    last_id        INTEGER NOT NULL,  -- of the newest event; 0 if there was none
+    dropped_id     INTEGER NOT NULL,  -- of the newest deleted event; 0 if none was deleted
+    -- since when events of messages are stored; null if nobody has asked for them
+    since          INTEGER,
+    PRIMARY KEY (application_id, test)
+) STRICT, WITHOUT ROWID;
+
+-- Endpoints that get events. A process leases an endpoint to deliver its events.
+CREATE TABLE webhooks (
+    id             INTEGER PRIMARY KEY,
+    application_id INTEGER NOT NULL,
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: gets the test key's events
+    url            TEXT NOT NULL,
+    secret         TEXT NOT NULL,     -- signs deliveries; encrypted
+    old_secret     TEXT,              -- secret before the last rotation; encrypted
+    old_until      INTEGER,           -- until when the old secret signs too
+    types          TEXT,              -- types of events, comma-separated; null for the default ones
+    created_at     INTEGER NOT NULL,
+    disabled_at    INTEGER,           -- null while the endpoint is active
+    disabled_reason TEXT,             -- 'gone' or 'failing'
+    removed_at     INTEGER,           -- when it was removed; its rows are deleted later
+    position       INTEGER NOT NULL,  -- ID of the last event that had its first attempt
+    failures       INTEGER NOT NULL,  -- failed attempts since the last success
+    failing_since  INTEGER,           -- when the first of these failed
+    due_at         INTEGER NOT NULL,  -- when there is something to deliver
+    lease_token    INTEGER NOT NULL,  -- of the process that delivers; 0 if none does
+    lease_until    INTEGER NOT NULL   -- until when the others leave the endpoint to it
+) STRICT;
+CREATE INDEX webhooks_by_application ON webhooks (application_id, test);
+CREATE INDEX webhooks_due ON webhooks (due_at) WHERE disabled_at IS NULL AND removed_at IS NULL;
+CREATE INDEX webhooks_removed ON webhooks (removed_at) WHERE removed_at IS NOT NULL;
+
+-- Events that an endpoint gets again at a set time.
+CREATE TABLE webhook_retries (
+    webhook_id     INTEGER NOT NULL,
+    event_id       INTEGER NOT NULL,
+    attempts       INTEGER NOT NULL,  -- failed attempts so far
+    due_at         INTEGER NOT NULL,  -- when to attempt it next
+    PRIMARY KEY (webhook_id, event_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX webhook_retries_due ON webhook_retries (webhook_id, due_at);
+
+-- Ranges of events to replay to an endpoint. Events that it has taken are skipped.
+CREATE TABLE webhook_replays (
+    id             INTEGER PRIMARY KEY,
+    webhook_id     INTEGER NOT NULL,
+    position       INTEGER NOT NULL,  -- ID of the last event that was replayed
+    last_id        INTEGER NOT NULL   -- ID of the last event to replay
+) STRICT;
+CREATE INDEX webhook_replays_by_webhook ON webhook_replays (webhook_id);
+
+-- Attempts to deliver events.
+CREATE TABLE webhook_attempts (
+    webhook_id     INTEGER NOT NULL,
+    id             INTEGER NOT NULL,  -- in the order in which they were stored
+    at             INTEGER NOT NULL,
+    event_id       INTEGER NOT NULL,
+    type           INTEGER NOT NULL,  -- of the event
+    delivered      INTEGER NOT NULL CHECK (delivered IN (0, 1)), -- 1: the endpoint took the event
+    status         INTEGER,           -- HTTP status; null if there was no answer
+    latency_ms     INTEGER NOT NULL,
+    error          TEXT,              -- why it failed, in words
+    answer         TEXT,              -- the first KiB of the answer
+    next_at        INTEGER,           -- when the event is attempted again; null if it isn't
+    PRIMARY KEY (webhook_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX webhook_attempts_by_event ON webhook_attempts (webhook_id, event_id, delivered);
+CREATE INDEX webhook_attempts_failed ON webhook_attempts (webhook_id, id) WHERE delivered = 0;
 
 -- Answers to requests with an idempotency key. A repeated request gets the stored answer.
 CREATE TABLE idempotency (

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use domain::pricing::cost_at;
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
 use domain::{
-    ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, PricesInForce, Reference,
-    Timestamp, Transid,
+    ApplicationId, BatchId, EventStream, Kind, MessageStatus, Money, Prices, PricesInForce,
+    Reference, Timestamp, Transid,
 };
 use serde::Deserialize;
 
@@ -413,7 +413,8 @@ pub async fn give_up(
     }
     let lost =
         (batch.rows - batch.expanded_rows, batch.cost.micros() - batch.expanded_cost.micros());
-    tx.tally.give_up(batch.id, lost, rest, now);
+    let stream = EventStream { application_id: batch.application_id, test: batch.test };
+    tx.tally.give_up((stream, batch.id), lost, rest, now);
     Ok(true)
 }
 

@@ -406,6 +406,19 @@ statements! {
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.shard = $1",
     );
+    const EVENTS_FIT_THEIR_STREAM: Sql = in_shard!(
+        r"
+        SELECT 'event stream of application ' || e.application_id || ' with test ' || e.test
+            || ': its events don''t fit it' AS what
+        FROM (SELECT application_id, test, MIN(id) AS first_id, MAX(id) AS last_id
+              FROM events" => " WHERE shard = $1",
+        r"
+              GROUP BY application_id, test) e
+        LEFT JOIN event_streams s ON s.application_id = e.application_id AND s.test = e.test"
+            => " AND s.shard = $1",
+        r"
+        WHERE s.last_id IS NULL OR s.last_id < e.last_id OR s.dropped_id >= e.first_id",
+    );
     /// After the last sweep, every message with an ID below `$1` must be final.
     const OVERDUE_IS_FINAL: Sql = in_shard!(
         r"

@@ -21,6 +21,7 @@ pub enum Chore {
     CountMargins,
     CreditStatements,
     ForgetStatements,
+    ForgetEvents,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -45,6 +46,7 @@ impl Chore {
             Self::CountMargins => 9,
             Self::CreditStatements => 10,
             Self::ForgetStatements => 11,
+            Self::ForgetEvents => 12,
             Self::Expand(id) => return id.0,
         };
         -(shard.0 * KINDS + kind)

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 45] = [
+pub const TABLES: [&str; 51] = [
     "installation",
     "prices",
     "accounts",
@@ -49,7 +49,7 @@ pub const TABLES: [&str; 45] = [
     "bank_statement_lines",
     "bank_columns",
     "messages",
-    "message_events",
+    "message_timeline",
     "queue",
     "segments",
     "unmatched_receipts",
@@ -59,6 +59,12 @@ pub const TABLES: [&str; 45] = [
     "message_quarters",
     "margin_days",
     "dropped_days",
+    "events",
+    "event_streams",
+    "webhooks",
+    "webhook_retries",
+    "webhook_replays",
+    "webhook_attempts",
     "idempotency",
     "audit",
     "audit_chains",
@@ -66,17 +72,20 @@ pub const TABLES: [&str; 45] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 11] = [
+const OF_APPLICATIONS: [&str; 14] = [
     "sender_requests",
     "batches",
     "transfers",
     "messages",
-    "message_events",
+    "message_timeline",
     "queue",
     "segments",
     "message_days",
     "message_quarters",
     "dropped_days",
+    "events",
+    "event_streams",
+    "webhooks",
     "idempotency",
 ];
 
@@ -240,6 +249,9 @@ pub(crate) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
         "accounts" => Some(("1 + r.id % i.shards", "CROSS JOIN installation i")),
         "applications" => Some(("a.shard", "JOIN accounts a ON a.id = r.account_id")),
         "batch_counts" => Some(("b.shard", "JOIN batches b ON b.id = r.batch_id")),
+        "webhook_retries" | "webhook_replays" | "webhook_attempts" => {
+            Some(("w.shard", "JOIN webhooks w ON w.id = r.webhook_id"))
+        }
         // A settlement belongs to a batch, not to an application.
         "transfers" => Some((
             "COALESCE(h.shard, b.shard, 1)",

@@ -1,72 +1,414 @@
-//! Events in the life of messages that the messages' own rows don't record.
+//! Events: what programs poll and what endpoints get. The events of an application and a kind of
+//! key are a stream. A transaction that adds to a stream holds the lock on the stream's row until
+//! it commits. So the IDs grow in the order of the commits, and a reader that has seen an ID misses
+//! no smaller one.
 
-use domain::records::TimelineEntry;
-use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::query::{Connection, query};
-use super::row;
+use domain::ids::{Shard, compose_id};
+use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp, Transid};
+use serde::Deserialize;
+
+use super::query::{At, Connection, Row, query};
+use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const LIST: Sql = in_shard!(
-        r"
-        SELECT status, at, detail
-        FROM message_events WHERE message_id = $1 AND application_id = $2" => " AND shard = $3",
-        " ORDER BY id",
-    );
-    /// `$1` is `[[message ID, application ID, status, detail, ID]]`. SQLite numbers the rows
-    /// itself.
-    const INSERT: Sql = Sql {
+    /// `$1` is `[[application, test]]`.
+    const OPEN: Sql = Sql {
         sqlite: r"
-            INSERT INTO message_events (message_id, application_id, status, detail, at)
-            VALUES (?1, ?2, ?3, ?4, ?6)",
+            INSERT INTO event_streams (application_id, test, last_id, dropped_id)
+            VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING",
         postgres: r"
-            INSERT INTO message_events (message_id, application_id, status, detail, id, at, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, (value ->> 4)::bigint, $2, at.shard
+            INSERT INTO event_streams (application_id, test, last_id, dropped_id, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, 0, 0, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at
+            ON CONFLICT DO NOTHING",
         ..Sql::IN_SHARD
     };
+    /// `$1` is `[[application, test]]`.
+    const LOCK: Sql = Sql {
+        sqlite: r"
+            SELECT application_id, test, last_id, since
+            FROM event_streams WHERE application_id = ?1 AND test = ?2",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(json_build_array(application_id, test, last_id, since)),
+                '[]')::text AS found
+            FROM (
+                SELECT s.*
+                FROM event_streams s
+                WHERE s.shard = $2 AND (s.application_id, s.test) IN (
+                    SELECT (value ->> 0)::bigint, (value ->> 1)::bigint
+                    FROM jsonb_array_elements($1::text::jsonb))
+                ORDER BY s.application_id, s.test FOR NO KEY UPDATE) l",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[batch]]`.
+    const DONE: Sql = Sql {
+        sqlite: "SELECT id FROM batches WHERE id = ?1 AND open = 0",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(id) ORDER BY id), '[]')::text AS found
+            FROM batches
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND shard = $2 AND open = 0",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[application, test, ID, type, subject, data]]`.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO events (application_id, test, id, type, subject, data)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        postgres: r"
+            INSERT INTO events (application_id, test, id, type, subject, data, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, value ->> 5, at.shard
+            FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[application, test, ID of the newest event]]`.
+    const ADVANCE: Sql = Sql {
+        sqlite: "UPDATE event_streams SET last_id = ?3 WHERE application_id = ?1 AND test = ?2",
+        postgres: r"
+            UPDATE event_streams s SET last_id = (r.value ->> 2)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE s.application_id = (r.value ->> 0)::bigint AND s.test = (r.value ->> 1)::bigint
+              AND s.shard = $2",
+        ..Sql::IN_SHARD
+    };
+    /// Makes the endpoints of the streams due. `$1` is `[[application, test]]`.
+    const WAKE: Sql = Sql {
+        sqlite: r"
+            UPDATE webhooks SET due_at = ?3
+            WHERE application_id = ?1 AND test = ?2 AND due_at > ?3 AND disabled_at IS NULL",
+        postgres: r"
+            UPDATE webhooks w SET due_at = $2
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE w.application_id = (r.value ->> 0)::bigint AND w.test = (r.value ->> 1)::bigint
+              AND w.due_at > $2 AND w.disabled_at IS NULL AND w.shard = $3",
+        ..Sql::IN_SHARD
+    };
+    const STREAM: Sql = in_shard!(
+        r"
+        SELECT last_id, dropped_id, since
+        FROM event_streams WHERE application_id = $1 AND test = $2" => " AND shard = $3",
+    );
+    const KEEP_SINCE: Sql = in_shard!(
+        r"
+        UPDATE event_streams SET since = COALESCE(since, $3)
+        WHERE application_id = $1 AND test = $2" => " AND shard = $4",
+    );
+    const PAGE: Sql = in_shard!(
+        r"
+        SELECT id, type, subject, data
+        FROM events
+        WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4" => " AND shard = $6",
+        " ORDER BY id LIMIT $5",
+    );
+    /// Streams that have events below `$1`.
+    const OUTDATED: Sql = in_shard!(
+        r"
+        SELECT s.application_id, s.test
+        FROM event_streams s
+        WHERE EXISTS (
+            SELECT 1
+            FROM events e
+            WHERE e.application_id = s.application_id AND e.test = s.test AND e.id < $1"
+            => " AND e.shard = $4",
+        ") AND s.test = $2" => " AND s.shard = $4",
+        " ORDER BY s.application_id LIMIT $3",
+    );
+    const DROPPED: Sql = in_shard!(
+        "UPDATE event_streams SET dropped_id = $3 WHERE application_id = $1 AND test = $2"
+            => " AND shard = $4",
+    );
+    const DROP: Sql = in_shard!(
+        "DELETE FROM events WHERE application_id = $1 AND test = $2 AND id <= $3"
+            => " AND shard = $4",
+    );
 }
 
-/// An event in the life of a message that the message's own row doesn't record.
-pub struct Event {
-    pub id: Transid,
-    pub application_id: ApplicationId,
-    pub status: MessageStatus,
-    pub detail: Option<String>,
+/// The events that a transaction causes. The transaction writes them just before its commit,
+/// because other transactions can't add to the same streams until then.
+pub struct NewEvents {
+    /// Changed messages, with their streams. Their events are stored only if the stream keeps
+    /// events of messages.
+    messages: Vec<(EventStream, EventType, Transid)>,
+    /// Events of applications, by shard. A transaction may credit deposits in several shards.
+    others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
 }
 
-/// Stores events in this order. `next_id` generates an ID for each.
-pub async fn insert(
-    conn: &mut dyn Connection,
-    events: &[Event],
-    now: Timestamp,
-    next_id: impl Fn() -> i64,
-) -> Result<()> {
-    let rows = events.iter().map(|e| {
-        let status = e.status.code();
-        (e.id, e.application_id, status, &e.detail, next_id())
-    });
-    let inserting = query(INSERT, now);
-    inserting.execute_each(conn, rows).await.map(drop)
-}
+/// An event with its data.
+type NewEvent = (EventStream, EventType, String);
 
-/// Returns the events of a message, oldest first.
-pub async fn list(
-    conn: &mut dyn Connection,
-    id: Transid,
+/// A stream, locked until the transaction ends.
+#[derive(Deserialize)]
+struct Locked {
     application_id: ApplicationId,
-) -> Result<Vec<TimelineEntry>> {
-    query(LIST, (id.0, application_id))
-        .fetch_all(conn, |row| {
-            Ok(TimelineEntry {
-                status: row::status(row, "message_events")?,
-                at: row.get("at")?,
-                detail: row.get("detail")?,
-            })
+    test: i64,
+    last_id: i64,
+    since: Option<i64>,
+}
+
+impl NewEvents {
+    pub(crate) const fn none() -> Self {
+        Self { messages: Vec::new(), others: BTreeMap::new() }
+    }
+
+    pub(crate) fn of_message(&mut self, stream: EventStream, kind: EventType, id: Transid) {
+        self.messages.push((stream, kind, id));
+    }
+
+    /// Adds an event of an application itself, which the streams of both its keys get. `data` is
+    /// JSON.
+    pub(crate) fn of_application(
+        &mut self,
+        shard: Option<Shard>,
+        application_id: ApplicationId,
+        kind: EventType,
+        data: &str,
+    ) {
+        let events =
+            [false, true].map(|test| (EventStream { application_id, test }, kind, data.to_owned()));
+        self.others.entry(shard).or_default().extend(events);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.others.is_empty()
+    }
+
+    /// Writes the events. `batches` are the batches some of whose messages have become final.
+    pub(crate) async fn write(
+        self,
+        conn: &mut dyn Connection,
+        batches: &[(EventStream, BatchId)],
+        now: Timestamp,
+    ) -> Result<()> {
+        let Self { messages, mut others } = self;
+        let own = others.remove(&conn.shard()).unwrap_or_default();
+        write(conn, &messages, batches, own, now).await?;
+        for (shard, events) in others {
+            let shard = shard.unwrap_or(Shard::FIRST);
+            write(&mut At { conn: &mut *conn, shard }, &[], &[], events, now).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the events of a shard.
+async fn write(
+    conn: &mut dyn Connection,
+    messages: &[(EventStream, EventType, Transid)],
+    batches: &[(EventStream, BatchId)],
+    others: Vec<NewEvent>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut touching: BTreeSet<_> = others.iter().map(|(stream, ..)| *stream).collect();
+    if !touching.is_empty() {
+        query(OPEN, ()).execute_each(conn, touching.iter().map(columns)).await?;
+    }
+    touching.extend(messages.iter().map(|(stream, ..)| *stream));
+    touching.extend(batches.iter().map(|(stream, _)| *stream));
+    let locking = query(LOCK, ());
+    let locked: Vec<Locked> =
+        locking.find_each(conn, touching.iter().map(columns), "event_streams").await?;
+    let keeping: BTreeSet<_> =
+        locked.iter().filter(|stream| stream.since.is_some()).map(Locked::stream).collect();
+    let mut rows = Rows::of(&locked, now);
+    for (stream, kind, id) in messages.iter().filter(|(stream, ..)| keeping.contains(stream)) {
+        rows.push(*stream, *kind, Some(id.0), None);
+    }
+    let kept = batches.iter().filter(|(stream, _)| keeping.contains(stream));
+    let streams: BTreeMap<_, _> = kept.map(|(stream, id)| (*id, *stream)).collect();
+    let finding = query(DONE, ());
+    let done: Vec<(i64,)> = finding.find_each(conn, streams.keys().copied(), "batches").await?;
+    for (id,) in done {
+        if let Some(stream) = streams.get(&BatchId(id)) {
+            rows.push(*stream, EventType::BatchDone, Some(id), None);
+        }
+    }
+    for (stream, kind, data) in others {
+        rows.push(stream, kind, None, Some(data));
+    }
+    rows.write(conn, now).await
+}
+
+impl Locked {
+    const fn stream(&self) -> EventStream {
+        EventStream { application_id: self.application_id, test: self.test == 1 }
+    }
+}
+
+/// The columns of an event: application, test, ID, type, subject, data.
+type EventColumns = (ApplicationId, bool, i64, i64, Option<i64>, Option<String>);
+
+/// The rows of new events.
+struct Rows {
+    /// The ID of the last event of each stream.
+    last: BTreeMap<EventStream, i64>,
+    /// The first ID of this millisecond.
+    first: i64,
+    new: Vec<EventColumns>,
+}
+
+impl Rows {
+    fn of(locked: &[Locked], now: Timestamp) -> Self {
+        Self {
+            last: locked.iter().map(|stream| (stream.stream(), stream.last_id)).collect(),
+            first: compose_id(now.unix_ms(), 0),
+            new: Vec::new(),
+        }
+    }
+
+    fn push(
+        &mut self,
+        stream: EventStream,
+        kind: EventType,
+        subject: Option<i64>,
+        data: Option<String>,
+    ) {
+        let last = self.last.entry(stream).or_default();
+        *last = self.first.max(*last + 1);
+        self.new.push((stream.application_id, stream.test, *last, kind.code(), subject, data));
+    }
+
+    async fn write(self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+        let with_events: BTreeSet<_> = self.new.iter().map(|row| (row.0, row.1)).collect();
+        if with_events.is_empty() {
+            return Ok(());
+        }
+        let rows = self.new.len();
+        let written = query(INSERT, ()).execute_each(conn, self.new).await?;
+        touched("events", rows, written)?;
+        let last = self.last.into_iter().map(|(stream, id)| (columns(&stream), id));
+        let last = last.filter(|(stream, _)| with_events.contains(stream));
+        let last = last.map(|((application, test), id)| (application, test, id));
+        let advanced = query(ADVANCE, ()).execute_each(conn, last).await?;
+        touched("event_streams", with_events.len(), advanced)?;
+        query(WAKE, now).execute_each(conn, with_events).await.map(drop)
+    }
+}
+
+fn columns(stream: &EventStream) -> (ApplicationId, bool) {
+    (stream.application_id, stream.test)
+}
+
+/// The state of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamState {
+    /// The ID of the newest event, or 0.
+    pub last_id: i64,
+    /// The ID of the newest event that was deleted, or 0.
+    pub dropped_id: i64,
+    /// Since when the events of messages are stored. `None` if they aren't.
+    pub since: Option<Timestamp>,
+}
+
+/// A stored event.
+pub struct StoredEvent {
+    pub id: i64,
+    pub kind: EventType,
+    /// The ID of the message, the batch or the endpoint that the event is about.
+    pub subject: Option<i64>,
+    /// JSON. `None` if the subject's row has the data.
+    pub data: Option<String>,
+}
+
+/// Returns the state of a stream. `None` if it has never had an event or a reader.
+pub async fn stream(conn: &mut dyn Connection, stream: EventStream) -> Result<Option<StreamState>> {
+    let read = |row: &Row<'_>| {
+        Ok(StreamState {
+            last_id: row.get("last_id")?,
+            dropped_id: row.get("dropped_id")?,
+            since: row.get("since")?,
         })
-        .await
+    };
+    query(STREAM, columns(&stream)).fetch_optional(conn, read).await
+}
+
+/// Stores the events of a stream's messages from now on, unless they are stored already.
+pub async fn keep_since(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    now: Timestamp,
+) -> Result<()> {
+    query(OPEN, ()).execute_each(conn, [columns(&stream)]).await?;
+    let (application_id, test) = columns(&stream);
+    let kept = query(KEEP_SINCE, (application_id, test, now)).execute(conn).await?;
+    touched("event_streams", 1, kept)
+}
+
+/// Returns the oldest events of a stream with IDs above `after` and below `below`.
+pub async fn page(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    (after, below): (i64, i64),
+    limit: i64,
+) -> Result<Vec<StoredEvent>> {
+    let (application_id, test) = columns(&stream);
+    let read = |row: &Row<'_>| {
+        Ok(StoredEvent {
+            id: row.get("id")?,
+            kind: row::code(row, "events", "type", EventType::from_code)?,
+            subject: row.get("subject")?,
+            data: row.get("data")?,
+        })
+    };
+    query(PAGE, (application_id, test, after, below, limit)).fetch_all(conn, read).await
+}
+
+/// Locks a stream until the transaction ends, and returns the ID of its newest event, or 0.
+pub async fn lock(conn: &mut dyn Connection, stream: EventStream) -> Result<i64> {
+    let locking = query(LOCK, ());
+    let locked: Vec<Locked> = locking.find_each(conn, [columns(&stream)], "event_streams").await?;
+    Ok(locked.first().map_or(0, |stream| stream.last_id))
+}
+
+/// Adds an event about `subject` to a stream, and returns its ID. Its data is empty.
+pub async fn add(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    kind: EventType,
+    subject: i64,
+    now: Timestamp,
+) -> Result<i64> {
+    query(OPEN, ()).execute_each(conn, [columns(&stream)]).await?;
+    let locked: Vec<Locked> =
+        query(LOCK, ()).find_each(conn, [columns(&stream)], "event_streams").await?;
+    let mut rows = Rows::of(&locked, now);
+    rows.push(stream, kind, Some(subject), Some("{}".to_owned()));
+    let id = rows.last.get(&stream).copied().unwrap_or_default();
+    rows.write(conn, now).await?;
+    Ok(id)
+}
+
+/// Deletes the oldest events of the streams of live keys, or of those of test keys: at most `limit`
+/// events, with IDs below `below`. Returns whether there may be more.
+pub async fn drop_old(
+    conn: &mut dyn Connection,
+    test: bool,
+    below: i64,
+    limit: i64,
+) -> Result<bool> {
+    let read = |row: &Row<'_>| {
+        Ok(EventStream { application_id: row.get("application_id")?, test: row.get("test")? })
+    };
+    let outdated = query(OUTDATED, (below, test, limit)).fetch_all(conn, read).await?;
+    let mut left = limit;
+    for stream in &outdated {
+        if left <= 0 {
+            break;
+        }
+        let oldest = page(conn, *stream, (0, below), left).await?;
+        let Some(last) = oldest.last() else { continue };
+        left -= oldest.len().cast_signed() as i64;
+        let (application_id, test) = columns(stream);
+        query(DROPPED, (application_id, test, last.id)).execute(conn).await?;
+        query(DROP, (application_id, test, last.id)).execute(conn).await?;
+    }
+    Ok(!outdated.is_empty())
 }

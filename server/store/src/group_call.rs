@@ -6,7 +6,7 @@ mod plans;
 
 use std::time::Duration;
 
-use domain::ids::Shard;
+use domain::ids::{Shard, compose_id};
 use domain::{ApplicationId, Money, Timestamp};
 use serde::Deserialize;
 use sqlx::postgres::{PgArguments, PgConnection};
@@ -44,7 +44,7 @@ pub(crate) const RUN: &str = r"
             ROW($39, $40, $41, $42, $43, $44)::key_rows,
             ROW($45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60,
                 $61, $62, $63)::send_rows,
-            ROW($64, $65, $66, $67, $68)::claim_rows, $69, $70) AS answer";
+            ROW($64, $65, $66, $67, $68)::claim_rows, $69, $70, $71) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -356,7 +356,8 @@ impl CommitGroup {
         let query = self.keys.bind(query);
         let query = self.sends.bind(query);
         let query = self.claims.bind(query);
-        query.bind(self.lease_token).bind(self.lease_until.unix_ms())
+        let first_event = compose_id(self.now.unix_ms(), 0);
+        query.bind(self.lease_token).bind(self.lease_until.unix_ms()).bind(first_event)
     }
 }
 

@@ -28,7 +28,7 @@ statements! {
         "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
     );
     const DELETE_EVENTS: Sql = in_shard!(
-        "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
+        "DELETE FROM message_timeline WHERE message_id >= $1 AND message_id < $2"
             => " AND shard = $3",
     );
     /// Deletes the shared texts of batches whose last message is being deleted.
@@ -52,7 +52,7 @@ statements! {
     );
     const DELETE_TEST_EVENTS: Sql = in_shard!(
         r"
-        DELETE FROM message_events
+        DELETE FROM message_timeline
         WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
             SELECT id
             FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"

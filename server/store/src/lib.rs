@@ -78,11 +78,13 @@ pub mod statements;
 mod statements_on_citus;
 pub mod submits;
 pub mod tally;
+pub mod timeline;
 mod transaction;
 pub mod transfers;
 pub mod unmatched_receipts;
 pub mod unpaid;
 pub mod usual_times;
+pub mod webhooks;
 
 pub use chore::Chore;
 pub use database::{Missing, Store};

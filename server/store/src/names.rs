@@ -5,26 +5,28 @@
 //! - `{REVENUE}` and so on: the number of one of the service's own ledger accounts.
 //! - `{first_status}`, `{last_status}`, `{first_kind}`, `{last_kind}`: the least and the greatest
 //!   code.
+//! - `{batch_done}`: the code of the event's type.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 
-use domain::MessageStatus;
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::quarter::DELIVERY_TIMES_MS;
+use domain::{EventType, MessageStatus};
 
 const STATUSES: usize = MessageStatus::ALL.len();
 const KINDS: usize = TransferKind::ALL.len();
 const ACCOUNTS: usize = LedgerAccount::OWN.len();
-const BOUNDS: [(&str, i64); 4] = [
+const OTHERS: [(&str, i64); 5] = [
     ("first_status", MessageStatus::ALL[0].code()),
     ("last_status", MessageStatus::ALL[STATUSES - 1].code()),
     ("first_kind", TransferKind::ALL[0].code()),
     ("last_kind", TransferKind::ALL[KINDS - 1].code()),
+    ("batch_done", EventType::BatchDone.code()),
 ];
 
-/// The statuses, the kinds of transfers, the service's own ledger accounts, and the bounds.
-const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + BOUNDS.len()] = {
-    let mut numbers = [("", 0); STATUSES + KINDS + ACCOUNTS + BOUNDS.len()];
+/// The statuses, the kinds of transfers, the service's own ledger accounts, and the others.
+const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + OTHERS.len()] = {
+    let mut numbers = [("", 0); STATUSES + KINDS + ACCOUNTS + OTHERS.len()];
     let mut i = 0;
     while i < numbers.len() {
         numbers[i] = if i < STATUSES {
@@ -36,7 +38,7 @@ const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + BOUNDS.len()] = {
             let (name, account) = LedgerAccount::OWN[i - STATUSES - KINDS];
             (name, account.0)
         } else {
-            BOUNDS[i - STATUSES - KINDS - ACCOUNTS]
+            OTHERS[i - STATUSES - KINDS - ACCOUNTS]
         };
         i += 1;
     }

@@ -10,10 +10,12 @@
 //!   and their segments for receipts; applications for sends; queue rows and their messages for
 //!   claims; then day counts and batches.
 //! - Verbs: applications, batches.
+//! - The outcomes of deliveries to an endpoint: event streams, the endpoint, its retries.
 //!
-//! Applications and batches are locked in the order of their IDs. The lock of a batch also protects
-//! its counts. Transactions for expired leases,
-//! rerouting and claims skip locked queue rows. Two transactions can still deadlock over a message
+//! A transaction that adds events locks their streams and then makes the endpoints due, all just
+//! before it commits. Applications, batches and streams are locked in the order of their IDs. The
+//! lock of a batch also protects its counts. Transactions for expired leases, rerouting, claims and
+//! leases of endpoints skip locked rows. Two transactions can still deadlock over a message
 //! and its queue row, or over a message and its application. An example is a receipt in one
 //! process, and the result or the claim of the same message in another. PostgreSQL then aborts one
 //! of the two. Its changes are rolled back, and its work is retried: at once
@@ -166,7 +168,7 @@ statements! {
     const STRAYS: Sql = Sql::postgres(r"
         SELECT id
         FROM messages_other WHERE id >= $1 AND id < $2
-        UNION ALL SELECT message_id FROM message_events_other
+        UNION ALL SELECT message_id FROM message_timeline_other
         WHERE message_id >= $1 AND message_id < $2
         LIMIT 1");
     const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
@@ -282,7 +284,7 @@ async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Res
     // The statements run one at a time, because Citus would forward a script of several statements
     // as a whole, once for each statement.
     run(&mut *conn, SHORT_WAIT).await?;
-    for (table, options) in [("messages", "WITH (fillfactor = 60)"), ("message_events", "")] {
+    for (table, options) in [("messages", "WITH (fillfactor = 60)"), ("message_timeline", "")] {
         let make = format!(
             "CREATE TABLE {table}_{suffix} \
              (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) {options}"
@@ -300,7 +302,7 @@ async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Res
 
 pub(crate) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
     run(&mut *conn, SHORT_WAIT).await?;
-    for table in ["messages", "message_events"] {
+    for table in ["messages", "message_timeline"] {
         run_of(&mut *conn, format!("DROP TABLE {table}_{}", partition.suffix)).await?;
     }
     Ok(())

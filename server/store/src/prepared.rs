@@ -111,10 +111,12 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::statements::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
+    super::timeline::STATEMENTS,
     super::transfers::STATEMENTS,
     super::group_call::STATEMENTS,
     super::commit_groups::STATEMENTS,
     super::usual_times::STATEMENTS,
+    super::webhooks::STATEMENTS,
 ];
 
 /// Returns every declared statement with its name.

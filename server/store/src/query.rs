@@ -132,6 +132,7 @@ argument! {
     Option<&'a str>: text => Self::Text(text.map(Cow::Borrowed));
     &'a String: text => Self::Text(Some(Cow::Borrowed(text)));
     &'a Option<String>: text => Self::Text(text.as_deref().map(Cow::Borrowed));
+    Option<String>: text => Self::Text(text.map(Cow::Owned));
     String: text => Self::Text(Some(Cow::Owned(text)));
     &'a [u8]: bytes => Self::Bytes(bytes);
 }

@@ -10,7 +10,7 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Query, Row, query, query_in_shard};
+use super::query::{Argument, Connection, Query, Row, query, query_in_shard};
 use super::row;
 use super::sql::{Dialect, Sql, in_shard, statements};
 use crate::error::Result;
@@ -144,6 +144,20 @@ pub async fn list(
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
+/// Returns the messages with these IDs, in any order.
+pub async fn by_ids(conn: &mut dyn Connection, ids: &[Transid]) -> Result<Vec<MessageRow>> {
+    let (Some(least), Some(greatest)) = (ids.iter().min(), ids.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let dialect = conn.dialect();
+    let bounds = [Argument::from(*least), Argument::from(*greatest)];
+    let bounds = bounds.into_iter().filter(|_| dialect.is_shared());
+    let reading = query_in_shard(paths::list_by_id(dialect), row::numbers(ids)?).bind(bounds);
+    let read = |row: &Row<'_>| row::found(row, "messages");
+    let found: Vec<Columns> = reading.fetch_one(conn, read).await?;
+    Ok(found.into_iter().map(MessageRow::from).collect())
+}
+
 /// The result of a count along a path.
 pub struct Counted {
     pub n: i64,
@@ -181,7 +195,7 @@ pub async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
 /// Returns every statement that [`list`] and [`count`] can build.
 #[cfg(test)]
 pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
-    let mut statements = Vec::new();
+    let mut statements = vec![paths::list_by_id(dialect)];
     for path in Path::ALL {
         for chosen in 0..16 {
             let conditions = some_conditions(chosen);

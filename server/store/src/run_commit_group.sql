@@ -38,6 +38,16 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
+-- An event that a change causes, before it has a number. Events of the same stream are numbered in
+-- the order of `step` and `subject`.
+CREATE TYPE caused AS (
+    application_id BIGINT,
+    test           BIGINT,
+    step           BIGINT,
+    type           BIGINT,
+    subject        BIGINT
+);
+
 -- The commit groups that stored something. With Citus, also other transactions whose outcome a
 -- process may have to look up. Rows are deleted after an hour. If a call gets no answer, the
 -- process inserts the group's ID itself, with a null `answer`. That insert waits while the original
@@ -109,10 +119,11 @@ CREATE TYPE claim_rows AS (
 -- their IDs in `held`.
 CREATE FUNCTION commit_group_submitted(
     of_shard BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
-    OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
+    OUT held BIGINT[], OUT counts counted[], OUT causes caused[]) LANGUAGE plpgsql AS $$
 DECLARE
     of_one RECORD;
     more counted[];
+    more_causes caused[];
 BEGIN
     FOR of_one IN
         SELECT r.token, array_agg(r.id) AS ids
@@ -141,17 +152,20 @@ BEGIN
                     segments = COALESCE($4, segments),
                     submitted_at = COALESCE(submitted_at, $2)
                 WHERE id = ANY ($1) AND status = {sending}
-                RETURNING application_id, test, created_at / 900000 AS quarter, batch_id)
-            SELECT array_agg(
-                ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
-                    NULL, 0)::counted)
-            FROM (
-                SELECT application_id, test, quarter, batch_id, COUNT(*) AS n
-                FROM moved GROUP BY application_id, test, quarter, batch_id) summed,
-                (VALUES ({sending}, -1), ({submitted}, 1)) AS s (status, sign)
+                RETURNING id, application_id, test, created_at / 900000 AS quarter, batch_id)
+            SELECT (SELECT array_agg(
+                        ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
+                            NULL, 0)::counted)
+                    FROM (
+                        SELECT application_id, test, quarter, batch_id, COUNT(*) AS n
+                        FROM moved GROUP BY application_id, test, quarter, batch_id) summed,
+                        (VALUES ({sending}, -1), ({submitted}, 1)) AS s (status, sign)),
+                   (SELECT array_agg(ROW(application_id, test, 0, {submitted}, id)::caused)
+                    FROM moved)
             $statement$
-            INTO more USING of_one.ids, now_ms, of_one.carrier, of_one.segments;
+            INTO more, more_causes USING of_one.ids, now_ms, of_one.carrier, of_one.segments;
         counts := counts || more;
+        causes := causes || more_causes;
     END LOOP;
     IF parts.ids <> '{}' THEN
         INSERT INTO segments AS s (shard, message_id, segment, segments, application_id, carrier,
@@ -176,7 +190,8 @@ END $$;
 -- final.
 CREATE FUNCTION commit_group_receipts(
     of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, by_id identified_receipt_rows,
-    OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
+    OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[], OUT causes caused[])
+LANGUAGE plpgsql AS $$
 DECLARE
     -- The receipts whose segment was found and isn't final, each with its message, status and
     -- error.
@@ -187,6 +202,7 @@ DECLARE
     of_one RECORD;
     ended BIGINT[];
     more counted[];
+    more_causes caused[];
 BEGIN
     IF by_id.receipts <> '{}' THEN
         -- If a carrier has used an ID again, the receipt is for the newest message with this ID. If
@@ -238,15 +254,17 @@ BEGIN
                         SELECT application_id, test, quarter, batch_id, figure, COUNT(*) AS n
                         FROM moved
                         GROUP BY application_id, test, quarter, batch_id, figure) summed,
-                        (VALUES ({submitted}, -1), ($4, 1)) AS s (status, sign))
+                        (VALUES ({submitted}, -1), ($4, 1)) AS s (status, sign)),
+                   (SELECT array_agg(ROW(application_id, test, 1, $4, id)::caused) FROM moved)
             $statement$
-            INTO ended, more USING of_shard, of_one.ids, now_ms, of_one.status, of_one.error;
+            INTO ended, more, more_causes USING of_shard, of_one.ids, now_ms, of_one.status, of_one.error;
         IF identified IS NOT NULL AND ended IS NOT NULL THEN
             UPDATE segments SET status = of_one.status, error = of_one.error
             WHERE message_id = ANY (ended) AND segment = 1 AND status < {delivered};
         END IF;
         done := done || ended;
         counts := counts || more;
+        causes := causes || more_causes;
     END LOOP;
     IF identified IS NOT NULL AND done IS NOT NULL THEN
         SELECT array_agg(r.receipt) INTO done_receipts
@@ -573,6 +591,65 @@ BEGIN
     WHERE b.id = ANY (batch_ids) AND b.id = c.batch_id;
 END $$;
 
+-- Stores the events of messages that became `submitted` or final, and of batches that are done, for
+-- the streams that keep them. Locks the streams until the commit, so that the IDs of a stream's
+-- events grow in the order of the commits. Makes the endpoints of these streams due. `first_id` is
+-- the first ID of this millisecond. Runs after `commit_group_counts`.
+CREATE FUNCTION commit_group_events(
+    of_shard BIGINT, now_ms BIGINT, first_id BIGINT, counts counted[], causes caused[])
+RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    of_applications BIGINT[];
+    tests BIGINT[];
+    lasts BIGINT[];
+BEGIN
+    SELECT array_agg(application_id), array_agg(test), array_agg(GREATEST(last_id, first_id - 1))
+    INTO of_applications, tests, lasts
+    FROM (
+        SELECT s.application_id, s.test, s.last_id
+        FROM event_streams s
+        WHERE s.shard = of_shard AND s.since IS NOT NULL
+          AND s.application_id = ANY (ARRAY(
+              SELECT DISTINCT c.application_id FROM unnest(causes) c))
+        ORDER BY s.application_id, s.test FOR NO KEY UPDATE) l;
+    IF of_applications IS NULL THEN
+        RETURN;
+    END IF;
+    EXECUTE $statement$
+        WITH streams AS MATERIALIZED (
+            SELECT * FROM unnest($5, $6, $7) AS s (application_id, test, last_id)),
+        causes AS (
+            SELECT * FROM unnest($3)
+            UNION ALL
+            SELECT application_id, test, 2, {batch_done}, id
+            FROM batches
+            WHERE open = 0 AND id = ANY (ARRAY(
+                SELECT DISTINCT batch_id
+                FROM unnest($4) WHERE n > 0 AND status >= {delivered} AND batch_id IS NOT NULL))),
+        stored AS (
+            INSERT INTO events (shard, application_id, test, id, type, subject)
+            SELECT $1, application_id, test,
+                   last_id + ROW_NUMBER() OVER (
+                       PARTITION BY application_id, test ORDER BY step, subject), type, subject
+            FROM causes c JOIN streams USING (application_id, test)
+            RETURNING application_id, test, id),
+        advanced AS (
+            UPDATE event_streams s SET last_id = e.last_id
+            FROM (
+                SELECT application_id, test, MAX(id) AS last_id
+                FROM stored GROUP BY application_id, test) e
+            WHERE s.shard = $1 AND s.application_id = ANY ($5)
+              AND s.application_id = e.application_id AND s.test = e.test
+            RETURNING s.application_id, s.test)
+        UPDATE webhooks w SET due_at = $2
+        FROM advanced a
+        WHERE w.shard = $1 AND w.application_id = ANY ($5)
+          AND w.application_id = a.application_id AND w.test = a.test
+          AND w.due_at > $2 AND w.disabled_at IS NULL
+        $statement$
+        USING of_shard, now_ms, causes, counts, of_applications, tests, lasts;
+END $$;
+
 -- Stores a group. The process decided the sends and the claims by the prices and the drained
 -- carriers that it has cached. If there is a newer price change, or if other carriers are drained,
 -- this function stores no sends and claims nothing. The answer has these fields:
@@ -584,13 +661,15 @@ END $$;
 -- - `drained`: the drained carriers, if the process's prices or drained carriers are outdated.
 -- - `applications`, `charged` and `kept`: see `commit_group_sends`.
 -- - `claims`: see `commit_group_claims`.
+--
+-- `first_event` is the first ID of an event in this millisecond.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     identified_receipts identified_receipt_rows,
     known_price BIGINT, known_drained TEXT[], test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, applications application_rows, keys key_rows, sends send_rows,
-    claims claim_rows, lease_token BIGINT, lease_until BIGINT)
+    claims claim_rows, lease_token BIGINT, lease_until BIGINT, first_event BIGINT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
     answer JSONB := '{}';
@@ -598,6 +677,8 @@ DECLARE
     one JSON;
     counts counted[];
     more counted[];
+    causes caused[];
+    more_causes caused[];
     held BIGINT[];
     done BIGINT[];
     done_receipts BIGINT[];
@@ -611,7 +692,8 @@ DECLARE
     is_stored BOOLEAN;
 BEGIN
     IF submitted.ids <> '{}' THEN
-        SELECT * INTO held, counts FROM commit_group_submitted(of_shard, now_ms, submitted, parts);
+        SELECT * INTO held, counts, causes
+        FROM commit_group_submitted(of_shard, now_ms, submitted, parts);
         IF held IS NULL OR cardinality(held) < cardinality(submitted.ids) THEN
             answer := jsonb_build_object('missing', ARRAY(
                 SELECT id FROM unnest(submitted.ids) AS id
@@ -619,9 +701,10 @@ BEGIN
         END IF;
     END IF;
     IF receipts.ids <> '{}' OR identified_receipts.receipts <> '{}' THEN
-        SELECT * INTO done, done_receipts, more
+        SELECT * INTO done, done_receipts, more, more_causes
         FROM commit_group_receipts(of_shard, now_ms, receipts, identified_receipts);
         counts := counts || more;
+        causes := causes || more_causes;
         answer := answer || jsonb_build_object('done', done, 'done_receipts', done_receipts);
     END IF;
     IF applications.ids <> '{}' OR claims.carriers <> '{}' THEN
@@ -665,6 +748,9 @@ BEGIN
     END IF;
     IF counts IS NOT NULL THEN
         PERFORM commit_group_counts(of_shard, now_ms, of_node, counts);
+    END IF;
+    IF causes IS NOT NULL THEN
+        PERFORM commit_group_events(of_shard, now_ms, first_event, counts, causes);
     END IF;
     RETURN (answer || jsonb_build_object('claims', claimed))::text;
 END $$;

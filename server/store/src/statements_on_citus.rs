@@ -45,6 +45,7 @@ async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) ->
         network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
         mail: MailSettings::default(),
+        endpoints: service::EndpointRules::default(),
         clock: Clock::fixed(Arc::new(AtomicI64::new(1_767_225_600_000))),
         entropy: Entropy::seeded(1),
     };

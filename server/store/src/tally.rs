@@ -5,11 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::ids::Shard;
 use domain::quarter::Figure;
 use domain::records::{DayCounts, StatusCounts};
-use domain::{ApplicationId, BatchId, MessageStatus, Money, Timestamp, Transid};
+use domain::{
+    ApplicationId, BatchId, EventStream, EventType, MessageStatus, Money, Timestamp, Transid,
+};
 use serde::Deserialize;
 
+use super::events::NewEvents;
 use super::quarters;
 use super::query::{Connection, Row, query};
 use super::row::{self, json, touched};
@@ -189,14 +193,19 @@ impl Unusual {
 }
 
 /// The changes that a transaction makes to a batch.
-#[derive(Default)]
 struct BatchChange {
+    /// The stream that gets the event when the batch is done.
+    stream: EventStream,
     counts: StatusCounts,
     /// The released part of the cost, in micro-units.
     released: i64,
 }
 
 impl BatchChange {
+    fn of(stream: EventStream) -> Self {
+        Self { stream, counts: StatusCounts::default(), released: 0 }
+    }
+
     fn count(&mut self, from: MessageStatus, to: MessageStatus, n: i64) {
         *self.counts.get_mut(from) -= n;
         *self.counts.get_mut(to) += n;
@@ -224,9 +233,10 @@ impl Counter {
     }
 }
 
-/// The changes that a transaction makes to the counts. The transaction writes them just before its
-/// commit, because other transactions can't write the same counts until then. The order of the
-/// writes is fixed, so that two transactions can't wait for each other.
+/// The changes that a transaction makes to the counts, and the events that it causes. The
+/// transaction writes them just before its commit, because other transactions can't write the same
+/// counts until then. The order of the writes is fixed, so that two transactions can't wait for
+/// each other.
 pub struct Tally {
     /// The number of this node.
     node: i64,
@@ -234,10 +244,12 @@ pub struct Tally {
     days: BTreeMap<DayKey, i64>,
     quarters: quarters::Changes,
     batches: BTreeMap<BatchId, BatchChange>,
+    events: NewEvents,
     /// The rows of `unusual_messages` to delete (`usual`) and to store (`unusual`).
     usual: BTreeSet<Unusual>,
     unusual: BTreeSet<Unusual>,
-    /// The time of the last change. A batch that this change completes is done at this time.
+    /// The time of the last change. A batch that this change completes is done at this time, and
+    /// the events have it.
     now: Option<Timestamp>,
 }
 
@@ -249,6 +261,7 @@ impl Tally {
             days: BTreeMap::new(),
             quarters: quarters::Changes::none(),
             batches: BTreeMap::new(),
+            events: NewEvents::none(),
             usual: BTreeSet::new(),
             unusual: BTreeSet::new(),
             now: None,
@@ -302,8 +315,13 @@ impl Tally {
         {
             self.unusual.insert(is);
         }
+        let stream = message.stream();
         if let Some(batch) = message.batch_id {
-            self.batches.entry(batch).or_default().count(message.status, to, 1);
+            let change = self.batches.entry(batch).or_insert_with(|| BatchChange::of(stream));
+            change.count(message.status, to, 1);
+        }
+        if let Some(kind) = EventType::of_status(to) {
+            self.events.of_message(stream, kind, message.id);
         }
     }
 
@@ -311,13 +329,13 @@ impl Tally {
     /// their price, `released` micro-units, to the released amount of the batch.
     pub(crate) fn give_up(
         &mut self,
-        batch: BatchId,
+        (stream, batch): (EventStream, BatchId),
         (rows, released): (i64, i64),
         to: MessageStatus,
         now: Timestamp,
     ) {
         self.now = Some(now);
-        let change = self.batches.entry(batch).or_default();
+        let change = self.batches.entry(batch).or_insert_with(|| BatchChange::of(stream));
         change.count(MessageStatus::Queued, to, rows);
         change.released += released;
     }
@@ -327,12 +345,28 @@ impl Tally {
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
         (self.quarters).add(message.whose(), accepted_at, Figure::Accepted, (0, -message.cost));
         if let Some(batch) = message.batch_id {
-            self.batches.entry(batch).or_default().released += message.cost;
+            let new = || BatchChange::of(message.stream());
+            self.batches.entry(batch).or_insert_with(new).released += message.cost;
         }
     }
 
+    /// Adds an event of an application itself: see [`super::WriteTx::cause`].
+    pub(crate) fn cause(
+        &mut self,
+        shard: Option<Shard>,
+        application_id: ApplicationId,
+        (kind, data): (EventType, &str),
+        now: Timestamp,
+    ) {
+        self.now = Some(now);
+        self.events.of_application(shard, application_id, kind, data);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.days.is_empty() && self.quarters.is_empty() && self.batches.is_empty()
+        self.days.is_empty()
+            && self.quarters.is_empty()
+            && self.batches.is_empty()
+            && self.events.is_empty()
     }
 
     /// Writes the changes to the database.
@@ -345,6 +379,8 @@ impl Tally {
             let counter = self.counter.code();
             self.quarters.write(conn, self.node, counter).await?;
         }
+        let completing = self.batches.iter().filter(|(_, change)| change.counts.completed() > 0);
+        let completing: Vec<_> = completing.map(|(id, change)| (change.stream, *id)).collect();
         if !self.batches.is_empty() {
             move_batches(conn, self.batches, self.now).await?;
         }
@@ -356,7 +392,11 @@ impl Tally {
                 touched("unusual_messages", rows.len(), touched_rows)?;
             }
         }
-        Ok(())
+        if self.events.is_empty() && completing.is_empty() {
+            return Ok(());
+        }
+        let now = self.now.unwrap_or(Timestamp::from_unix_ms(0));
+        Box::pin(self.events.write(conn, &completing, now)).await
     }
 }
 
@@ -409,6 +449,10 @@ impl OpenMessage {
     /// Returns the message's application, and whether the message was sent with the test key.
     const fn whose(&self) -> (ApplicationId, i64) {
         (self.application_id, self.test)
+    }
+
+    const fn stream(&self) -> EventStream {
+        EventStream { application_id: self.application_id, test: self.test == 1 }
     }
 }
 

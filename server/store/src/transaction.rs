@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::Transid;
 use domain::ids::Shard;
+use domain::{ApplicationId, EventType, Timestamp, Transid};
 use sqlx::postgres::PgConnection;
 use sqlx::{Postgres, Transaction};
 
@@ -77,6 +77,18 @@ impl WriteTx<'_> {
     /// is no client.
     pub fn asked_from(&mut self, address: &str) {
         self.client_address = (!address.is_empty()).then(|| address.to_owned());
+    }
+
+    /// Adds an event of an application itself, which the streams of both its keys get. The
+    /// transaction stores it just before its commit. `data` is JSON.
+    pub fn cause(
+        &mut self,
+        application_id: ApplicationId,
+        kind: EventType,
+        data: &str,
+        now: Timestamp,
+    ) {
+        self.tally.cause(self.shard, application_id, (kind, data), now);
     }
 
     /// Returns the parameters that limit a statement to the partitions of these messages: the least

@@ -10,12 +10,12 @@ use crate::{Delivery, run_detached_with_attempts};
 use store::WriteTx;
 use store::claims::{self, EndedLease};
 use store::error::Result;
-use store::events::{self, Event};
 use store::gate::Priority;
 use store::queue::{self, Requeued};
 use store::segments::{self, NewSegment};
 use store::submits::{self, Begun};
 use store::tally::Counter;
+use store::timeline::{self, NewEntry};
 
 /// The number of claims that one transaction ends.
 const CHUNK: i64 = 500;
@@ -82,7 +82,7 @@ impl Delivery<'_> {
 
     /// Ends the leases of messages that may have been submitted.
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
-        let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut again, mut leaving, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
             if row.submission.may_resend(row.lost_answer) {
                 let due_at = now.plus_ms(RESEND_AFTER_MS);
@@ -90,7 +90,7 @@ impl Delivery<'_> {
             } else {
                 leaving.push(row.id);
             }
-            events.push(Event {
+            entries.push(NewEntry {
                 id: row.id,
                 application_id: row.application_id,
                 status: MessageStatus::Unknown,
@@ -99,7 +99,7 @@ impl Delivery<'_> {
         }
         queue::requeue(tx, &again).await?;
         queue::drop_all(tx, &leaving).await?;
-        events::insert(tx, &events, now, || self.next_id(now)).await?;
+        timeline::insert(tx, &entries, now, || self.next_id(now)).await?;
         let network = &self.inner.router.network;
         // Grouped by carrier, because each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {

@@ -9,10 +9,10 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use crate::transactions::work;
 use crate::{Delivery, Service, run_detached};
 use store::error::Result;
-use store::events::{self, Event};
 use store::gate::Priority;
 use store::messages::{self, Ending};
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
+use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
 use store::{Chore, WriteTx, carriers, queue};
 
@@ -534,7 +534,7 @@ async fn apply(
     segments::finish(tx, &rows).await?;
     receipts.extend(whole_messages(tx, &in_parts).await?);
     end(service, tx, receipts, now).await?;
-    events::insert(tx, &contradictions, now, || service.next_id(now)).await
+    timeline::insert(tx, &contradictions, now, || service.next_id(now)).await
 }
 
 fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Receipt {
@@ -593,19 +593,19 @@ async fn end(
     let gone: Vec<Transid> = ended.iter().map(|ended| ended.id).collect();
     queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
-    let mut events = Vec::new();
+    let mut entries = Vec::new();
     for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
         // A receipt that repeats the status adds nothing to the timeline.
         if messages::status(tx, receipt.id).await? != Some(receipt.status) {
-            events.push(late(receipt));
+            entries.push(late(receipt));
         }
     }
-    events::insert(tx, &events, now, || service.next_id(now)).await
+    timeline::insert(tx, &entries, now, || service.next_id(now)).await
 }
 
-fn late(receipt: &Receipt) -> Event {
+fn late(receipt: &Receipt) -> NewEntry {
     let error = receipt.error.as_deref().unwrap_or("no error");
-    Event {
+    NewEntry {
         id: receipt.id,
         application_id: receipt.application_id,
         status: receipt.status,

@@ -12,11 +12,11 @@ use crate::{Delivery, Service};
 use store::WriteTx;
 use store::claims::{self, Held};
 use store::error::Result;
-use store::events::{self, Event};
 use store::messages::{self, Ended, Ending};
 use store::queue::{self, Requeued};
 use store::segments::{self, NewSegment, Segment};
 use store::submits::{self, Begun, Taken};
+use store::timeline::{self, NewEntry};
 
 /// The effects of recording a carrier's results.
 pub(crate) struct Recorded {
@@ -140,7 +140,7 @@ impl Delivery<'_> {
         plan.refused = refused;
         for (application_id, Ending { id, error, .. }) in elsewhere {
             let error = error.unwrap_or_default();
-            plan.events.push(Event {
+            plan.timeline.push(NewEntry {
                 id,
                 application_id,
                 status: MessageStatus::Sending,
@@ -172,7 +172,7 @@ struct Plan {
     /// Messages that were refused before any of their segments was accepted.
     refused: Vec<(ApplicationId, Ending)>,
     again: Vec<Requeued>,
-    events: Vec<Event>,
+    timeline: Vec<NewEntry>,
     segments: Vec<NewSegment>,
     /// Segments whose carrier message IDs came after the claim had ended.
     late: Vec<NewSegment>,
@@ -222,7 +222,7 @@ impl Plan {
             }
             MessageOutcome::Unknown { error } => {
                 if let Some(error) = error {
-                    self.event(result, MessageStatus::Unknown, error);
+                    self.note(result, MessageStatus::Unknown, error);
                 }
             }
             MessageOutcome::Again(again) => self.again(result, again, unknown, now),
@@ -232,7 +232,7 @@ impl Plan {
     fn again(&mut self, result: &Submitted, again: Again, unknown: bool, now: Timestamp) {
         if let Some(error) = again.error {
             let status = if unknown { MessageStatus::Unknown } else { MessageStatus::Sending };
-            self.event(result, status, error);
+            self.note(result, status, error);
         }
         self.again.push(Requeued {
             id: result.id,
@@ -244,8 +244,8 @@ impl Plan {
         });
     }
 
-    fn event(&mut self, result: &Submitted, status: MessageStatus, detail: String) {
-        self.events.push(Event {
+    fn note(&mut self, result: &Submitted, status: MessageStatus, detail: String) {
+        self.timeline.push(NewEntry {
             id: result.id,
             application_id: result.application_id,
             status,
@@ -267,7 +267,7 @@ impl Plan {
         let endings: Vec<_> = self.failed.into_iter().chain(refused).collect();
         let ended = messages::finish(tx, &endings, now).await?;
         queue::requeue(tx, &self.again).await?;
-        events::insert(tx, &self.events, now, || service.next_id(now)).await?;
+        timeline::insert(tx, &self.timeline, now, || service.next_id(now)).await?;
         segments::insert(tx, &self.segments, carrier, now).await?;
         segments::set_ids(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);

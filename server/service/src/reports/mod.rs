@@ -23,7 +23,6 @@ use crate::applications::{chosen, owned_ids};
 use search::{Found, search};
 use shares::Searcher;
 use store::error::{Error, Refusal, Result};
-use store::events;
 use store::query::{At, Connection};
 use store::recent::MessageLocation;
 use store::reports::{Condition, MessageRow, Selection, Span};
@@ -161,11 +160,11 @@ impl Messages<'_> {
         conn: &mut dyn Connection,
         row: MessageRow,
     ) -> Result<MessageDetail> {
-        let events = events::list(conn, row.record.transid, row.application_id).await?;
+        let entries = store::timeline::list(conn, row.record.transid, row.application_id).await?;
         let prices = self.money().price_history(conn).await?;
         let charge =
             charge(&row, &prices).ok_or(Error::Failed(store::error::Fault::MoneyOverflow))?;
-        Ok(MessageDetail { timeline: timeline(&row, events), charge, record: row.record })
+        Ok(MessageDetail { timeline: timeline(&row, entries), charge, record: row.record })
     }
 
     /// Returns a page of the newest messages of all selections. An account has few applications, so
@@ -245,9 +244,9 @@ fn selection(
     })
 }
 
-/// Returns the smallest ID that a message of this time can have. An ID contains its time in
-/// milliseconds.
-fn first_id(time: Timestamp) -> i64 {
+/// Returns the smallest ID that a message or an event of this time can have. An ID contains its
+/// time in milliseconds.
+pub(crate) fn first_id(time: Timestamp) -> i64 {
     // Times before the first ID get the smallest ID. Times after the greatest ID get an ID that no
     // message has.
     let bounds = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
@@ -302,8 +301,8 @@ impl Newest {
     }
 }
 
-/// Returns the steps from the message's own row and its events, in order of time.
-fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
+/// Returns the steps from the message's own row and the stored entries, in order of time.
+fn timeline(row: &MessageRow, entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
     let record = &row.record;
     let step = |status, at: Option<Timestamp>, detail: Option<String>| {
         at.map(|at| TimelineEntry { status, at, detail })
@@ -316,7 +315,7 @@ fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> 
         step(MessageStatus::Submitted, record.submitted_at, by),
         last,
     ];
-    let mut steps: Vec<_> = own.into_iter().flatten().chain(events).collect();
+    let mut steps: Vec<_> = own.into_iter().flatten().chain(entries).collect();
     steps.sort_by_key(|step| step.at);
     steps
 }

@@ -33,9 +33,9 @@ const ROWS: i64 = 32;
 /// The number of calls. PostgreSQL may switch to a generic plan at the sixth.
 const CALLS: i64 = 8;
 
-/// Inserts 1,000 applications and 1,000 uploads. Messages of the last day wait for receipts, and an
-/// upload has 16 of them. Those of the day before are being sent, and those of two days before are
-/// queued. Application 41 is suspended.
+/// Inserts 1,000 applications, which keep events and have an endpoint each, and 1,000 uploads.
+/// Messages of the last day wait for receipts, and an upload has 16 of them. Those of the day
+/// before are being sent, and those of two days before are queued. Application 41 is suspended.
 const FILL: &str = with_names!(
     r"
     INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
@@ -82,6 +82,14 @@ const FILL: &str = with_names!(
     INSERT INTO batch_counts (shard, batch_id, status, n)
     SELECT 1, n, s.column1, CASE s.column1 WHEN {submitted} THEN 16 ELSE 0 END
     FROM generate_series(1, 1000) n, (VALUES {statuses}) AS s;
+    INSERT INTO event_streams (shard, application_id, test, last_id, dropped_id, since)
+    SELECT 1, n, 0, 0, 0, 0 FROM generate_series(1, 2000) n;
+    INSERT INTO events (shard, application_id, test, id, type, subject)
+    SELECT 1, 1 + n % 1000, 0, n, {delivered}, n FROM generate_series(1, 40000) n;
+    INSERT INTO webhooks (shard, id, application_id, test, url, secret, created_at, position,
+        failures, due_at, lease_token, lease_until)
+    SELECT 1, n, 1 + n % 1000, 0, '', '', 0, 0, 0, 9223372036854775807, 0, 0
+    FROM generate_series(1, 1000) n;
     INSERT INTO commit_groups (shard, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');

@@ -216,6 +216,22 @@ impl Path {
     }
 }
 
+/// Builds the statement that lists the messages with the IDs `$1`, a JSON array. On PostgreSQL, the
+/// least and the greatest of the IDs and the shard follow.
+pub(super) fn list_by_id(dialect: Dialect) -> String {
+    let from = match dialect {
+        Dialect::Sqlite => {
+            "SELECT m.* FROM json_each($1) r CROSS JOIN messages m ON m.id = r.value"
+        }
+        Dialect::Postgres => {
+            "SELECT * FROM messages WHERE id = ANY (ARRAY(\
+             SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))) \
+             AND id BETWEEN $2 AND $3 AND shard = $4"
+        }
+    };
+    format!("{} FROM ({from}) m", LISTED.of(dialect).replace("$shard", "$4"))
+}
+
 /// Returns the parameter of the shard. It is the last one, after those of the conditions.
 fn shard_parameter(conditions: usize) -> String {
     format!("${}", conditions + 6)

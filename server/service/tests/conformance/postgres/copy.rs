@@ -302,6 +302,11 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO bank_statements VALUES (3, 1, 2, 3, NULL, NULL, 1, 4); \
                 INSERT INTO bank_statement_lines VALUES (3, 1, 'b', '=1+1', 5, 'waiting'); \
                 INSERT INTO bank_columns VALUES ('id;amount', 0, 1, 2, NULL); \
+                INSERT INTO webhooks SELECT 5, MIN(id), 0, 'https://example.com/', 'ab', 'cd', 1, \
+                'batch.done', 1, 2, 'gone', 3, 4, 5, 6, 7, 8, 9 FROM applications; \
+                INSERT INTO webhook_retries VALUES (5, 1, 2, 3); \
+                INSERT INTO webhook_replays VALUES (6, 5, 1, 2); \
+                INSERT INTO webhook_attempts VALUES (5, 7, 8, 1, 101, 0, 500, 1, 'x', 'y', 2); \
                 INSERT INTO passkeys SELECT 7, MAX(id), 'x', 'Phone', '{}', 5, 1, 2 FROM accounts";
     sqlite(&from).await.execute(more).await.unwrap();
     let target = Database::empty().await;
@@ -339,7 +344,7 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     assert_eq!(copied.accounts, 7);
     // Each day's messages are in the table of its week.
     let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM \
-        message_events_other)";
+        message_timeline_other)";
     assert_eq!(target.number(others).await, 0);
 }
 
@@ -407,8 +412,8 @@ async fn new_rows_are_numbered_on(
     answer(world, &lease, &found[0], later).await;
     // These numbers needn't be unique, but they follow the order of events.
     let (first, second) = (
-        target.number("SELECT MIN(id) FROM message_events").await,
-        target.number("SELECT MAX(id) FROM message_events").await,
+        target.number("SELECT MIN(id) FROM message_timeline").await,
+        target.number("SELECT MAX(id) FROM message_timeline").await,
     );
     assert!(first < second);
     service.money().assign_deposit(&STAFF, "nobody's", four.reference).await.unwrap();

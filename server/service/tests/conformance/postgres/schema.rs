@@ -20,20 +20,26 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 13] = [
+const DISTRIBUTED: [&str; 19] = [
     "applications",
     "batch_counts",
     "batches",
     "dropped_days",
+    "event_streams",
+    "events",
     "idempotency",
     "message_days",
-    "message_events",
+    "message_timeline",
     "message_quarters",
     "messages",
     "queue",
     "segments",
     "sender_requests",
     "transfers",
+    "webhook_attempts",
+    "webhook_replays",
+    "webhook_retries",
+    "webhooks",
 ];
 
 /// Columns that only PostgreSQL has, and their purpose.
@@ -55,7 +61,7 @@ const OTHER_REFERENCES: [(&str, &str); 2] =
 
 /// Primary keys that differ, SQLite's first, and why.
 const OTHER_KEYS: [(&str, &[&str], &[&str], &str); 2] = [
-    ("message_events", &["id"], &["message_id", "id"], "events are partitioned by the message"),
+    ("message_timeline", &["id"], &["message_id", "id"], "events are partitioned by the message"),
     (
         "transfers",
         &["id"],
@@ -69,10 +75,10 @@ const OTHER_INDEXES: [(&str, &str); 5] = [
     ("transfers_by_application", "with PostgreSQL the primary key does it"),
     ("queue_due", "with PostgreSQL rows of one time are in order"),
     (
-        "message_events_by_message",
+        "message_timeline_by_message",
         "with PostgreSQL the primary key begins with the message, by which events are partitioned",
     ),
-    ("message_events_pkey", "likewise"),
+    ("message_timeline_pkey", "likewise"),
     (
         "messages_unusual",
         "with PostgreSQL these messages are noted in another table: an index over the status would \

@@ -19,7 +19,7 @@ async fn tables(world: &World) -> Vec<String> {
                          FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE $2";
     let mut conn = world.database.connect().await;
     let mut found = Vec::new();
-    for table in ["messages_", "message_events_"] {
+    for table in ["messages_", "message_timeline_"] {
         let length = i32::try_from(table.len()).unwrap();
         let names = sqlx::query_scalar(NAMES).bind(-length);
         let names = names.bind(format!("{table}2%")).fetch_one(&mut conn);
