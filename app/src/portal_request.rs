@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::endpoint_check::Finding;
 use domain::records::{AccountRecord, SessionEnd};
-use domain::{HomeCountry, Reference, Refusal, Theme, Zone};
+use domain::{HomeCountry, Reference, Refusal, Theme, WebhookId, Zone};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use leptos::context::use_context;
 use leptos_axum::ResponseOptions;
-use service::{ClientInfo, SecondStep, Service};
+use service::{ClientInfo, EventRecord, KeyAccess, SecondStep, Service};
 
 use crate::applications::NewKeys;
 use crate::overload::RETRY_AFTER_S;
@@ -28,6 +29,8 @@ pub trait PortalRequest: Send + Sync {
     fn service(&self) -> &Service;
 
     fn site(&self) -> &SiteSettings;
+
+    fn endpoints(&self) -> &dyn EndpointClient;
 
     /// Returns the browser and the address, as the devices page shows them.
     fn client(&self) -> ClientInfo;
@@ -114,6 +117,19 @@ pub trait PortalRequest: Send + Sync {
 
     /// Returns a stored text and deletes it.
     async fn take_text(&self, name: &str) -> Result<Option<String>, Problem>;
+}
+
+/// Sends requests to customers' endpoints, which get events.
+#[async_trait]
+pub trait EndpointClient: Send + Sync {
+    /// Delivers a test event to an endpoint, and stores the attempt.
+    async fn test(&self, access: &KeyAccess, id: WebhookId) -> service::Result<()>;
+
+    /// Sends the requests of a check to an endpoint, and judges the answers.
+    async fn check(&self, access: &KeyAccess, id: WebhookId) -> service::Result<Vec<Finding>>;
+
+    /// Returns the JSON of an event's deliveries, indented for people to read.
+    fn readable_body(&self, event: EventRecord) -> Option<String>;
 }
 
 /// Settings that all requests to the portal share.

@@ -48,6 +48,9 @@ pub enum Command {
     /// Review sender names.
     #[command(subcommand)]
     Sender(Sender),
+    /// Inspect the endpoints that get events.
+    #[command(subcommand)]
+    Webhook(Webhook),
     /// Manage deposits.
     #[command(subcommand)]
     Deposit(Deposit),
@@ -219,6 +222,15 @@ pub enum Sender {
         /// Shown to the customer.
         #[arg(long)]
         reason: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// List the endpoints of an application.
+    List {
+        #[arg(value_parser = Reference::parse)]
+        reference: Reference,
     },
 }
 

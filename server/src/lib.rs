@@ -29,6 +29,7 @@ mod startup;
 mod telemetry;
 mod tls;
 mod web;
+mod webhook;
 mod worker;
 
 use std::process::ExitCode;

@@ -38,6 +38,7 @@ pub struct Metrics {
     /// Updated twice a second, so lock contention doesn't matter.
     refused: Family<[(&'static str, String); 2], Counter>,
     connections_limited: Family<[(&'static str, &'static str); 1], Counter>,
+    webhook_attempts: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
 /// The values that are read for one response.
@@ -84,6 +85,12 @@ impl Metrics {
         counter.inc();
     }
 
+    /// Counts an attempt to deliver an event to an endpoint.
+    pub fn webhook_attempt(&self, delivered: bool) {
+        let outcome = if delivered { "delivered" } else { "failed" };
+        self.webhook_attempts.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
     /// Sets the numbers of submits of this process that a carrier refused, by reason.
     pub fn set_refused(&self, carrier: &str, counts: &BTreeMap<String, u64>) {
         for (reason, count) in counts {
@@ -117,6 +124,11 @@ impl Metrics {
             "Client connections that were closed because of a limit: of connections per address, \
              per network or in total, or of the time that a response may stay unread",
             self.connections_limited.clone(),
+        );
+        registry.register(
+            "webhook_attempts",
+            "Attempts of this process to deliver an event to an endpoint, by outcome",
+            self.webhook_attempts.clone(),
         );
         if let Some(readings) = readings {
             readings.register(&mut registry);

@@ -1,6 +1,7 @@
 //! Generates the OpenAPI document of the SMS API from its handlers and from the types that they
 //! serialize.
 
+mod events;
 pub mod refusals;
 pub mod schemas;
 
@@ -41,6 +42,8 @@ pub fn document(base_url: &str, limits: &Limits) -> Result<Value, serde_json::Er
     components["examples"] = examples();
     components["headers"] = headers();
     components["schemas"]["Message"]["maxLength"] = json!(limits.message_pages_max * PAGE_CHARS);
+    let webhooks = events::webhooks(&mut components["schemas"]);
+    document["webhooks"] = webhooks;
     let bulk = &mut document["paths"]["/sms/bulk/{key}"]["post"]["description"];
     *bulk = json!(format!(
         "{} A file has at most {} rows and {} MiB.",

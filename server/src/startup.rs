@@ -23,6 +23,7 @@ use crate::http::Connections;
 use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
+use crate::webhook::{Sender, WebhookClient};
 use crate::worker::{self, WorkerSettings};
 use crate::{http, openapi, shutdown, tls, web};
 
@@ -85,7 +86,10 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     };
     let ops_url = format!("http://{}", operator.local_addr()?);
 
-    let service = Service::open(service_config(settings, url.clone())).await?;
+    let endpoints = settings.endpoint_rules(serve.demo);
+    let config =
+        service::Config { endpoints: endpoints.clone(), ..service_config(settings, url.clone()) };
+    let service = Service::open(config).await?;
     let demo =
         if serve.demo { Some(demo::prepare(&service, &settings.data_dir).await?) } else { None };
     let metrics = Arc::new(Metrics::default());
@@ -93,7 +97,14 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         all: descriptors::allow(settings.connections.all),
         ..settings.connections
     };
-    let site = site(&service, settings, &url, &metrics, &stop).await?;
+    let PriceList { currency, .. } = service.money().price_list().await?;
+    let sender = Arc::new(Sender {
+        service: service.clone(),
+        client: WebhookClient::new(endpoints)?,
+        metrics: Arc::clone(&metrics),
+        currency: currency.into(),
+    });
+    let site = site(&service, settings, &url, &metrics, &sender, &stop).await?;
     let ops =
         ops::router(Ops { service: service.clone(), metrics: Arc::clone(&metrics), stop: asked });
     let ops_stop = CancellationToken::new();
@@ -113,7 +124,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
                 None => stop.cancelled().await,
             }
         };
-        run(&service, settings, metrics, delivers, serving, &stop).await
+        run(&service, settings, metrics, sender, delivers, serving, &stop).await
     }
     .await;
     // Closing a database writes to it, so one that can't be synced stays open.
@@ -133,6 +144,7 @@ async fn run(
     service: &Service,
     settings: &Settings,
     metrics: Arc<Metrics>,
+    sender: Arc<Sender>,
     delivers: bool,
     serving: impl Future<Output = ()>,
     stop: &CancellationToken,
@@ -144,7 +156,8 @@ async fn run(
         mail: settings.mail.clone(),
         delivers,
     };
-    let mut worker = worker::spawn(service.clone(), worker_settings, metrics, worker_stop.clone());
+    let mut worker =
+        worker::spawn(service.clone(), worker_settings, metrics, sender, worker_stop.clone());
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
@@ -180,20 +193,21 @@ async fn site(
     settings: &Settings,
     url: &str,
     metrics: &Arc<Metrics>,
+    sender: &Arc<Sender>,
     stop: &CancellationToken,
 ) -> Result<PublicAddress, ServeError> {
-    let PriceList { currency, .. } = service.money().price_list().await?;
     let document = openapi::document(url, &settings.limits).map_err(std::io::Error::from)?;
     let api = Api {
         service: service.clone(),
         metrics: Arc::clone(metrics),
-        currency: currency.into(),
+        currency: Arc::clone(&sender.currency),
+        sender: Arc::clone(sender),
         country_code: settings.country_code.as_str().into(),
         document: document.to_string().into(),
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let form_key = service.form_key().await?;
-    let portal = web::router(service.clone(), settings, url, &document, &form_key, stop.clone());
+    let portal = web::router(Arc::clone(sender), settings, url, &document, &form_key, stop.clone());
     let portal = portal.merge(receipts);
     let trusted = settings.trusted_proxies.clone();
     Ok(PublicAddress::new(

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::records::{
     AccountRecord, ApplicationRecord, BatchRecord, ChargeRecord, MessageRecord, TimelineEntry,
 };
-use crate::{MessageStatus, Money, Reference, Timestamp, Transid};
+use crate::webhook::WebhookRecord;
+use crate::{KeyKind, MessageStatus, Money, Reference, Timestamp, Transid};
 
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,8 @@ pub struct AccountFile {
     /// The number of signed-in devices.
     pub devices: usize,
     pub applications: Vec<ApplicationRecord>,
+    /// The endpoints of its applications, with the key whose events they get.
+    pub endpoints: Vec<(Reference, KeyKind, WebhookRecord)>,
     /// Newest first.
     pub notes: Vec<NoteRecord>,
     /// The newest entries of the audit log about the account.

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod admission;
+mod application_events;
 mod applications;
 mod clock;
 mod delivery;
@@ -25,6 +26,7 @@ mod token;
 mod transactions;
 mod uploads;
 mod wakeups;
+mod webhooks;
 pub mod zones;
 
 use std::ops::Deref;
@@ -108,6 +110,13 @@ pub use uploads::batches::BatchFilter;
 pub use uploads::upload_slots::{TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION};
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
+pub use webhooks::address::{EndpointRules, EndpointUrl, URL_CHARS_MAX};
+pub use webhooks::attempts::{COUNTED_DAYS, COUNTED_MAX};
+pub use webhooks::delivery::{Attempt, BATCH_MS, DueEvent, EventBatch, LeasedWebhook, TestBegun};
+pub use webhooks::endpoints::{ChangedWebhook, WebhookChange};
+pub use webhooks::events::{EventData, EventFilter, EventPage, EventRecord};
+pub use webhooks::secret::WebhookSecret;
+
 pub(crate) use transactions::{
     ATTEMPTS, STATEMENTS_TIMEOUT, Verb, leave_time, run_blocking, run_detached,
     run_detached_with_attempts, run_detached_within,
@@ -135,6 +144,7 @@ pub struct Config {
     pub network: Network,
     pub limits: Limits,
     pub mail: MailSettings,
+    pub endpoints: EndpointRules,
     pub clock: Clock,
     pub entropy: Entropy,
 }
@@ -165,6 +175,7 @@ struct Inner {
     settled_days: SettledDays,
     limits: Limits,
     mail: MailSettings,
+    endpoint_rules: EndpointRules,
     group_commit: GroupCommit,
     rates: Rates,
     spools: Spools,
@@ -260,6 +271,7 @@ impl Service {
             limits: config.limits,
             relying_party: accounts::passkeys::relying_party(&config.mail.base_url),
             mail: config.mail,
+            endpoint_rules: config.endpoints,
             group_commit: GroupCommit::new(usize::try_from(shards).unwrap_or(1)),
             spools: if shared {
                 Spools::Table
@@ -472,4 +484,6 @@ subjects! {
     Support, support;
     /// The periodic work, mails, nodes, history and the check.
     Operations, operations;
+    /// Events: the list that programs poll, endpoints, and deliveries to them.
+    Webhooks, webhooks;
 }

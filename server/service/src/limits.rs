@@ -42,6 +42,8 @@ pub struct Limits {
     pub require_second_factor: FactorRule,
     /// The number of days that messages are kept. Messages that aren't final are kept longer.
     pub history_days: i64,
+    /// The number of days that events and attempts to deliver them are kept.
+    pub event_days: i64,
     /// The period of a message table with PostgreSQL, a day or a week.
     pub message_tables: MessageTables,
     /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 9] = [
+pub const TEMPLATES: [&str; 12] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -25,6 +25,9 @@ pub const TEMPLATES: [&str; 9] = [
     "/sms/reports/{key}/{transid}",
     "/sms/batches/{key}",
     "/sms/batches/{key}/{batchid}",
+    "/sms/events/{key}",
+    "/sms/webhooks/{key}",
+    "/sms/webhooks/{key}/{webhookid}",
     "/sms/balance/{key}",
     "/sms/prices/{key}",
 ];
@@ -50,7 +53,7 @@ pub fn is_in(path: &str) -> bool {
 /// The key, the ID and the client of a request that matched a route.
 pub struct Address {
     pub key: KeyText,
-    /// The path segment for a transid or batchid, not validated yet.
+    /// The path segment for a transid, batchid or webhookid, not validated yet.
     pub id: Option<String>,
     /// The client's IP address.
     client: Option<IpAddr>,
@@ -157,10 +160,11 @@ fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
     let is_id = |text: &str| {
         let is_no_key = !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit());
-        text.starts_with("m_") || text.starts_with("b_") || key_in_header && is_no_key
+        let has_prefix = ["m_", "b_", "w_"].iter().any(|prefix| text.starts_with(prefix));
+        has_prefix || key_in_header && is_no_key
     };
     match (route, first, second) {
-        (Some("reports" | "batches"), Some(id), None) if is_id(id) => (None, Some(id)),
+        (Some("reports" | "batches" | "webhooks"), Some(id), None) if is_id(id) => (None, Some(id)),
         (_, key, id) => (key.filter(|key| !key.is_empty()), id),
     }
 }

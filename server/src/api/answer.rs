@@ -278,6 +278,9 @@ impl From<service::Error> for Failure {
         if let Some(Refusal::InvalidCursor) = error.refusal() {
             return Self::invalid("cursor", CURSOR_ALLOWED);
         }
+        if let Some(refusal @ Refusal::CursorTooOld) = error.refusal() {
+            return Self::with_detail(Reason::InvalidParameter, refusal.to_string());
+        }
         tracing::error!(?error, "a read failed");
         Self::of(error.reason())
     }

@@ -1,7 +1,6 @@
 //! `/sms/batches`: uploads and the statuses of their messages.
 
 use axum::extract::State;
-use domain::records::{BatchRecord, StatusCounts};
 use domain::{BatchId, Reason};
 use serde::Serialize;
 use serde_json::json;
@@ -12,8 +11,8 @@ use super::answer::{self, Answer, Failure, Head};
 use super::listing;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
+use super::record::Batch;
 use super::{Api, SharedApi, shared_parameters};
-use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
 use crate::openapi::schemas;
 
@@ -37,46 +36,6 @@ struct OneAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     batch: Batch<'a>,
-}
-
-/// A batch and the statuses of its messages.
-#[derive(Serialize, ToSchema)]
-struct Batch<'a> {
-    #[schema(value_type = schemas::BatchId)]
-    batchid: String,
-    #[schema(value_type = Option<schemas::RequestId>, required)]
-    requestid: Option<String>,
-    #[schema(value_type = schemas::Positive)]
-    rows: i64,
-    #[schema(value_type = schemas::Positive)]
-    pages: i64,
-    cost: Amount,
-    #[schema(value_type = schemas::Currency)]
-    currency: &'a str,
-    #[schema(value_type = schemas::BatchStatus)]
-    status: &'static str,
-    #[schema(value_type = schemas::Counts)]
-    counts: StatusCounts,
-    created_at: DateTime,
-    #[schema(required)]
-    done_at: Option<DateTime>,
-}
-
-impl<'a> Batch<'a> {
-    fn new(record: BatchRecord, currency: &'a str) -> Self {
-        Self {
-            batchid: record.batchid.to_string(),
-            requestid: record.requestid,
-            rows: record.rows,
-            pages: record.pages,
-            cost: Amount(record.cost),
-            currency,
-            status: record.status.as_str(),
-            counts: record.counts,
-            created_at: DateTime(record.created_at),
-            done_at: record.done_at.map(DateTime),
-        }
-    }
 }
 
 /// A query for a list of batches or for one batch.

@@ -1,6 +1,6 @@
-//! The parameters that all lists of the API share: limit and cursor.
+//! The parameters that lists of the API share: limit, cursor and times.
 
-use domain::Reason;
+use domain::{Reason, Timestamp};
 
 use super::answer::{CURSOR_ALLOWED, Failure};
 use super::parameters::Parameters;
@@ -9,6 +9,8 @@ use super::parameters::Parameters;
 const LIMIT_DEFAULT: i64 = 100;
 /// The maximum number of rows per response.
 const LIMIT_MAX: i64 = 1000;
+/// The length in bytes of a date such as 2026-11-21.
+const DATE_BYTES: usize = 10;
 
 /// Returns the requested number of rows, or the default.
 pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
@@ -38,4 +40,25 @@ pub fn read<T>(
 fn rows(text: &str) -> Option<i64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|limit| plain && (1..=LIMIT_MAX).contains(limit))
+}
+
+/// Parses a time in RFC 3339, or a date, which means midnight UTC.
+pub fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = parameters.optional(name, Reason::InvalidParameter)? else {
+        return Ok(None);
+    };
+    let found = if text.len() == DATE_BYTES {
+        Timestamp::parse(&format!("{text}T00:00:00Z"))
+    } else {
+        // An unescaped `+` of an offset was decoded to a space.
+        let (before, after) = text.split_at_checked(DATE_BYTES + 1).unwrap_or((text, ""));
+        Timestamp::parse(&format!("{before}{}", after.replace(' ', "+")))
+    };
+    found.map(Some).ok_or_else(|| {
+        let detail = format!(
+            "{name} must be a time in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, \
+             such as 2026-11-21."
+        );
+        Failure::with_detail(Reason::InvalidParameter, detail)
+    })
 }

@@ -11,6 +11,8 @@ mod batches;
 pub mod body;
 mod bulk;
 mod csv_report;
+pub mod event;
+mod events;
 pub mod form;
 pub mod frames;
 mod json_body;
@@ -26,6 +28,7 @@ mod send;
 mod shared_parameters;
 mod state;
 mod upload;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -60,6 +63,9 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::ApiKey,
     schemas::BatchId,
     schemas::DryRun,
+    schemas::EventId,
+    schemas::EventType,
+    schemas::EventTypes,
     schemas::Format,
     schemas::IdempotencyKey,
     schemas::Limit,
@@ -69,6 +75,8 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::Since,
     schemas::Status,
     schemas::Transid,
+    schemas::WebhookId,
+    schemas::WebhookUrl,
 )))]
 struct Schemas;
 
@@ -87,6 +95,9 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET", routes!(reports::one));
     let routes = add(routes, "GET", routes!(batches::list));
     let routes = add(routes, "GET", routes!(batches::one));
+    let routes = add(routes, "GET", routes!(events::list));
+    let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));
+    let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
     let routes = add(routes, "GET", routes!(balance::get));
     let routes = add(routes, "GET", routes!(prices::get));
     add(routes, "GET", routes!(document))

@@ -1,6 +1,6 @@
-//! A message as reports show it.
+//! Messages and batches, as answers and events show them.
 
-use domain::records::{ChargeRecord, MessageRecord, TimelineEntry};
+use domain::records::{BatchRecord, ChargeRecord, MessageRecord, StatusCounts, TimelineEntry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,8 +23,10 @@ pub struct Report<'a> {
     /// Null if the default sender was used.
     #[schema(required)]
     pub sender: Option<String>,
-    #[schema(value_type = schemas::Message)]
-    pub message: String,
+    /// Events leave it out.
+    #[schema(value_type = schemas::Message, required)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     #[schema(value_type = schemas::Status)]
     pub status: &'static str,
     #[schema(value_type = schemas::Positive)]
@@ -49,6 +51,11 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
+    /// Returns the report of an event, which leaves out the text.
+    pub fn without_text(record: MessageRecord, currency: &'a str) -> Self {
+        Self { message: None, ..Self::new(record, currency) }
+    }
+
     pub fn new(record: MessageRecord, currency: &'a str) -> Self {
         Self {
             transid: record.transid.to_string(),
@@ -57,7 +64,7 @@ impl<'a> Report<'a> {
             number: record.number,
             kind: record.kind.as_str(),
             sender: record.sender,
-            message: record.message,
+            message: Some(record.message),
             status: record.status.as_str(),
             pages: record.pages,
             segments: record.segments,
@@ -110,6 +117,46 @@ impl From<ChargeRecord> for Charge {
             charged: Amount(charge.charged),
             released: Amount(charge.released),
             why: charge.why,
+        }
+    }
+}
+
+/// A batch and the statuses of its messages.
+#[derive(Serialize, ToSchema)]
+pub struct Batch<'a> {
+    #[schema(value_type = schemas::BatchId)]
+    batchid: String,
+    #[schema(value_type = Option<schemas::RequestId>, required)]
+    requestid: Option<String>,
+    #[schema(value_type = schemas::Positive)]
+    rows: i64,
+    #[schema(value_type = schemas::Positive)]
+    pages: i64,
+    cost: Amount,
+    #[schema(value_type = schemas::Currency)]
+    currency: &'a str,
+    #[schema(value_type = schemas::BatchStatus)]
+    status: &'static str,
+    #[schema(value_type = schemas::Counts)]
+    counts: StatusCounts,
+    created_at: DateTime,
+    #[schema(required)]
+    done_at: Option<DateTime>,
+}
+
+impl<'a> Batch<'a> {
+    pub fn new(record: BatchRecord, currency: &'a str) -> Self {
+        Self {
+            batchid: record.batchid.to_string(),
+            requestid: record.requestid,
+            rows: record.rows,
+            pages: record.pages,
+            cost: Amount(record.cost),
+            currency,
+            status: record.status.as_str(),
+            counts: record.counts,
+            created_at: DateTime(record.created_at),
+            done_at: record.done_at.map(DateTime),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use domain::{BatchId, MessageStatus, Reason, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Reason, Transid};
 use serde::Serialize;
 use serde_json::json;
 use service::{KeyAccess, MessageFilter};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
-use super::listing::{self, read};
+use super::listing::{self, read, time};
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
@@ -36,8 +36,6 @@ const KNOWN_OF_ONE: [&str; 1] = ["format"];
 /// Descriptions of a valid transid and of a valid batchid, for error messages.
 const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
 const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
-/// The length in bytes of a date such as 2026-11-21.
-const DATE_BYTES: usize = 10;
 /// The header with the cursor of a CSV report. CSV has no other place for it.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
@@ -267,25 +265,4 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     };
     parameters.refuse_unknown()?;
     Ok(filter)
-}
-
-/// Parses a time in RFC 3339, or a date, which means midnight UTC.
-fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
-    let Some(text) = parameters.optional(name, Reason::InvalidParameter)? else {
-        return Ok(None);
-    };
-    let found = if text.len() == DATE_BYTES {
-        Timestamp::parse(&format!("{text}T00:00:00Z"))
-    } else {
-        // An unescaped `+` of an offset was decoded to a space.
-        let (before, after) = text.split_at_checked(DATE_BYTES + 1).unwrap_or((text, ""));
-        Timestamp::parse(&format!("{before}{}", after.replace(' ', "+")))
-    };
-    found.map(Some).ok_or_else(|| {
-        let detail = format!(
-            "{name} must be a time in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, \
-             such as 2026-11-21."
-        );
-        Failure::with_detail(Reason::InvalidParameter, detail)
-    })
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use service::Service;
 
 use crate::metrics::Metrics;
+use crate::webhook::Sender;
 
 /// The services and values that handlers need.
 pub struct Api {
@@ -17,6 +18,8 @@ pub struct Api {
     pub country_code: Arc<str>,
     /// The OpenAPI document as JSON text.
     pub document: Bytes,
+    /// Delivers test events to endpoints.
+    pub sender: Arc<Sender>,
 }
 
 /// The state as handlers receive it.

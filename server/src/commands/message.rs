@@ -82,7 +82,7 @@ async fn found(service: &Service, transid: Transid) -> Result<MessageFile, Comma
 
 fn words(shown: &Shown<'_>) -> String {
     let report = &shown.report;
-    let text = match report.message.as_str() {
+    let text = match report.message.as_deref().unwrap_or_default() {
         "" => format!("{} characters; --text shows them", shown.characters),
         text => text.to_owned(),
     };

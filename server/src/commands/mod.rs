@@ -18,6 +18,7 @@ mod search;
 mod sender;
 mod staff_list;
 mod upkeep;
+mod webhook;
 
 use service::{CarrierInfo, Clock, Entropy, MailSettings, Network, Service};
 
@@ -68,6 +69,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Account(command) => account::run(&service, settings, command, output).await,
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
+        Command::Webhook(command) => webhook::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
         Command::Margin(days) => margin::run(&service, days, output).await,
         Command::Price(command) => price::run(&service, command, output).await,
@@ -101,6 +103,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
         network: network(settings),
         limits: settings.limits,
         mail: MailSettings { base_url, is_set_up: settings.mail.is_some() },
+        endpoints: settings.endpoint_rules(false),
         clock: Clock::system(),
         entropy: Entropy::system(),
     }

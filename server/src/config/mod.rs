@@ -26,6 +26,7 @@ pub use cleartext::Allowed;
 pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
 pub use network::Network;
+use service::EndpointRules;
 
 /// The highest `message_pages_max`. A request's body may be as large as the longest message needs,
 /// and each request holds its body in memory.
@@ -47,6 +48,9 @@ const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
 /// The limits of `history_days`. Segments and their carrier message IDs are kept for a week, and a
 /// message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
+/// The limits of `event_days`. An event is attempted for more than two days, and an endpoint that
+/// is enabled again gets those of three days.
+const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
 /// lease ends.
@@ -55,6 +59,8 @@ const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
 /// The maximum length of `payment_instructions`.
 const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
+/// The networks of this machine, where the endpoints of a demo may be.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 /// The highest `sandbox_delay_ms`: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
 
@@ -96,6 +102,7 @@ pub struct Settings {
     pub default_sender: String,
     /// `X-Forwarded-For` is trusted only from these networks.
     pub trusted_proxies: Vec<Network>,
+    endpoints: EndpointRules,
     pub connections: ConnectionLimits,
     /// Whether sending to the sandbox outside a demo is intended.
     pub allow_sandbox: bool,
@@ -149,7 +156,11 @@ impl Settings {
                 "1 to 11 letters and digits",
                 |text| SenderName::parse(text).is_ok(),
             )?,
-            trusted_proxies: read.networks()?,
+            trusted_proxies: read.networks("trusted_proxies")?,
+            endpoints: EndpointRules {
+                allow_http: read.parsed("webhook_allow_http", "true or false")?,
+                networks: read.networks("webhook_networks")?,
+            },
             connections: read.connections()?,
             allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
             sandbox_delay_ms: read.within("sandbox_delay_ms", &(0..=SANDBOX_DELAY_LIMIT_MS))?,
@@ -204,6 +215,21 @@ impl Settings {
     pub fn base_url(&self, bound: SocketAddr) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{bound}"))
+    }
+
+    /// Returns where endpoints may be. Those of a demo may be on this machine, without TLS, unless
+    /// the settings say otherwise.
+    pub fn endpoint_rules(&self, demo: bool) -> EndpointRules {
+        let is_default =
+            |name: &str| self.values.get(name).is_none_or(|value| value.source == Source::Default);
+        let mut rules = self.endpoints.clone();
+        if demo && is_default("webhook_allow_http") {
+            rules.allow_http = true;
+        }
+        if demo && is_default("webhook_networks") {
+            rules.networks = LOOPBACK.iter().filter_map(|network| network.parse().ok()).collect();
+        }
+        rules
     }
 
     /// Returns each setting with its value (secrets masked) and its source.
@@ -349,17 +375,14 @@ impl Reader<'_> {
         }
     }
 
-    fn networks(&self) -> Result<Vec<Network>, ConfigError> {
-        self.text("trusted_proxies")
+    fn networks<T: FromStr>(&self, name: &str) -> Result<Vec<T>, ConfigError> {
+        self.text(name)
             .split(',')
             .map(str::trim)
             .filter(|text| !text.is_empty())
             .map(|text| {
                 text.parse().map_err(|_| {
-                    self.refused(
-                        "trusted_proxies",
-                        "addresses or networks like 10.0.0.0/8, separated by commas",
-                    )
+                    self.refused(name, "networks like 10.0.0.0/8, separated by commas")
                 })
             })
             .collect()
@@ -386,6 +409,7 @@ impl Reader<'_> {
             unpaid_test_messages: self.within("unpaid_test_messages", &(0..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
+            event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,
             message_tables: self.choice(
                 "message_tables",
                 "day or week",

@@ -6,8 +6,9 @@ use domain::Reason::{
     self, AmbiguousBulk, ApiInvalid, ApiNotApplicable, ApiPending, ApiSuspended,
     DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch, InsufficientFunds, Internal,
     InvalidEncoding, InvalidFile, InvalidMessage, InvalidNumber, InvalidParameter,
-    InvalidRequestid, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound, RateLimited,
-    SenderPending, SenderRejected, Timeout, TooLarge, Unavailable, UnsupportedMediaType,
+    InvalidRequestid, InvalidUrl, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound,
+    RateLimited, SenderPending, SenderRejected, Timeout, TooLarge, TooManyWebhooks, Unavailable,
+    UnsupportedMediaType,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
@@ -72,6 +73,12 @@ refusals! {
     ReportsRefusals = [[DuplicateParameter, InvalidNumber, InvalidRequestid, InvalidEncoding]], HEAD;
     BatchesRefusals = [[DuplicateParameter, InvalidRequestid, InvalidEncoding]], HEAD;
     OneRefusals = [[DuplicateParameter, InvalidEncoding]], HEAD;
+    WebhookRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidEncoding, InvalidUrl, TooManyWebhooks,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
     BalanceRefusals = [], HEAD;
     PricesRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
 }
@@ -124,7 +131,7 @@ fn headers(status: u16, reasons: &[Reason]) -> Vec<&'static str> {
     if reasons.contains(&MethodNotAllowed) {
         headers.push("Allow");
     }
-    if matches!(status, 409 | 429 | 503) {
+    if matches!(status, 429 | 503) || reasons.contains(&IdempotencyInProgress) {
         headers.push("Retry-After");
     }
     headers

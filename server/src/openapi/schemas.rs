@@ -75,6 +75,35 @@ schemas! {
         .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
+    WebhookId = id("w_", "An endpoint's id.");
+    EventId = text("An event's id.")
+        .pattern(Some(format!("^e_{ID_CHARS}[0-9]{{6}}[lt]$")))
+        .examples([json!("e_0000000000000482913l")])
+        .build();
+    EventType = choice(&domain::EventType::ALL.map(domain::EventType::as_str), "What happened.");
+    EventTypes = text("Types of events, comma-separated. Without it, all types; an endpoint then \
+        gets all types except message.submitted.")
+        .pattern(Some("^[a-z_.]+( ?, ?[a-z_.]+)*$"))
+        .examples([json!("message.delivered,message.failed")])
+        .build();
+    WebhookUrl = text("An https address that this service can reach, without user name and \
+        password.")
+        .max_length(Some(service::URL_CHARS_MAX))
+        .examples([json!("https://example.com/sms-events")])
+        .build();
+    WebhookSecret = text("whsec_ and 24 bytes in base64.")
+        .pattern(Some("^whsec_[0-9A-Za-z+/]{32}$"))
+        .build();
+    WebhookStatus = choice(&["active", "disabled"], "A disabled endpoint gets no events.");
+    DisabledReason = choice(
+        &domain::webhook::DisabledReason::ALL.map(domain::webhook::DisabledReason::as_str),
+        "gone: it answered 410. failing: all attempts of three days failed.",
+    );
+    /// A choice with one value.
+    OnlyOne = choice(&["1", "true"], "Give it to do this.");
+    Reference = text("The first six digits of the application's keys.")
+        .pattern(Some("^[0-9]{6}$"))
+        .build();
     Since = text("A time in RFC 3339, or a date, which begins at midnight UTC.")
         .pattern(Some("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
             ([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?\

@@ -17,6 +17,7 @@ use crate::config::ConnectionLimits;
 use crate::http::{self, Connections, NoAnswer};
 use crate::metrics::Metrics;
 use crate::web::ErrorPages;
+use crate::webhook::{Sender, WebhookClient};
 
 async fn unanswered() -> Response<Body> {
     let mut response = Response::new(Body::from("never seen"));
@@ -46,18 +47,26 @@ async fn asked_for(accept: &str, path: &str) -> (String, String) {
         network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
         mail: service::MailSettings::default(),
+        endpoints: service::EndpointRules::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })
     .await
     .unwrap();
     let metrics = Arc::new(Metrics::default());
+    let sender = Sender {
+        service: service.clone(),
+        client: WebhookClient::new(service::EndpointRules::default()).unwrap(),
+        metrics: Arc::clone(&metrics),
+        currency: "USD".into(),
+    };
     let api = Api {
         service: service.clone(),
         metrics: Arc::clone(&metrics),
         currency: "USD".into(),
         country_code: "266".into(),
         document: bytes::Bytes::new(),
+        sender: Arc::new(sender),
     };
     let portal = Router::new().route("/unanswered", get(unanswered)).route("/breaks", get(breaks));
     let site = PublicAddress::new(

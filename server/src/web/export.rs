@@ -10,7 +10,8 @@ use domain::records::{
     AccountRecord, AccountSettings, ApplicationRecord, DeviceRecord, SecurityEventRecord,
     StatementLine,
 };
-use domain::{Money, Timestamp};
+use domain::webhook::{DisabledReason, WebhookRecord};
+use domain::{KeyKind, Money, Reference, Timestamp};
 use futures_util::stream::try_unfold;
 use serde_json::{Value, json};
 use service::{Service, StatementFilter};
@@ -95,19 +96,32 @@ impl Export {
                 let text = open(&self.head, "applications");
                 Ok((text, Some(Next::Application(0))))
             }
-            Next::Application(index) => Ok(self.application(index)),
+            Next::Application(index) => self.application(index).await,
             Next::Lines { application, cursor } => self.lines(application, cursor).await,
         }
     }
 
-    fn application(&self, index: usize) -> (String, Option<Next>) {
+    async fn application(&self, index: usize) -> Result<(String, Option<Next>), service::Error> {
         let Some(application) = self.applications.get(index) else {
-            return ("]}\n".to_owned(), None);
+            return Ok(("]}\n".to_owned(), None));
         };
         let comma = if index > 0 { "," } else { "" };
-        let text = open(&application_value(application), "statement");
+        let mut value = application_value(application);
+        value["webhooks"] = self.webhooks(application.reference).await?;
+        let text = open(&value, "statement");
         let next = Next::Lines { application: index, cursor: None };
-        (format!("{comma}{text}"), Some(next))
+        Ok((format!("{comma}{text}"), Some(next)))
+    }
+
+    async fn webhooks(&self, reference: Reference) -> Result<Value, service::Error> {
+        let webhooks = self.service.webhooks();
+        let mut found = Vec::new();
+        for kind in [KeyKind::Live, KeyKind::Test] {
+            let access = webhooks.access_of(self.account_id, reference, kind).await?;
+            let endpoints = webhooks.endpoints(&access).await?;
+            found.extend(endpoints.iter().map(|endpoint| webhook_value(kind, endpoint)));
+        }
+        Ok(found.into())
     }
 
     /// Returns some lines of an application's statement, newest first.
@@ -207,6 +221,17 @@ fn application_value(application: &ApplicationRecord) -> Value {
         "low_balance": application.low_balance.map(money),
         "created_at": at(application.created_at),
         "activation_requested_at": application.activation_requested_at.map(at),
+    })
+}
+
+fn webhook_value(kind: KeyKind, endpoint: &WebhookRecord) -> Value {
+    json!({
+        "webhookid": endpoint.webhookid.to_string(),
+        "key": kind.as_str(),
+        "url": endpoint.url,
+        "events": endpoint.types(),
+        "disabled": endpoint.disabled.map(DisabledReason::as_str),
+        "created_at": at(endpoint.created_at),
     })
 }
 

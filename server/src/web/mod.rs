@@ -51,7 +51,6 @@ use leptos_axum::{
     AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
 };
 use serde_json::Value;
-use service::Service;
 use tokio_util::sync::CancellationToken;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -61,6 +60,7 @@ use tower_sessions::SessionManagerLayer;
 use tower_sessions::cookie::SameSite;
 
 use crate::config::Settings;
+use crate::webhook::Sender;
 use cookies::cookie_name;
 pub use cookies::is_https;
 pub use error_pages::{ErrorPages, wants_page};
@@ -77,15 +77,16 @@ const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns the router for the pages, their server functions and their files. Responses with events
 /// end when `stop` is cancelled. The API reference is built from the OpenAPI `document`. `form_key`
-/// seals the cookies that bring forms back.
+/// seals the cookies that bring forms back. `sender` has the service and calls customers' endpoints.
 pub fn router(
-    service: Service,
+    sender: Arc<Sender>,
     settings: &Settings,
     base_url: &str,
     document: &Value,
     form_key: &str,
     stop: CancellationToken,
 ) -> Router {
+    let service = sender.service.clone();
     let site = SiteSettings {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
@@ -100,6 +101,7 @@ pub fn router(
         service,
         site: Arc::new(site),
         followers: Followers::new(stop),
+        sender,
         data_dir: settings.data_dir.as_path().into(),
     };
     let options = assets::options(&settings.site_root);

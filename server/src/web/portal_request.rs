@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::applications::NewKeys;
-use app::portal_request::{PortalRequest, SiteSettings};
+use app::portal_request::{EndpointClient, PortalRequest, SiteSettings};
 use app::problem::{Cause, Problem, ReturnedForm};
 use async_trait::async_trait;
 use axum::http::header::USER_AGENT;
@@ -19,6 +19,7 @@ use super::cookies::{NewCookies, is_https};
 use super::follow::followers::Followers;
 use super::{device_cookie, language_cookie, seal, theme_cookie, time_zone_cookie};
 use crate::client_address::ClientAddress;
+use crate::webhook::Sender;
 
 /// The state that all requests to the portal share.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Portal {
     pub service: Service,
     pub site: Arc<SiteSettings>,
     pub followers: Followers,
+    pub sender: Arc<Sender>,
     /// The folder for files that are being read.
     pub data_dir: Arc<Path>,
 }
@@ -126,6 +128,10 @@ impl PortalRequest for ServedRequest {
 
     fn site(&self) -> &SiteSettings {
         &self.portal.site
+    }
+
+    fn endpoints(&self) -> &dyn EndpointClient {
+        &*self.portal.sender
     }
 
     fn client(&self) -> ClientInfo {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use service::Service;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 /// The pause before a retry.
@@ -14,6 +15,8 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Context {
     pub(super) service: Service,
     pub(super) shutdown: CancellationToken,
+    /// The tasks that deliver events to endpoints.
+    pub(super) deliveries: TaskTracker,
 }
 
 impl Context {

@@ -20,7 +20,11 @@ pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
 /// only if no other process uses the database.
 pub(super) async fn end_leases(context: &Context) {
     loop {
-        match context.service.delivery().end_leases(Leases::All).await {
+        let ending = async {
+            context.service.webhooks().end_leases().await?;
+            context.service.delivery().end_leases(Leases::All).await
+        };
+        match ending.await {
             Ok(0) => return,
             Ok(count) => {
                 tracing::info!(count, "ended the leases of an earlier process's messages");

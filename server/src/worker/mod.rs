@@ -17,6 +17,7 @@ use std::time::Duration;
 use service::{SANDBOX_CARRIER, Service};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::carrier::CarrierConnection;
@@ -26,6 +27,7 @@ use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::mail::{MailServer, Mailer};
 use crate::metrics::Metrics;
+use crate::webhook::Sender;
 use context::Context;
 use ended::Sandboxes;
 use jobs::Processes;
@@ -49,16 +51,20 @@ pub fn spawn(
     service: Service,
     settings: WorkerSettings,
     metrics: Arc<Metrics>,
+    sender: Arc<Sender>,
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut worker = Worker {
-            context: Context { service, shutdown },
+            context: Context { service, shutdown, deliveries: TaskTracker::new() },
             tasks: JoinSet::new(),
             watched: Vec::new(),
         };
-        worker.start(settings, metrics).await;
+        worker.start(settings, metrics, sender).await;
         while worker.tasks.join_next().await.is_some() {}
+        // At shutdown they end after the requests that they have begun.
+        worker.context.deliveries.close();
+        worker.context.deliveries.wait().await;
     })
 }
 
@@ -70,7 +76,12 @@ struct Worker {
 }
 
 impl Worker {
-    async fn start(&mut self, settings: WorkerSettings, metrics: Arc<Metrics>) {
+    async fn start(
+        &mut self,
+        settings: WorkerSettings,
+        metrics: Arc<Metrics>,
+        sender: Arc<Sender>,
+    ) {
         let mut groups = vec![Processes::All];
         let mut sandboxes = Sandboxes::default();
         if settings.delivers {
@@ -100,7 +111,7 @@ impl Worker {
             }
         }
         let watched = Arc::new(std::mem::take(&mut self.watched));
-        for job in jobs::table(metrics, watched, sandboxes, mailer) {
+        for job in jobs::table(metrics, watched, sandboxes, mailer, sender) {
             if groups.contains(&job.processes) {
                 self.start_job(job);
             }

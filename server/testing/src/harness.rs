@@ -210,6 +210,7 @@ impl Place {
                 network: service::Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
                 limits: Limits::default(),
                 mail: service::MailSettings::default(),
+                endpoints: service::EndpointRules::default(),
                 clock: Clock::system(),
                 entropy: Entropy::system(),
             })

@@ -22,4 +22,5 @@ pub mod events;
 pub mod faults;
 pub mod harness;
 pub mod postgres;
+pub mod receiver;
 pub mod smsc;

@@ -53,8 +53,13 @@ impl Bench {
         printed
     }
 
-    /// Generates a client with openapi-generator.
+    /// Generates a client with openapi-generator. It doesn't support the section `webhooks`, and
+    /// makes invalid code of it.
     fn generate(&self, generator: &str, more: &[&str]) {
+        let place = self.folder.path().join("openapi.json");
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&place).unwrap()).unwrap();
+        document.as_object_mut().unwrap().remove("webhooks").unwrap();
+        std::fs::write(place, document.to_string()).unwrap();
         let code = "import openapi_generator_cli as cli; cli.cli()";
         let arguments = ["-c", code, "generate", "-i", "openapi.json", "-g", generator];
         let rest = ["--global-property", WITHOUT];
@@ -87,6 +92,7 @@ impl Bench {
                     assert!(report["message"].as_str().unwrap().starts_with("Hi"), "{report}");
                 }
                 (_, Some("b_")) => assert_eq!(self.server.batch(key, word)["rows"], 2),
+                (_, Some("w_" | "e_")) => {}
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
                 ("pricesWithHeader", _) => assert_eq!(*word, "international_not_8_digits"),
                 ("openapi", _) => assert_eq!(*word, "3.1.0"),

@@ -22,6 +22,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["application", "approve", "12345x"],
         &["application", "suspend", "123456"],
         &["sender", "accept", "x"],
+        &["webhook", "list"],
         &["deposit", "add", "123456", "1"],
         &["deposit", "add", "123456", "0", "--bank-id", "a"],
         &["deposit", "add", "123456", "1.0000001", "--bank-id", "a"],

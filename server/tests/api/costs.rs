@@ -19,7 +19,7 @@ const TABLES: [&str; 17] = [
     "audit",
     "api_calls",
     "messages",
-    "message_events",
+    "message_timeline",
     "message_days",
     "message_quarters",
     "batches",

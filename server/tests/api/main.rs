@@ -52,3 +52,4 @@ mod time_zones;
 mod tls;
 mod two_factor;
 mod upload_bodies;
+mod webhooks;

@@ -5,7 +5,15 @@ Prints a line for each call: its operation, and a value from the answer.
 
 import sys
 
-from sms_client import ApiClient, ApiException, Configuration, DefaultApi, SendParameters
+from sms_client import (
+    ApiClient,
+    ApiException,
+    Configuration,
+    DefaultApi,
+    SendParameters,
+    WebhookChangeParameters,
+    WebhookParameters,
+)
 
 url, key = sys.argv[1:]
 api = DefaultApi(ApiClient(Configuration(host=url, access_token=key)))
@@ -34,6 +42,23 @@ print("batch", api.batch(key, batchid).batch.batchid)
 print("batchWithHeader", api.batch_with_header(batchid).batch.batchid)
 print("batches", api.batches(key).batches[0].batchid)
 print("batchesWithHeader", api.batches_with_header(limit=1).batches[0].batchid)
+print("events", api.events(key).next)
+print("eventsWithHeader", api.events_with_header(type="batch.done").next)
+hook = "https://example.com/a"
+print("createWebhook", api.create_webhook(key, url=hook).webhook.webhookid)
+new = WebhookParameters(url=hook, events="batch.done")
+webhookid = api.create_webhook_with_header(webhook_parameters=new).webhook.webhookid
+print("createWebhookWithHeader", webhookid)
+print("webhooks", api.webhooks(key).webhooks[0].webhookid)
+print("webhooksWithHeader", api.webhooks_with_header().webhooks[0].webhookid)
+print("webhook", api.webhook(key, webhookid).webhook.webhookid)
+print("webhookWithHeader", api.webhook_with_header(webhookid, limit=1).webhook.webhookid)
+change = WebhookChangeParameters(rotate="1")
+changed = api.change_webhook(key, webhookid, webhook_change_parameters=change)
+print("changeWebhook", changed.webhook.webhookid)
+change = WebhookChangeParameters(remove="1")
+changed = api.change_webhook_with_header(webhookid, webhook_change_parameters=change)
+print("changeWebhookWithHeader", changed.webhook.webhookid)
 print("balance", api.balance(key).currency)
 print("balanceWithHeader", api.balance_with_header().currency)
 print("prices", api.prices(key).prices[0].currency)

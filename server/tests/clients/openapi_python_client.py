@@ -16,6 +16,12 @@ from sms_client.api.default import (
     batches_with_header,
     bulk,
     bulk_with_header,
+    change_webhook,
+    change_webhook_with_header,
+    create_webhook,
+    create_webhook_with_header,
+    events,
+    events_with_header,
     openapi,
     prices,
     prices_with_header,
@@ -27,6 +33,10 @@ from sms_client.api.default import (
     send_post,
     send_post_with_header,
     send_with_header,
+    webhook,
+    webhook_with_header,
+    webhooks,
+    webhooks_with_header,
 )
 
 url, key = sys.argv[1:]
@@ -57,6 +67,26 @@ print("batch", batch.sync(key, batchid, client=plain).batch.batchid)
 print("batchWithHeader", batch_with_header.sync(batchid, client=signed).batch.batchid)
 print("batches", batches.sync(key, client=plain).batches[0].batchid)
 print("batchesWithHeader", batches_with_header.sync(client=signed, limit=1).batches[0].batchid)
+print("events", events.sync(key, client=plain).next_)
+print("eventsWithHeader", events_with_header.sync(client=signed, type_="batch.done").next_)
+hook = "https://example.com/a"
+created = create_webhook.sync(key, client=plain, url_query=hook)
+print("createWebhook", created.webhook.webhookid)
+new = models.WebhookParameters(url=hook, events="batch.done")
+created = create_webhook_with_header.sync(client=signed, body=new)
+webhookid = created.webhook.webhookid
+print("createWebhookWithHeader", webhookid)
+print("webhooks", webhooks.sync(key, client=plain).webhooks[0].webhookid)
+print("webhooksWithHeader", webhooks_with_header.sync(client=signed).webhooks[0].webhookid)
+print("webhook", webhook.sync(key, webhookid, client=plain).webhook.webhookid)
+found = webhook_with_header.sync(webhookid, client=signed, limit=1)
+print("webhookWithHeader", found.webhook.webhookid)
+change = models.WebhookChangeParameters(rotate=models.OnlyOne.VALUE_0)
+changed = change_webhook.sync(key, webhookid, client=plain, body=change)
+print("changeWebhook", changed.webhook.webhookid)
+change = models.WebhookChangeParameters(remove=models.OnlyOne.VALUE_0)
+changed = change_webhook_with_header.sync(webhookid, client=signed, body=change)
+print("changeWebhookWithHeader", changed.webhook.webhookid)
 print("balance", balance.sync(key, client=plain).currency)
 print("balanceWithHeader", balance_with_header.sync(client=signed).currency)
 print("prices", prices.sync(key, client=plain).prices[0].currency)

@@ -77,6 +77,35 @@ async function run(): Promise<void> {
   print('batches', batches.data?.batches[0]?.batchid);
   const signedBatches = await signed.GET('/sms/batches', { params: { query: { limit: 1 } } });
   print('batchesWithHeader', signedBatches.data?.batches[0]?.batchid);
+  print('events', (await plain.GET('/sms/events/{key}', { params: { path } })).data?.next);
+  const types = { query: { type: 'batch.done' } };
+  print('eventsWithHeader', (await signed.GET('/sms/events', { params: types })).data?.next);
+  const hook = { url: 'https://example.com/a' };
+  const made = await plain.POST('/sms/webhooks/{key}', { params: { path, query: hook } });
+  print('createWebhook', made.data?.webhook.webhookid);
+  const signedMade = await signed.POST('/sms/webhooks', { body: hook });
+  const webhookid = signedMade.data?.webhook.webhookid ?? '';
+  print('createWebhookWithHeader', webhookid);
+  const hooks = await plain.GET('/sms/webhooks/{key}', { params: { path } });
+  print('webhooks', hooks.data?.webhooks[0]?.webhookid);
+  const signedHooks = await signed.GET('/sms/webhooks');
+  print('webhooksWithHeader', signedHooks.data?.webhooks[0]?.webhookid);
+  const both = { path: { key, webhookid } };
+  const found = await plain.GET('/sms/webhooks/{key}/{webhookid}', { params: both });
+  print('webhook', found.data?.webhook.webhookid);
+  const one = { path: { webhookid } };
+  const signedFound = await signed.GET('/sms/webhooks/{webhookid}', { params: one });
+  print('webhookWithHeader', signedFound.data?.webhook.webhookid);
+  const rotated = await plain.POST('/sms/webhooks/{key}/{webhookid}', {
+    params: both,
+    body: { rotate: '1' },
+  });
+  print('changeWebhook', rotated.data?.webhook.webhookid);
+  const removed = await signed.POST('/sms/webhooks/{webhookid}', {
+    params: one,
+    body: { remove: '1' },
+  });
+  print('changeWebhookWithHeader', removed.data?.webhook.webhookid);
   print('balance', (await plain.GET('/sms/balance/{key}', { params: { path } })).data?.currency);
   print('balanceWithHeader', (await signed.GET('/sms/balance')).data?.currency);
   const prices = await plain.GET('/sms/prices/{key}', { params: { path } });

@@ -27,7 +27,8 @@ impl Cluster {
         let place = Place::on(&database.url);
         let carrier = Carrier::start();
         let settings = format!(
-            "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
+            "webhook_allow_http = true\nwebhook_networks = \"127.0.0.0/8\"\n\
+             [[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
              system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
             carrier.address
         );

@@ -11,6 +11,7 @@ mod bad_starts;
 mod carrier;
 mod cluster;
 mod database;
+mod events;
 mod judging;
 mod keys;
 mod load;

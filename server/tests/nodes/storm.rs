@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -10,6 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use testing::postgres::End;
 
 use crate::cluster::Cluster;
+use crate::events::Listener;
 use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
 use crate::load::{Load, SHORT, Sent};
 
@@ -110,18 +112,26 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     cluster.carrier.delay(DELAY);
     cluster.start_all();
     let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT);
+    let listener = Listener::new(&cluster, &holding);
     let mut storm = Storm::new(&cluster);
-    load.beside(CLIENTS, true, || storm.rage(events));
+    let is_over = AtomicBool::new(false);
+    let polled = std::thread::scope(|scope| {
+        let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
+        load.beside(CLIENTS, true, || storm.rage(events));
+        for node in &cluster.nodes {
+            node.until_ready();
+        }
+        until_settled(&cluster, &[&holding, &resending]);
+        is_over.store(true, Ordering::Relaxed);
+        polling.join().unwrap()
+    });
     println!(
         "{:?}: {:?}; {events} events took {:?}",
         storm.counts,
         answers(&load.sent()),
         begun.elapsed()
     );
-    for node in &cluster.nodes {
-        node.until_ready();
-    }
-    until_settled(&cluster, &[&holding, &resending]);
+    listener.judge(&cluster, &holding, &polled);
 
     let sent = load.sent();
     let of = |application| -> Vec<&Sent> {

@@ -12,7 +12,7 @@ use crate::mail::{self, texts};
 use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
-use store::{accounts, api_calls, api_keys, applications, sessions};
+use store::{accounts, api_calls, api_keys, applications, sessions, webhooks};
 
 impl Accounts<'_> {
     /// Closes an account permanently. Once this commits, nobody can sign in, and the account's keys
@@ -63,6 +63,7 @@ impl Accounts<'_> {
                 // buffered.
                 api_keys::forget(tx, application.reference).await?;
                 api_calls::forget(tx, application.reference).await?;
+                webhooks::remove_all(tx, application.id, now).await?;
             }
             applications::set_disabled(tx, id, Some(now)).await?;
             accounts::close(tx, id, now).await?;

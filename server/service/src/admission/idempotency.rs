@@ -96,16 +96,16 @@ pub(crate) fn digest_of_bulk(
 
 /// SHA-256 over fields. The length of each field comes before it, so that two different lists of
 /// fields never give the same bytes.
-struct Digest(Sha256);
+pub(crate) struct Digest(Sha256);
 
 impl Digest {
-    fn new(what: &str) -> Self {
+    pub(crate) fn new(what: &str) -> Self {
         let mut digest = Self(Sha256::new());
         digest.text(what);
         digest
     }
 
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
@@ -119,7 +119,7 @@ impl Digest {
         self.text(text.unwrap_or_default());
     }
 
-    fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         hex::encode(self.0.finalize())
     }
 }

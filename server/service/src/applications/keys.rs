@@ -5,6 +5,7 @@ use domain::{ApiKey, KeyKind, Reference, Refusal};
 
 use crate::Applications;
 use crate::accounts::still_in_force;
+use crate::application_events::Cause;
 use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
 use crate::mail::{self, texts};
@@ -61,6 +62,7 @@ impl Applications<'_> {
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 audit::insert(tx, now, &actor, action, &subject, None).await?;
                 mail::put(tx, &row, &texts::key_replaced(reference, kind), now).await?;
+                Cause::KeyReplaced(kind).put(tx, row.id, now);
                 replaced.store(tx, now).await?;
                 Ok(key)
             }),

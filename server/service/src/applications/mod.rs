@@ -20,6 +20,7 @@ use domain::{
 };
 
 use crate::Applications;
+use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::money::test_money::test_money;
 use crate::transactions::work;
@@ -322,6 +323,8 @@ impl Applications<'_> {
                         .ok_or(Refusal::NoSuchApplication)?;
                     let mail = texts::status_changed(&row.record, action, reason.as_deref());
                     mail::put(tx, &row, &mail, now).await?;
+                    let cause = Cause::Status(action, row.record.status, reason.as_deref());
+                    cause.put(tx, row.id, now);
                     Ok(service.applications().shown(row))
                 }),
             )

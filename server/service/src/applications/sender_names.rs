@@ -7,6 +7,7 @@ use domain::timestamp::DAY_MS;
 use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, SenderStatus};
 
 use crate::Applications;
+use crate::application_events::Cause;
 use crate::applications::{owned, refuse_taken};
 use crate::mail::{self, texts};
 use crate::transactions::work;
@@ -171,6 +172,7 @@ impl Applications<'_> {
             audit::insert_change(tx, now, &actor, ACCEPT, &subject, change).await?;
             let mail = texts::sender_accepted(request.reference, name);
             mail::put(tx, &application, &mail, now).await?;
+            Cause::Sender(SenderStatus::Accepted, name, None).put(tx, application.id, now);
             reload(tx, id).await
         }))
         .await
@@ -201,6 +203,8 @@ impl Applications<'_> {
             audit::insert(tx, now, &actor, REJECT, &subject, Some(&detail)).await?;
             let mail = texts::sender_rejected(request.reference, &request.name, &reason);
             mail::put(tx, &application, &mail, now).await?;
+            let cause = Cause::Sender(SenderStatus::Rejected, &request.name, Some(&reason));
+            cause.put(tx, application.id, now);
             reload(tx, id).await
         }))
         .await

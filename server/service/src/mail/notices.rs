@@ -7,6 +7,7 @@ use domain::ids::{self, Shard};
 
 use super::{Recipient, put, texts};
 use crate::Operations;
+use crate::application_events::Cause;
 use crate::transactions::work;
 use store::Chore;
 use store::error::Result;
@@ -125,6 +126,9 @@ async fn note_balances(conn: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
             let mail =
                 texts::low_balance(low.owner.reference, low.balance, low.threshold, &currency);
             put(conn, &low.owner, &mail, now).await?;
+            let (balance, threshold) = (low.balance, low.threshold);
+            let cause = Cause::BalanceLow { balance, threshold, currency: &currency };
+            cause.put(conn, low.id, now);
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use domain::application::StatusAction;
 use domain::browser::browser_name;
 use domain::decision::Work;
 use domain::records::ApplicationRecord;
+use domain::webhook::DisabledReason;
 use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
 
 use super::{Mail, PER_KIND_MAX};
@@ -276,6 +277,46 @@ pub(crate) fn deposit(reference: Reference, amount: Money, balance: Money, curre
          is {balance} {currency} now."
     );
     of_application(MailKind::Deposit, reference, "Deposit received", body)
+}
+
+/// The advice for an endpoint that somebody else may have set up.
+const NOT_YOUR_WEBHOOK: &str = "If it wasn't you or your program, somebody else has the API key: \
+                                remove the endpoint on the page \"Webhooks\", and replace the key.";
+
+fn of_webhooks(reference: Reference, subject: &str, body: String) -> Mail {
+    Mail {
+        path: Some(format!("/applications/{reference}/webhooks")),
+        ..of_application(MailKind::Webhook, reference, subject, body)
+    }
+}
+
+pub(crate) fn webhook_created(reference: Reference, url: &str) -> Mail {
+    let body = format!(
+        "An endpoint was added to your application {reference}. It gets the application's events, \
+         with the numbers of recipients:\n\n{url}\n\n{NOT_YOUR_WEBHOOK}"
+    );
+    of_webhooks(reference, "Endpoint added", body)
+}
+
+pub(crate) fn webhook_moved(reference: Reference, from: &str, to: &str) -> Mail {
+    let body = format!(
+        "The address of an endpoint of your application {reference} was changed.\n\nFrom: {from}\n\n\
+         To: {to}\n\n{NOT_YOUR_WEBHOOK}"
+    );
+    of_webhooks(reference, "Endpoint changed", body)
+}
+
+pub(crate) fn webhook_disabled(reference: Reference, url: &str, reason: DisabledReason) -> Mail {
+    let why = match reason {
+        DisabledReason::Gone => "It answered 410 (Gone), which means that it wants no more events.",
+        DisabledReason::Failing => "Every attempt of the last three days failed.",
+    };
+    let body = format!(
+        "An endpoint of your application {reference} is disabled and gets no more events:\n\n{url}\n\n\
+         {why} The page \"Webhooks\" shows its last attempts. When it works again, enable it there. It \
+         then gets the events of the last three days that it missed."
+    );
+    of_webhooks(reference, "Endpoint disabled", body)
 }
 
 pub(crate) fn low_balance(

@@ -9,6 +9,7 @@ use domain::printable::is_control;
 use domain::records::{DepositCase, DepositRecord, Paged};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
+use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::transactions::work;
 use crate::{Service, Verb};
@@ -187,7 +188,7 @@ impl crate::Money<'_> {
                 now,
             )
             .await?;
-            put_mail(tx, &application, deposit.amount, balance, now).await?;
+            notify(tx, &application, deposit.amount, balance, now).await?;
             let DepositRecord { amount, .. } = deposit;
             let detail = format!("{amount} {bank_id} written {}", deposit.reference);
             let audited = Audited {
@@ -304,7 +305,7 @@ pub(super) async fn credit(
         let balance =
             transfer(tx, LedgerAccount::BANK, row.id, &request.bank_id, request.amount, now)
                 .await?;
-        put_mail(tx, &row, request.amount, balance, now).await?;
+        notify(tx, &row, request.amount, balance, now).await?;
         (DepositStatus::Credited, Some(balance))
     } else {
         let waiting = Transfer {
@@ -327,17 +328,20 @@ pub(super) async fn credit(
     Ok(DepositOutcome { status, already: false, balance })
 }
 
-/// Queues a mail to the customer about a deposit.
-async fn put_mail(
-    conn: &mut dyn Connection,
+/// Queues a mail to the customer about a deposit, and adds the event.
+async fn notify(
+    tx: &mut WriteTx<'_>,
     application: &ApplicationRow,
     amount: Money,
     balance: Money,
     now: Timestamp,
 ) -> Result<()> {
-    let currency = installation::currency(conn).await?;
+    let currency = installation::currency(tx).await?;
     let mail = texts::deposit(application.record.reference, amount, balance, &currency);
-    mail::put(conn, application, &mail, now).await
+    mail::put(tx, application, &mail, now).await?;
+    let cause = Cause::Deposit { amount, balance, currency: &currency };
+    cause.put(tx, application.id, now);
+    Ok(())
 }
 
 /// An audit entry about a deposit.

@@ -23,7 +23,7 @@ const DROP_TIMEOUT: Duration = Duration::from_mins(20);
 /// The most tables or chunks that one run drops, because other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 /// The number of days that messages of test keys are kept.
-const TEST_HISTORY_DAYS: i64 = 7;
+pub(crate) const TEST_HISTORY_DAYS: i64 = 7;
 
 impl Operations<'_> {
     /// Creates the tables of the coming days.

@@ -94,6 +94,7 @@ mod tests {
             network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
             limits: Limits::default(),
             mail: MailSettings::default(),
+            endpoints: crate::EndpointRules::default(),
             clock: Clock::system(),
             entropy: Entropy::seeded(1),
         };

@@ -53,13 +53,20 @@ impl Support<'_> {
             limit: ENTRIES,
             ..AuditFilter::default()
         };
+        let applications = self.applications().of_account(id).await?;
+        let mut endpoints = Vec::new();
+        for ApplicationRecord { reference, .. } in &applications {
+            let found = self.webhooks().of_application(*reference).await?;
+            endpoints.extend(found.into_iter().map(|(kind, record)| (*reference, kind, record)));
+        }
         Ok(AccountFile {
             created_at: row.created_at,
             disabled_at: row.disabled_at,
             disabled_reason: row.disabled_reason,
             factor_since: self.accounts().factor(id).await?.map(|factor| factor.since),
             devices: self.accounts().devices(id, "").await?.len(),
-            applications: self.applications().of_account(id).await?,
+            applications,
+            endpoints,
             notes: self.account_notes(id).await?,
             audit: self.audit(&filter).await?.items,
             account: row.record,

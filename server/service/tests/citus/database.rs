@@ -154,6 +154,7 @@ pub async fn distribute(url: &str) {
         network: Network::sandbox("266".to_owned(), "Heliograph".to_owned()),
         limits: Limits::default(),
         mail: service::MailSettings::default(),
+        endpoints: service::EndpointRules::default(),
         clock: Clock::fixed(Arc::new(AtomicI64::new(START_MS))),
         entropy: Entropy::seeded(9_000_000),
     };

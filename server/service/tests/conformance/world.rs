@@ -222,6 +222,7 @@ fn config(
         network,
         limits: Limits::default(),
         mail: MailSettings::default(),
+        endpoints: service::EndpointRules::default(),
         clock: Clock::fixed(Arc::clone(clock)),
         entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned() ^ opened),
     }

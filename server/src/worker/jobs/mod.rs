@@ -6,6 +6,7 @@ mod mails;
 mod nodes;
 mod rerouting;
 mod upkeep;
+mod webhooks;
 mod work;
 
 use std::sync::Arc;
@@ -19,11 +20,13 @@ use super::ended::Sandboxes;
 use super::watched::WatchedCarrier;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
+use crate::webhook::Sender;
 use connections::Watch;
 use expansion::Expansion;
 use mails::Mails;
 use nodes::Nodes;
 use rerouting::Rerouting;
+use webhooks::Webhooks;
 use work::{Next, Stateless, Work};
 
 /// A job and its schedule.
@@ -62,12 +65,14 @@ pub(super) fn table(
     carriers: Arc<Vec<WatchedCarrier>>,
     sandboxes: Sandboxes,
     mailer: Option<Arc<Mailer>>,
+    sender: Arc<Sender>,
 ) -> Vec<Job> {
     use Processes::{All, Delivering, Sharing};
     let seconds = Duration::from_secs;
     let watch = move || Watch::new(Arc::clone(&metrics), Arc::clone(&carriers));
     let nodes = move || Nodes::new(Arc::clone(&sandboxes));
     let mails = move || Mails::new(mailer.clone());
+    let webhooks = move || Webhooks::new(Arc::clone(&sender));
     vec![
         every(Duration::from_millis(500), All, "watch connections", watch)
             .woken_by(Service::drained),
@@ -103,6 +108,9 @@ pub(super) fn table(
         }),
         // A day is counted after its end, and again once all its messages are final.
         every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
+        // Nothing wakes this job when an event is stored.
+        every(Duration::from_millis(250), Delivering, "deliver events", webhooks),
+        every(seconds(600), Delivering, "forget events", verb!(webhooks.forget_events)),
         // Nothing wakes this job when a mail is written.
         every(seconds(2), Delivering, "send mails", mails),
         every(seconds(60), Delivering, "mail customers", verb!(operations.mail_notices)),

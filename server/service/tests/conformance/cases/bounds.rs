@@ -87,7 +87,7 @@ async fn messages_of_a_test_key_are_kept_for_a_week(backend: Backend) {
         "batch_counts WHERE batch_id NOT IN (SELECT id FROM batches)",
         "message_days WHERE test = 1",
         "message_quarters WHERE test = 1",
-        "message_events WHERE message_id NOT IN (SELECT id FROM messages)",
+        "message_timeline WHERE message_id NOT IN (SELECT id FROM messages)",
     ];
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "10").await;

@@ -115,6 +115,9 @@ const CASES: &[(&str, &str)] = &[
         "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
         "sender name of another account",
     ),
+    ("DELETE FROM event_streams WHERE test = 1", "with test 1: its events don't fit it"),
+    ("UPDATE event_streams SET last_id = 1 WHERE test = 0", "with test 0: its events don't fit"),
+    ("UPDATE event_streams SET dropped_id = last_id", "its events don't fit it"),
     ("UPDATE installation SET swept_at = swept_at + 180000000", "queued after its time"),
     (
         "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",

@@ -25,6 +25,7 @@ async fn service(folder: &TempDir) -> Service {
         network,
         limits: Limits::default(),
         mail: service::MailSettings::default(),
+        endpoints: service::EndpointRules::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })

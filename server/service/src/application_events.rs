@@ -1,0 +1,69 @@
+//! The events of applications themselves, and their data.
+
+use domain::application::StatusAction;
+use domain::{
+    ApplicationId, ApplicationStatus, EventType, KeyKind, Money, SenderStatus, Timestamp,
+};
+use serde_json::json;
+
+use store::WriteTx;
+
+/// Why an application has an event.
+pub(crate) enum Cause<'a> {
+    Status(StatusAction, ApplicationStatus, Option<&'a str>),
+    /// A decision about a sender name.
+    Sender(SenderStatus, &'a str, Option<&'a str>),
+    Deposit {
+        amount: Money,
+        balance: Money,
+        currency: &'a str,
+    },
+    BalanceLow {
+        balance: Money,
+        threshold: Money,
+        currency: &'a str,
+    },
+    KeyReplaced(KeyKind),
+}
+
+impl Cause<'_> {
+    /// Adds the event to the transaction that causes it.
+    pub(crate) fn put(&self, tx: &mut WriteTx<'_>, application_id: ApplicationId, now: Timestamp) {
+        tx.cause(application_id, self.kind(), &self.data(), now);
+    }
+
+    const fn kind(&self) -> EventType {
+        match self {
+            Self::Status(StatusAction::Approve, ..) => EventType::Activated,
+            Self::Status(StatusAction::Suspend, ..) => EventType::Suspended,
+            Self::Status(StatusAction::Reinstate, ..) => EventType::Reinstated,
+            Self::Sender(SenderStatus::Accepted, ..) => EventType::SenderAccepted,
+            Self::Sender(..) => EventType::SenderRejected,
+            Self::Deposit { .. } => EventType::DepositReceived,
+            Self::BalanceLow { .. } => EventType::BalanceLow,
+            Self::KeyReplaced(_) => EventType::KeyReplaced,
+        }
+    }
+
+    fn data(&self) -> String {
+        let money = |fields: [(&str, Money); 2], currency: &str| {
+            // Amounts are written as exact decimals, which a float may not be.
+            let [(first, one), (second, two)] = fields;
+            let currency = json!(currency);
+            format!(r#"{{"{first}":{one},"{second}":{two},"currency":{currency}}}"#)
+        };
+        match self {
+            Self::Status(_, status, reason) => {
+                json!({"status": status.as_str(), "reason": reason}).to_string()
+            }
+            Self::Sender(_, name, reason) => json!({"sender": name, "reason": reason}).to_string(),
+            Self::Deposit { amount, balance, currency } => {
+                money([("amount", *amount), ("balance", *balance)], currency)
+            }
+            Self::BalanceLow { balance, threshold, currency } => {
+                money([("balance", *balance), ("threshold", *threshold)], currency)
+            }
+            Self::KeyReplaced(kind) => json!({"kind": kind.as_str()}).to_string(),
+        }
+    }
+}
