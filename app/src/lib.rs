@@ -35,6 +35,7 @@ pub mod request_id;
 pub mod support;
 pub mod time_zone;
 pub mod ui;
+pub mod webhooks;
 
 use leptos::prelude::*;
 use leptos_router::SsrMode;
@@ -61,6 +62,7 @@ use support::{
 };
 use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
+use webhooks::{EndpointPage, WebhookEventPage, WebhooksPage};
 
 /// The pages. The server renders each page completely before it sends the first byte
 /// (`SsrMode::Async`, which also applies to the nested routes). Pages are small, and this way each
@@ -92,6 +94,15 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/applications/:reference/statement") view=StatementPage/>
                     <Route path=path!("/applications/:reference/sender") view=SenderNamePage/>
                     <Route path=path!("/applications/:reference/keys") view=KeysPage/>
+                    <Route path=path!("/applications/:reference/webhooks") view=WebhooksPage/>
+                    <Route
+                        path=path!("/applications/:reference/webhooks/:webhook")
+                        view=EndpointPage
+                    />
+                    <Route
+                        path=path!("/applications/:reference/webhooks/:webhook/:event")
+                        view=WebhookEventPage
+                    />
                     <Route path=path!("/applications/:reference/settings") view=SettingsPage/>
                     <Route path=path!("/applications/:reference/start") view=QuickStartPage/>
                     <Route path=path!("/reports") view=ReportsPage/>

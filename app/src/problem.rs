@@ -83,6 +83,8 @@ pub enum Cause {
     SenderNameMissing,
     /// The text isn't an amount greater than 0.
     Amount,
+    /// The text isn't a time.
+    Time,
     /// The category doesn't exist.
     Category,
     /// The browser or its user didn't create a passkey.
@@ -142,6 +144,7 @@ impl Cause {
             Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
             Self::Amount => "Enter an amount like 10 or 9.50.",
+            Self::Time => "Enter a day and a time, like 2026-11-21 08:30.",
             Self::Category => "Choose a category.",
             Self::NoPasskeyMade => {
                 "Your browser didn't create a passkey. You may have canceled, it may have taken \
@@ -161,6 +164,8 @@ impl Cause {
             Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
             Self::Password(_) => "new_password",
             Self::Amount => "low_balance",
+            Self::Time => "since",
+            Self::Refused(Refusal::WebhookUrl { .. }) => "url",
             Self::Refused(Refusal::WrongPassword) => "password",
             Self::Refused(Refusal::ReferencesDiffer) => "references",
             Self::Refused(Refusal::WrongCode) => "code",

@@ -114,7 +114,7 @@ fn replaced_calls(calls: Vec<ApiCallRecord>) -> Vec<ReplacedKeyCalls> {
 
 /// Returns the account's application with the reference from an address.
 #[cfg(feature = "ssr")]
-pub(super) async fn owned(
+pub async fn owned(
     service: &Service,
     account_id: i64,
     reference: &str,

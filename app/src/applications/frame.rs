@@ -39,6 +39,7 @@ fn Navigation(reference: Reference, category: Category) -> impl IntoView {
             <A href=page("/statement")>"Statement"</A>
             <A href=page("/sender")>"Sender name"</A>
             <A href=page("/keys")>"Keys"</A>
+            {sends.then(|| view! { <A href=page("/webhooks")>"Webhooks"</A> })}
             <A href=page("/settings")>"Settings"</A>
             {sends.then(|| view! { <A href=page("/start")>"Quick start"</A> })}
         </nav>

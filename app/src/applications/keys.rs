@@ -16,16 +16,20 @@ use crate::ui::{
     DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, in_path, in_zone,
     parameter,
 };
+use crate::webhooks::{Endpoint, LoadWebhooks};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
     crate::portal_request::{signed_in, step_up},
     crate::problem::Cause,
+    domain::Refusal,
+    service::{KeyAccess, Service, WebhookChange},
 };
 
 /// Replaces a key. The old key stops working at once, and all other devices are signed out.
 /// `last_four` is the end of the key that the page showed, if known. A form that is sent twice or
-/// from a stale page replaces nothing.
+/// from a stale page replaces nothing. Removes the endpoints of the key if `remove_endpoints` isn't
+/// empty.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(
     reference: Reference,
@@ -33,6 +37,7 @@ pub async fn replace_key(
     password: String,
     #[server(default)] credential: String,
     #[server(default)] last_four: String,
+    #[server(default)] remove_endpoints: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     // The form always requires the password. It confirms the user's identity if the account has no
@@ -50,8 +55,26 @@ pub async fn replace_key(
         .await?;
     let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
     kept.map_err(Problem::after_change)?;
+    if !remove_endpoints.is_empty() {
+        let access = current.service().webhooks().access_of(account.id, reference, kind).await?;
+        let removed = remove_all(current.service(), &access).await;
+        removed.map_err(|error| Problem::from(error).after_change())?;
+    }
     // Redirect to the page without the confirmation, which shows the new key.
     leptos_axum::redirect(&format!("/applications/{reference}/keys"));
+    Ok(())
+}
+
+/// Removes all endpoints of a key.
+#[cfg(feature = "ssr")]
+async fn remove_all(service: &Service, access: &KeyAccess) -> service::Result<()> {
+    for endpoint in service.webhooks().endpoints(access).await? {
+        let change = WebhookChange::Remove(endpoint.webhookid);
+        match service.webhooks().change(access, change, None).await {
+            Err(error) if error.refusal() == Some(&Refusal::NoSuchWebhook) => {}
+            removed => drop(removed?),
+        }
+    }
     Ok(())
 }
 
@@ -201,6 +224,48 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     }
 }
 
+/// Lists the key's endpoints, if there are any, with a box to remove them too.
+fn endpoints(reference: Reference, kind: KeyKind) -> impl IntoView {
+    let data = PageData::new(move || LoadWebhooks { reference: reference.to_string() });
+    let shown = move || {
+        Suspend::new(async move {
+            let found = data.get().await.map(|found| found.endpoints).unwrap_or_default();
+            let found: Vec<_> =
+                found.into_iter().filter(|endpoint| endpoint.kind == kind).collect();
+            (!found.is_empty()).then(|| view! { <EndpointsBox endpoints=found/> })
+        })
+    };
+    view! { <Transition>{shown}</Transition> }
+}
+
+#[component]
+fn EndpointsBox(endpoints: Vec<Endpoint>) -> impl IntoView {
+    let label = match endpoints.len() {
+        1 => "Also remove the endpoint".to_owned(),
+        count => format!("Also remove the {count} endpoints"),
+    };
+    let listed = endpoints.into_iter().map(|Endpoint { record, .. }| {
+        view! {
+            <li>
+                <span class="key">{record.url}</span>
+                ", created "
+                <DateTime at=record.created_at with_zone=true/>
+            </li>
+        }
+    });
+    view! {
+        <p>
+            "These endpoints keep getting the events of this key. If someone else had the key, check \
+             that each endpoint is yours: an endpoint of a thief would outlive the old key."
+        </p>
+        <ul>{listed.collect_view()}</ul>
+        <label class="choice">
+            <input type="checkbox" name="remove_endpoints" value="on"/>
+            {label}
+        </label>
+    }
+}
+
 /// The confirmation of a replacement, with the account's password.
 #[component]
 fn Confirmation(
@@ -232,6 +297,7 @@ fn Confirmation(
             <input type="hidden" name="reference" value=reference.to_string()/>
             <input type="hidden" name="kind" value=kind.as_str()/>
             <input type="hidden" name="last_four" value=last_four/>
+            {endpoints(reference, kind)}
             <PasswordField form/>
             <StepUpField form/>
             <div class="buttons">

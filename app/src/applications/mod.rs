@@ -25,7 +25,10 @@ mod statement;
 mod statement_query;
 mod unconfirmed;
 
+#[cfg(feature = "ssr")]
+pub use application_view::owned;
 pub use first_steps::FIRST_STEPS_EVENTS_PATH;
+pub use frame::ApplicationFrame;
 pub use keys::KeysPage;
 pub use list::ApplicationsPage;
 pub use messages::MessagesPage;
@@ -34,6 +37,7 @@ pub use new_keys::NewKeys;
 pub use overview::{ApplicationPage, Overview};
 pub use sender::SenderNamePage;
 pub use settings::SettingsPage;
+pub use shown_once::Once;
 pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;

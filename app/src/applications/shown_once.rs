@@ -27,17 +27,23 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 const REPLACED: &str = " The old key has stopped working: your systems send nothing until they have \
                         this one.";
 
-/// The new keys.
+/// A section that a page shows once. It gets the focus, because the form that caused it may be far
+/// below.
 #[component]
-fn KeysShown(keys: NewKeys) -> impl IntoView {
-    // The form that created the keys may be far below.
+pub fn Once(children: Children) -> impl IntoView {
     let section = NodeRef::<leptos::html::Section>::new();
     Effect::new(move || {
         if let Some(section) = section.get() {
-            // If the browser can't move the focus, it still shows the keys.
+            // If the browser can't move the focus, it still shows the section.
             let _ = section.focus();
         }
     });
+    view! { <section class="once" tabindex="-1" node_ref=section>{children()}</section> }
+}
+
+/// The new keys.
+#[component]
+fn KeysShown(keys: NewKeys) -> impl IntoView {
     // A new application has two new keys. A single one replaces another.
     let replaced = keys.live.is_some() != keys.test.is_some();
     let fields: Vec<_> = [
@@ -51,7 +57,7 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
     })
     .collect();
     view! {
-        <section class="once" tabindex="-1" node_ref=section>
+        <Once>
             <p>
                 <strong>"Save this now. It is shown only once."</strong>
                 " We store only a fingerprint of a key. Anyone who has the key can spend the \
@@ -59,7 +65,7 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
                 {replaced.then_some(REPLACED)}
             </p>
             {fields}
-        </section>
+        </Once>
     }
 }
 

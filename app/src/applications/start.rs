@@ -1,5 +1,5 @@
-//! `/applications/{reference}/start`: programs that send the first message, a text counter, and the
-//! recent API calls.
+//! `/applications/{reference}/start`: programs that send the first message and receive events, a
+//! text counter, and the recent API calls.
 
 use domain::Category;
 use domain::records::ApplicationRecord;
@@ -16,7 +16,11 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, in_path, parameter, tabs};
 #[cfg(feature = "ssr")]
-use {super::application_view::owned, super::programs::Program, crate::portal_request::signed_in};
+use {
+    super::application_view::owned,
+    super::programs::{LOCAL_ENDPOINT, Program, Programs, create_endpoint, test_endpoint},
+    crate::portal_request::signed_in,
+};
 
 /// The languages: the value in the page's address, and the name.
 const LANGUAGES: [(&str, &str); 5] = [
@@ -32,14 +36,36 @@ const LANGUAGES: [(&str, &str); 5] = [
 pub struct QuickStartView {
     application: ApplicationRecord,
     language: String,
-    /// The file name and the command that runs the file. `None` for a shell command.
-    file: Option<(String, String)>,
-    program: String,
+    sender: ProgramView,
+    receiver: Option<ProgramView>,
+    /// Whether this server may deliver to a receiver on its own machine.
+    is_local: bool,
+    /// Shell commands.
+    create_endpoint: String,
+    test_endpoint: String,
     /// Recent calls, newest first.
     calls: Vec<CallView>,
 }
 
-/// Loads the program in a language, and the recent calls. A cookie remembers the language for the
+/// A program or a shell command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ProgramView {
+    /// The file name and the command that runs the file. `None` for a shell command.
+    file: Option<(String, String)>,
+    text: String,
+}
+
+#[cfg(feature = "ssr")]
+impl ProgramView {
+    fn new(program: &Program, base_url: &str) -> Self {
+        Self {
+            file: program.file.map(|(file, command)| (file.to_owned(), command.to_owned())),
+            text: program.text(base_url),
+        }
+    }
+}
+
+/// Loads the programs in a language, and the recent calls. A cookie remembers the language for the
 /// next request without one.
 #[server(prefix = "/fn", endpoint = "quick-start", input = GetUrl)]
 pub async fn load_quick_start(
@@ -48,23 +74,29 @@ pub async fn load_quick_start(
 ) -> Result<QuickStartView, Problem> {
     let (current, account) = signed_in().await?;
     let application = owned(current.service(), account.id, &reference).await?;
-    let program = match Program::find(&language) {
-        Some(program) => {
-            current.keep_language(program.language);
-            program
+    let programs = match Programs::find(&language) {
+        Some(programs) => {
+            current.keep_language(programs.language);
+            programs
         }
         None => (current.language())
-            .and_then(|language| Program::find(&language))
-            .unwrap_or_else(Program::first),
+            .and_then(|language| Programs::find(&language))
+            .unwrap_or_else(Programs::first),
     };
     let calls =
         current.service().applications().api_calls(account.id, application.reference).await?;
+    let base_url = &current.site().base_url;
+    let shown = |program: &Program| ProgramView::new(program, base_url);
+    let is_local = current.service().webhooks().endpoint_url(LOCAL_ENDPOINT).is_ok();
     Ok(QuickStartView {
         calls: calls.into_iter().map(CallView::from).collect(),
         application,
-        language: program.language.to_owned(),
-        file: (program.file).map(|(file, command)| (file.to_owned(), command.to_owned())),
-        program: program.text(&current.site().base_url),
+        language: programs.language.to_owned(),
+        sender: shown(&programs.sender),
+        receiver: programs.receiver.as_ref().map(shown),
+        is_local,
+        create_endpoint: create_endpoint(base_url, is_local),
+        test_endpoint: test_endpoint(base_url),
     })
 }
 
@@ -86,7 +118,8 @@ fn Start(data: QuickStartView, counter: PageData<CounterData>) -> impl IntoView 
     let calls = call_log(&data.calls);
     let content = match application.category {
         Category::Sms => Either::Left(view! {
-            {quick_start(data)}
+            {quick_start(&data)}
+            {receive_events(data)}
             <TextCounter data=counter/>
         }),
         Category::Electricity => Either::Right(view! { <p>{NOT_FOR_SMS}</p> }),
@@ -99,15 +132,12 @@ fn Start(data: QuickStartView, counter: PageData<CounterData>) -> impl IntoView 
     }
 }
 
-fn quick_start(data: QuickStartView) -> impl IntoView {
+fn quick_start(data: &QuickStartView) -> impl IntoView + use<> {
     let reference = data.application.reference;
     let page = format!("/applications/{reference}/start");
     let languages = LANGUAGES.map(|(language, name)| {
         let href = format!("{page}?language={language}#quick-start");
         (href, name, language == data.language)
-    });
-    let run = data.file.map(|(file, command)| {
-        view! { <p>"Save it as " <code>{file}</code> " and run " <code>{command}</code> "."</p> }
     });
     view! {
         <h2 id="quick-start">"Quick start"</h2>
@@ -122,8 +152,7 @@ fn quick_start(data: QuickStartView) -> impl IntoView {
             <a href=format!("/applications/{reference}/keys")>"under Keys"</a> "."
         </p>
         {tabs("Languages", languages)}
-        {run}
-        <pre tabindex="0"><code>{data.program}</code></pre>
+        {program(data.sender.clone())}
         <p>
             "The test key delivers to any number except those that "
             <a href="/docs#test" rel="external">"stand for failures"</a> "."
@@ -132,6 +161,69 @@ fn quick_start(data: QuickStartView) -> impl IntoView {
             "With the API key, which begins with " <code>{format!("{reference}hk_")}</code>
             ", the same program sends for real. All calls, fields and codes are in the "
             <a href="/docs" rel="external">"API reference"</a> "."
+        </p>
+    }
+}
+
+fn program(program: ProgramView) -> impl IntoView {
+    let run = program.file.map(|(file, command)| {
+        view! { <p>"Save it as " <code>{file}</code> " and run " <code>{command}</code> "."</p> }
+    });
+    view! {
+        {run}
+        <pre tabindex="0"><code>{program.text}</code></pre>
+    }
+}
+
+fn receive_events(data: QuickStartView) -> impl IntoView {
+    let public = (!data.is_local).then(|| {
+        view! {
+            <p class="fine">
+                "Replace the example with an https address that leads to your program. The \
+                 receivers on this page listen on port 8000 of your machine, so you need a web \
+                 server or a tunnel that forwards to it."
+            </p>
+        }
+    });
+    let receiver = match data.receiver {
+        Some(receiver) => Either::Left(view! {
+            <p>
+                "The receiver verifies each request with the secret, ignores repeated events, and \
+                 prints the others."
+            </p>
+            {program(receiver)}
+        }),
+        None => Either::Right(view! {
+            <p>
+                "To receive events, you need a program. Choose JavaScript, Python, PHP or Java above \
+                 to see one."
+            </p>
+        }),
+    };
+    view! {
+        <h2 id="receive">"Receive events"</h2>
+        <p>
+            "We can send events to your program, for example when a message is delivered. Create \
+             an endpoint, which is the address that gets the events:"
+        </p>
+        <pre tabindex="0"><code>{data.create_endpoint}</code></pre>
+        {public}
+        <p>
+            "The answer has the endpoint's ID. It also has the secret, which is shown only this \
+             once. Put the secret into the environment of your program:"
+        </p>
+        <pre tabindex="0"><code>"export HELIOGRAPH_WEBHOOK_SECRET=whsec_YOUR_SECRET"</code></pre>
+        {receiver}
+        <p>
+            "Put your endpoint's ID into this command, which sends a test event. The answer shows \
+             the status that your program returned:"
+        </p>
+        <pre tabindex="0"><code>{data.test_endpoint}</code></pre>
+        <p>
+            "This endpoint gets the events of messages that you send with the test key. For real \
+             messages, create another one with the API key. The API reference lists "
+            <a href="/docs#events" rel="external">"all events"</a> " and explains "
+            <a href="/docs#webhooks" rel="external">"how we deliver them"</a> "."
         </p>
     }
 }

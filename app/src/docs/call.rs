@@ -74,11 +74,15 @@ impl<'a> Call<'a> {
         kinds.into_iter().flatten().map(|(kind, _)| kind.as_str()).collect()
     }
 
+    /// Returns the first form of the body, or null.
+    fn body(&self) -> &'a Value {
+        let bodies = self.operation["requestBody"]["content"].as_object();
+        bodies.and_then(|bodies| bodies.values().next()).unwrap_or(&Value::Null)
+    }
+
     /// Returns the ways to make the call, without the key. Required parameters come first.
     pub fn ways(&self) -> Vec<Way<'a>> {
-        let bodies = self.operation["requestBody"]["content"].as_object();
-        let body = bodies.and_then(|bodies| bodies.values().next());
-        let ways = self.document.ways(body.map_or(&Value::Null, |body| &body["schema"]));
+        let ways = self.document.ways(&self.body()["schema"]);
         let names = |schema: &'a Value| {
             let members = schema["properties"].as_object().into_iter().flatten();
             members.map(|(name, _)| name.as_str())
@@ -161,7 +165,8 @@ impl<'a> Call<'a> {
         reasons.collect()
     }
 
-    /// Returns the curl command for the call, with its required parameters.
+    /// Returns the curl command for the call, with its required parameters and those in the example
+    /// of its body.
     pub fn curl(&self, way: &Way<'_>, base_url: &str, key: &str) -> String {
         let required = || way.parameters.iter().filter(|parameter| parameter.required);
         let mut path = self.path.replace("{key}", key);
@@ -169,9 +174,13 @@ impl<'a> Call<'a> {
             let example = parameter.example.as_deref().unwrap_or_default();
             path = path.replace(&format!("{{{}}}", parameter.name), example);
         }
+        let in_example = self.body()["example"].as_object().into_iter().flatten();
+        let in_example =
+            in_example.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
         let given: Vec<_> = required()
             .filter(|parameter| parameter.places != ["path"])
             .map(|parameter| (parameter.name, parameter.example.as_deref().unwrap_or_default()))
+            .chain(in_example)
             .collect();
         // A text of several lines is sent as a file.
         let has_file = given.iter().any(|(_, example)| example.contains('\n'));

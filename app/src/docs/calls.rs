@@ -1,29 +1,40 @@
 //! The chapters about API calls.
 
 use leptos::prelude::*;
+use serde_json::Value;
 
-use super::call::{Call, Parameter, Way};
+use super::call::{Call, Parameter, Way, calls};
+use super::events::{about_events, about_webhooks};
 use super::reasons::anchor;
 use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 6] = [
+const CHAPTERS: [(&str, &str, &str); 8] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up uploaded files"),
     ("reports", "reports", "Look up messages"),
+    ("events", "events", "Events"),
+    ("webhooks", "webhooks", "Webhooks"),
     ("balance", "balance", "Get the balance"),
     ("prices", "ask-prices", "Get the prices"),
 ];
 
 /// Renders a chapter for each group of calls.
-pub fn call_chapters(calls: &[Call<'_>], base_url: &str, key: &str) -> AnyView {
+pub fn call_chapters(document: &Value, base_url: &str, key: &str) -> AnyView {
+    let calls = calls(document);
     let chapters = CHAPTERS.map(|(subject, anchor, heading)| {
         let own = calls.iter().filter(|call| call.subject() == subject);
         let own: Vec<_> = own.map(|call| shown(call, base_url, key)).collect();
+        let about = match subject {
+            "events" => Some(about_events(document)),
+            "webhooks" => Some(about_webhooks()),
+            _ => None,
+        };
         view! {
             <h2 id=anchor>{heading}</h2>
+            {about}
             {own}
         }
         .into_any()

@@ -10,6 +10,8 @@ mod calls;
 #[cfg(feature = "ssr")]
 mod chapters;
 #[cfg(feature = "ssr")]
+mod events;
+#[cfg(feature = "ssr")]
 mod reasons;
 #[cfg(feature = "ssr")]
 mod schema;
@@ -74,7 +76,9 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 ". The key goes into the path or into the header "
                 <code>"Authorization: Bearer"</code> ". The OpenAPI document is at "
                 // Because of `rel`, the browser opens the document instead of the router.
-                <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
+                <a href="/openapi.json" rel="external">"/openapi.json"</a>
+                ". If a generator of clients makes invalid code of its section "
+                <code>"webhooks"</code> ", as openapi-generator 7 does, delete the section first."
             </p>
             // The browser follows these links itself, so that the focus and `:target` move.
             <nav class="toc" aria-label="On this page">
@@ -82,6 +86,8 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 <a href="#bulk" rel="external">"Files"</a>
                 <a href="#batches" rel="external">"Batches"</a>
                 <a href="#reports" rel="external">"Reports"</a>
+                <a href="#events" rel="external">"Events"</a>
+                <a href="#webhooks" rel="external">"Webhooks"</a>
                 <a href="#balance" rel="external">"Balance"</a>
                 <a href="#statuses" rel="external">"Statuses"</a>
                 <a href="#errors" rel="external">"Errors"</a>

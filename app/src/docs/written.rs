@@ -5,9 +5,9 @@ use domain::records::PriceTable;
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::call::calls;
 use super::calls::call_chapters;
 use super::chapters::{errors, keys, outcomes, prices, statuses};
+use super::events::RECEIVERS;
 use super::reasons::reasons;
 use super::versions::versions;
 use super::view::Written;
@@ -23,7 +23,7 @@ pub fn chapters(document: &Value, base_url: &str) -> String {
     owner.with(|| {
         let chapters = (
             keys(KEY, base_url),
-            call_chapters(&calls(document), base_url, KEY),
+            call_chapters(document, base_url, KEY),
             statuses(),
             errors(),
             outcomes(),
@@ -45,6 +45,7 @@ pub(super) async fn written() -> Result<Written, Problem> {
     let table = current.service().money().price_table().await?;
     let site = current.site();
     let chapters = site.reference.replace(KEY, &key_sample(first));
+    let chapters = chapters.replace(RECEIVERS, &receivers(first));
     Ok(Written { html: chapters + &priced(&table), base_url: site.base_url.clone() })
 }
 
@@ -55,4 +56,13 @@ fn priced(table: &PriceTable) -> String {
 /// Returns the text that replaces [`KEY`]. It starts with the reader's reference, if there is one.
 fn key_sample(reference: Option<Reference>) -> String {
     reference.map_or_else(|| KEY.to_owned(), |reference| format!("{reference}hk_…"))
+}
+
+/// Returns the address that replaces [`RECEIVERS`]. A reader without an application gets the list
+/// of applications.
+fn receivers(reference: Option<Reference>) -> String {
+    match reference {
+        Some(reference) => format!("/applications/{reference}/start#receive"),
+        None => "/applications".to_owned(),
+    }
 }

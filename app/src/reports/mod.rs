@@ -24,6 +24,7 @@ mod results;
 mod text;
 mod timeline;
 
+pub use axis::{percent, top};
 pub use batch::BATCH_EVENTS_PATH;
 pub use details::ReportPage;
 pub use explained::meaning;
@@ -33,6 +34,7 @@ pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
+pub use patterns::Fill;
 #[cfg(feature = "ssr")]
 pub use periods::Periods;
 #[cfg(feature = "ssr")]

@@ -21,6 +21,12 @@ impl Fill {
         Self(ink, bar.turn, bar.stripe)
     }
 
+    /// Returns the fill of what is delivered or failed: whole for good, striped for everything
+    /// else.
+    pub const fn of_outcome(is_good: bool) -> Self {
+        if is_good { Self("ink-good", 0, 6) } else { Self("ink-bad", 45, 3) }
+    }
+
     /// Returns the fill of an application. There are two, because an account has at most one
     /// application of each category.
     pub const fn of_application(place: usize) -> Self {

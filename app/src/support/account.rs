@@ -2,6 +2,8 @@
 
 use domain::records::ApplicationRecord;
 use domain::support::{AccountFile, NoteRecord};
+use domain::webhook::WebhookRecord;
+use domain::{KeyKind, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
@@ -15,6 +17,7 @@ use crate::ui::{
     DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
     in_path, optional_fact, text_in_area,
 };
+use crate::webhooks::status;
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
@@ -171,6 +174,8 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
             <ChangeForm file=file.clone() form=forms.change/>
             <h2>"Applications"</h2>
             {applications(file.account.id, &file.applications, &currency)}
+            <h2>"Endpoints"</h2>
+            {endpoints(&file.endpoints)}
             <h2>"Notes"</h2>
             {notes(file.notes)}
             <NoteForm id=file.account.id form=forms.note/>
@@ -271,6 +276,16 @@ fn applications(account: i64, applications: &[ApplicationRecord], currency: &str
         .state("Status", |application| application.status)
         .money("Balance", currency, |application| application.balance.shown())
         .in_region_or("Applications", "The account has no application.")
+}
+
+fn endpoints(endpoints: &[(Reference, KeyKind, WebhookRecord)]) -> AnyView {
+    Table::wide(endpoints)
+        .styled("key", "Reference", |(reference, ..)| reference.to_string())
+        .column("Key", |(_, kind, _)| kind.as_str())
+        .styled("key url", "URL", |(.., record)| record.url.clone())
+        .column("Status", |(.., record)| status(record))
+        .time("Created (UTC)", |(.., record)| record.created_at)
+        .in_region_or("Endpoints", "The account has no webhook endpoint.")
 }
 
 fn notes(notes: Vec<NoteRecord>) -> AnyView {

@@ -346,15 +346,23 @@ pub fn SubmitButton(
     /// Whether this is the page's main action.
     #[prop(optional)]
     primary: bool,
+    /// Whether the action deletes something.
+    #[prop(optional)]
+    danger: bool,
     /// A field that only this button adds to the form: name and value.
     #[prop(optional)]
     field: Option<(&'static str, &'static str)>,
 ) -> impl IntoView {
     let (name, value) = field.unzip();
+    let class = match (primary, danger) {
+        (_, true) => "button button-danger",
+        (true, false) => "button button-primary",
+        (false, false) => "button",
+    };
     view! {
         <button
             type="submit"
-            class=if primary { "button button-primary" } else { "button" }
+            class=class
             name=name
             value=value
             // Disabling the button would drop the focus.

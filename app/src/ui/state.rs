@@ -1,7 +1,9 @@
 //! States in one style for all pages.
 
+use domain::endpoint_check::Verdict;
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::status::Mark;
+use domain::webhook::{AttemptRecord, WebhookRecord};
 use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus};
 use leptos::prelude::*;
 
@@ -52,6 +54,32 @@ states! {
         Closed => WAITING,
     }
     MailState { Queued | Kept => WAITING, Sending => MOVING, Sent => GOOD, Failed => BAD, }
+}
+
+impl From<&WebhookRecord> for State {
+    fn from(endpoint: &WebhookRecord) -> Self {
+        match (endpoint.disabled, endpoint.failing_since) {
+            (Some(_), _) => Self(BAD, "disabled"),
+            (None, Some(_)) => Self(UNCLEAR, "failing"),
+            (None, None) => Self(GOOD, "active"),
+        }
+    }
+}
+
+impl From<&AttemptRecord> for State {
+    fn from(attempt: &AttemptRecord) -> Self {
+        if attempt.delivered { Self(GOOD, "delivered") } else { Self(BAD, "failed") }
+    }
+}
+
+impl From<Verdict> for State {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Good => Self(GOOD, "good"),
+            Verdict::Advice => Self(UNCLEAR, "advice"),
+            Verdict::Bad => Self(BAD, "problem"),
+        }
+    }
 }
 
 impl From<MessageStatus> for State {

@@ -12,9 +12,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use domain::{Category, Email, Money, Password};
+use domain::{Category, Email, KeyKind, Money, Password, Reference};
 use serde_json::Value;
-use service::{Actor, DepositRequest, Limits, Service};
+use service::{Actor, DepositRequest, Limits, Service, WebhookChange};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -24,6 +24,7 @@ use crate::api::{self, Api};
 use crate::commands::service_config;
 use crate::config::Settings;
 use crate::metrics::Metrics;
+use crate::webhook::{Sender, WebhookClient};
 
 /// The outcome for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 146] = [
+const TABLE: [(&str, &str, &str, Row); 159] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -71,6 +72,9 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/applications/{reference}/statement", "", OWNER),
     ("GET", "/applications/{reference}/sender", "", OWNER),
     ("GET", "/applications/{reference}/keys", "", OWNER),
+    ("GET", "/applications/{reference}/webhooks", "", OWNER),
+    ("GET", "/applications/{reference}/webhooks/{webhook}", "", OWNER),
+    ("GET", "/applications/{reference}/webhooks/{webhook}/{event}", "", OWNER),
     ("GET", "/applications/{reference}/settings", "", OWNER),
     ("GET", "/applications/{reference}/start", "", OWNER),
     ("GET", "/reports", "", SIGNED_IN),
@@ -134,6 +138,22 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
     ("POST", "/fn/replace-key", "reference={reference}&kind=live&password={password}", OWNER),
     ("POST", "/fn/replace-key", "reference={reference}&kind=test&password={password}", OWNER),
+    ("GET", "/fn/webhooks", "reference={reference}", OWNER),
+    ("GET", "/fn/webhook", "reference={reference}&webhookid={webhook}", OWNER),
+    ("GET", "/fn/webhook-event", "reference={reference}&webhookid={webhook}&event={event}", OWNER),
+    // It returns only what the session itself holds.
+    ("POST", "/fn/take-webhook-news", "webhookid={webhook}", EVERYBODY),
+    ("POST", "/fn/create-webhook", "reference={reference}&url=nonsense&kind=live", OWNER),
+    ("POST", "/fn/change-webhook", "reference={reference}&webhookid={webhook}&action=check", OWNER),
+    ("POST", "/fn/move-webhook", "reference={reference}&webhookid={webhook}&url=nonsense", OWNER),
+    ("POST", "/fn/set-webhook-events", "reference={reference}&webhookid={webhook}", OWNER),
+    ("POST", "/fn/replay-event", "reference={reference}&webhookid={webhook}&event={event}", OWNER),
+    (
+        "POST",
+        "/fn/replay-since",
+        "reference={reference}&webhookid={webhook}&since=2026-11-21T08:30",
+        OWNER,
+    ),
     ("GET", "/fn/support", "", STAFF),
     ("GET", "/fn/carriers", "", STAFF),
     ("POST", "/fn/change-carrier", "name=sandbox&action=drain", STAFF),
@@ -231,6 +251,8 @@ pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
         // The table contains wrong passwords and many changes.
         ("sign_in_failures_max", "1000000".to_owned()),
         ("changes_at_once", "10000".to_owned()),
+        ("webhook_allow_http", "true".to_owned()),
+        ("webhook_networks", "127.0.0.0/8".to_owned()),
     ];
     let settings = Settings::load(None, std::iter::empty(), &flags).unwrap();
     let service =
@@ -246,6 +268,8 @@ struct World {
     reference: String,
     transid: String,
     batchid: String,
+    webhook: String,
+    event: String,
     _folder: TempDir,
 }
 
@@ -273,9 +297,17 @@ impl World {
         let added = service.money().add_deposit(&Actor::System, &unmatched).await;
         added.unwrap();
         let key = new.test_key.expose();
+        let metrics = Arc::new(Metrics::default());
+        let sender = Arc::new(Sender {
+            service: service.clone(),
+            client: WebhookClient::new(settings.endpoint_rules(false)).unwrap(),
+            metrics: Arc::clone(&metrics),
+            currency: "USD".into(),
+        });
         let api = api::router(Api {
             service: service.clone(),
-            metrics: Arc::new(Metrics::default()),
+            metrics,
+            sender: Arc::clone(&sender),
             currency: "USD".into(),
             country_code: "266".into(),
             document: bytes::Bytes::new(),
@@ -286,10 +318,11 @@ impl World {
         let form = "message=Hello&numbers=57000001";
         let uploaded = post(&api, &format!("/sms/bulk/{key}"), form, None).await;
         let batchid = member(uploaded, "batchid").await;
+        let (webhook, event) = endpoint_with_event(&sender, account, new.reference).await;
         let stop = CancellationToken::new();
         let document = crate::openapi::document("http://test", &Limits::default()).unwrap();
         let url = "http://test";
-        let portal = router(service.clone(), &settings, url, &document, "key", stop);
+        let portal = router(sender, &settings, url, &document, "key", stop);
         Self {
             portal,
             service,
@@ -297,6 +330,8 @@ impl World {
             reference: new.reference.to_string(),
             transid,
             batchid,
+            webhook,
+            event,
             _folder: folder,
         }
     }
@@ -307,6 +342,8 @@ impl World {
             .replace("{id}", &self.transid)
             .replace("{transid}", &self.transid)
             .replace("{batchid}", &self.batchid)
+            .replace("{webhook}", &self.webhook)
+            .replace("{event}", &self.event)
             .replace("{token}", "x")
             .replace("{password}", &PASSWORD.replace(' ', "+"))
     }
@@ -368,6 +405,23 @@ impl World {
             status => panic!("{path}: {status}"),
         }
     }
+}
+
+/// Creates an endpoint that no program listens at, and sends it a test event. Returns the IDs of
+/// both.
+async fn endpoint_with_event(
+    sender: &Sender,
+    account: i64,
+    reference: Reference,
+) -> (String, String) {
+    let webhooks = sender.service.webhooks();
+    let access = webhooks.access_of(account, reference, KeyKind::Live).await.unwrap();
+    let url = webhooks.endpoint_url("http://127.0.0.1:9/").unwrap();
+    let create = WebhookChange::Create { url, types: None };
+    let id = webhooks.change(&access, create, None).await.unwrap().record.webhookid;
+    sender.test(&access, id, None).await.unwrap();
+    let (_, attempts) = webhooks.endpoint(&access, id, 1).await.unwrap();
+    (id.to_string(), attempts[0].event.clone())
 }
 
 /// Returns the cookie of the session that a response starts.

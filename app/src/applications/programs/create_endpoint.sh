@@ -1,0 +1,3 @@
+curl "BASE_URL/sms/webhooks" \
+  --header "Authorization: Bearer $HELIOGRAPH_KEY" \
+  --data-urlencode "url=ENDPOINT_URL"
