@@ -53,7 +53,7 @@ test-rust: setup ## Run the Rust tests, and check that the rules compile for the
 
 .PHONY: test-browser
 test-browser: setup ## Run the browser tests against the build that the Rust tests use
-	@.make/setup browsers interpreters end2end node-peers
+	@.make/setup browsers interpreters end2end verifiers node-peers
 	@.make/build debug
 	@cd end2end && npm test
 
@@ -73,7 +73,7 @@ test-citus: setup ## Run the tests on Citus, built from CITUS_SOURCE
 
 .PHONY: soak
 soak: build ## Run the long versions of the tests, one after the other
-	@.make/setup postgres browsers interpreters end2end node-peers
+	@.make/setup postgres browsers interpreters end2end verifiers node-peers
 	@.make/soak
 
 .PHONY: bench

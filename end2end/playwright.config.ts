@@ -30,7 +30,7 @@ const inFirefox =
     : ['two-factor.spec.ts', 'whole-way.spec.ts'];
 
 /** Tests that submit no forms. They run only with JavaScript. */
-const withoutForms = ['interactions', 'quick-start', 'retries', 'tour'].map(
+const withoutForms = ['interactions', 'quick-start', 'receivers', 'retries', 'tour'].map(
   (name) => `${name}.spec.ts`,
 );
 

@@ -50,6 +50,9 @@ export class Server {
       HELIOGRAPH_SITE_ROOT: site,
       HELIOGRAPH_ALLOW_SANDBOX: 'true',
       HELIOGRAPH_SANDBOX_DELAY_MS: String(SANDBOX_DELAY_MS),
+      // The tests receive events on this machine.
+      HELIOGRAPH_WEBHOOK_ALLOW_HTTP: 'true',
+      HELIOGRAPH_WEBHOOK_NETWORKS: '127.0.0.0/8',
       // All test browsers share one address.
       HELIOGRAPH_REGISTRATIONS_MAX: '100000',
       HELIOGRAPH_SIGN_IN_FAILURES_MAX: '100000',
@@ -189,7 +192,7 @@ export class Server {
 }
 
 /** Returns two free ports. Both are held at the same time, so they differ. */
-async function freePorts(): Promise<[number, number]> {
+export async function freePorts(): Promise<[number, number]> {
   const holders = await Promise.all([holdPort(), holdPort()]);
   const ports = holders.map((holder) => (holder.address() as { port: number }).port);
   await Promise.all(holders.map((holder) => new Promise((done) => holder.close(done))));

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { type Page, expect, test } from '../support/test.js';
 import { axeFaults, overflowing } from '../support/faults.js';
 import { unique } from '../support/portal.js';
+import { Receiver } from '../support/receiver.js';
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 375, height: 812 };
@@ -135,6 +136,25 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   for (const page of ['messages', 'statement', 'sender', 'keys', 'settings', 'start']) {
     await visit(`/applications/${reference}/${page}`, `application-${page}`);
   }
+  const receiver = await Receiver.start();
+  await portal.open(`/applications/${reference}/webhooks`);
+  await look('webhooks-empty');
+  await portal.form('Add endpoint').getByLabel('URL').fill(receiver.url);
+  await portal.button('Add endpoint').click();
+  await expect(portal.page.getByLabel('Signing secret')).toHaveValue(/^whsec_/);
+  await look('webhook-created');
+  await portal.button('Check endpoint').click();
+  await expect(portal.main).toContainText('Your endpoint has a problem');
+  await look('webhook-checked');
+  receiver.status = 500;
+  await portal.button('Send test event').click();
+  await expect(portal.row('failed 500')).toBeVisible();
+  await look('webhook');
+  await portal.row('failed 500').getByRole('link').click();
+  await expect(portal.heading('Body')).toBeVisible();
+  await look('webhook-event');
+  await visit(`/applications/${reference}/webhooks`, 'webhooks');
+  await receiver.stop();
   await portal.open(`/applications/${reference}/keys?replace=live`);
   await look('application-replace-key');
   await visit(`/reports/${slow.body['batchid']}`, 'batch');
