@@ -25,6 +25,7 @@ mod bare;
 mod bulk;
 mod citus;
 mod desk;
+mod events;
 mod history;
 mod http;
 mod kannel;
@@ -56,12 +57,13 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 19] = [
+const PARTS: [(&str, Measure); 20] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
     ("bulk", bulk::measure),
     ("storm", storm::measure),
+    ("events", events::measure),
     ("portal", portal::measure),
     ("history", history::measure),
     ("desk", desk::measure),
