@@ -53,14 +53,14 @@ pub enum Verdict {
     Bad,
 }
 
-/// What an answer says about the endpoint.
+/// The meaning of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub request: CheckRequest,
     pub status: Option<u16>,
     pub latency_ms: i64,
     pub verdict: Verdict,
-    /// What is wrong and what to do, or that all is well.
+    /// Says what is wrong and what to do, or that all is well.
     pub words: String,
 }
 

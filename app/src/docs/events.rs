@@ -1,4 +1,4 @@
-//! What the chapters about events and webhooks say before their calls.
+//! The introductions of the chapters about events and webhooks.
 
 use domain::EventType;
 use leptos::prelude::*;

@@ -1,4 +1,4 @@
-//! What an endpoint's page shows once: a new secret, or the findings of a check.
+//! Shows a new secret or the findings of a check once, on the endpoint's page.
 
 use domain::endpoint_check::Finding;
 use leptos::prelude::*;
@@ -16,7 +16,7 @@ use {
     domain::WebhookId,
 };
 
-/// What happened to an endpoint. Not `Debug`, so that a secret can't be logged by accident.
+/// News of an endpoint. Not `Debug`, so that a secret can't be logged by accident.
 #[derive(Clone, Serialize, Deserialize)]
 pub enum News {
     Secret {

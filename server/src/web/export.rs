@@ -114,14 +114,8 @@ impl Export {
     }
 
     async fn webhooks(&self, reference: Reference) -> Result<Value, service::Error> {
-        let webhooks = self.service.webhooks();
-        let mut found = Vec::new();
-        for kind in [KeyKind::Live, KeyKind::Test] {
-            let access = webhooks.access_of(self.account_id, reference, kind).await?;
-            let endpoints = webhooks.endpoints(&access).await?;
-            found.extend(endpoints.iter().map(|endpoint| webhook_value(kind, endpoint)));
-        }
-        Ok(found.into())
+        let found = self.service.webhooks().of_application(reference).await?;
+        Ok(found.iter().map(|(kind, endpoint)| webhook_value(*kind, endpoint)).collect())
     }
 
     /// Returns some lines of an application's statement, newest first.

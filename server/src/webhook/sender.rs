@@ -17,9 +17,6 @@ use super::{Delivery, Outcome, WebhookClient};
 use crate::api::event::Event;
 use crate::metrics::Metrics;
 
-/// An endpoint that answers this wants no more events.
-const GONE: u16 = 410;
-
 /// Delivers events.
 pub struct Sender {
     pub service: Service,
@@ -139,8 +136,8 @@ impl Sender {
 /// events gets none.
 fn failures_after(failures: i64, attempt: &Attempt, most: i64) -> i64 {
     match attempt {
-        Attempt { delivered: true, .. } => 0,
-        Attempt { status: Some(GONE), .. } => most,
+        attempt if attempt.delivered => 0,
+        attempt if attempt.is_gone() => most,
         _ => failures + 1,
     }
 }

@@ -182,8 +182,8 @@ pub fn limit_short_reads(conn: &Connection) -> Result<()> {
 }
 
 /// Runs a read on this thread. If it turns out to be long, runs it again without blocking the other
-/// tasks of this thread. Most reads are short, and handing over those tasks costs more than they
-/// do.
+/// tasks of this thread. Most reads are short: to move the other tasks to another thread would take
+/// longer than the read.
 pub fn reading<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     struct Short;
     impl Drop for Short {

@@ -1,5 +1,4 @@
-//! What an application's owner and staff see of its endpoints: all of them, their attempts and the
-//! events that were delivered.
+//! Lists endpoints, their attempts and the delivered events, for an application's owner and staff.
 
 use domain::ids::compose_id;
 use domain::records::Paged;

@@ -137,6 +137,13 @@ pub struct Attempt {
     pub retry_after_ms: Option<i64>,
 }
 
+impl Attempt {
+    /// Returns whether the endpoint wants no more events.
+    pub fn is_gone(&self) -> bool {
+        self.status == Some(GONE)
+    }
+}
+
 impl Webhooks<'_> {
     /// Leases at most `limit` endpoints that are due and that no other process delivers to. With
     /// several shards, each has its part of the limit.
@@ -275,7 +282,7 @@ impl Webhooks<'_> {
                 failing_since.get_or_insert(attempt.at);
                 wanted_pause = wanted_pause.max(attempt.retry_after_ms);
             }
-            gone |= attempt.status == Some(GONE);
+            gone |= attempt.is_gone();
             if delivery.source == Source::New {
                 position = event;
             }
