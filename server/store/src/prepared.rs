@@ -90,6 +90,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::messages::STATEMENTS,
     super::nodes::STATEMENTS,
     super::notices::STATEMENTS,
+    super::opt_outs::STATEMENTS,
     super::outbox::STATEMENTS,
     super::unmatched_receipts::STATEMENTS,
     super::passkeys::STATEMENTS,
