@@ -716,7 +716,8 @@ CREATE TABLE opt_outs (
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     number         TEXT NOT NULL,
-    source         TEXT NOT NULL CHECK (source IN ('reply', 'api', 'portal')),
+    source         TEXT NOT NULL
+        CHECK (source = 'reply' OR source = 'api' OR source = 'portal'),
     id             BIGINT NOT NULL,
     PRIMARY KEY (application_id, test, number, shard)
 );

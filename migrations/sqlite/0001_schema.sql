@@ -791,7 +791,8 @@ CREATE TABLE opt_outs (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: of the test key
     number         TEXT NOT NULL,     -- digits, as carriers get them
-    source         TEXT NOT NULL CHECK (source IN ('reply', 'api', 'portal')), -- who added it
+    source         TEXT NOT NULL      -- who added it
+        CHECK (source = 'reply' OR source = 'api' OR source = 'portal'),
     id             INTEGER NOT NULL,  -- begins with the milliseconds; orders lists
     PRIMARY KEY (application_id, test, number)
 ) STRICT, WITHOUT ROWID;

@@ -72,7 +72,7 @@ const fn summary(kind: EventType) -> &'static str {
         SenderRejected => "Support rejected a sender name",
         KeyReplaced => "A key was replaced",
         OptOutAdded => "A number was added to the opt-outs",
-        OptOutRemoved => "A number was removed from the opt-outs",
+        OptOutRemoved => "A number was removed from the opt-outs. source says who removed it",
         Test => "The owner tested the endpoint",
     }
 }
@@ -96,7 +96,6 @@ fn data(kind: EventType) -> Value {
         Activated | Suspended | Reinstated => object([("status", text()), ("reason", optional())]),
         SenderAccepted | SenderRejected => object([("sender", text()), ("reason", optional())]),
         KeyReplaced => object([("kind", json!({"type": "string", "enum": ["live", "test"]}))]),
-        // `source` says who added or removed the opt-out, and `created_at` when it was added.
         OptOutAdded | OptOutRemoved => json!({"$ref": "#/components/schemas/OptOut"}),
         Test => object([]),
     }

@@ -82,6 +82,13 @@ refusals! {
             IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
+    OptOutsRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
+    OptOutRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidNumber, InvalidEncoding, InvalidFile,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
     BalanceRefusals = [], HEAD;
     PricesRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
 }

@@ -8,8 +8,8 @@ use app::portal_request::PortalRequest as _;
 use app::support::{IMPORT_PATH, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect};
 use multer::Multipart;
 use service::StatementFile;
@@ -34,10 +34,7 @@ pub async fn upload(
         return Err(refusal.into());
     }
     let (parts, body) = request.into_parts();
-    let content_type = parts.headers.get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let boundary = multer::parse_boundary(content_type.unwrap_or_default())
-        .map_err(|_| bad("Use the form on the page."))?;
+    let boundary = boundary(&parts.headers)?;
     let sent = match receive(body, boundary, &portal.data_dir).await {
         Ok(sent) => sent,
         Err(error) => {
@@ -61,7 +58,15 @@ pub async fn upload(
     Ok(Redirect::to(IMPORT_PATH))
 }
 
-fn bad(sentence: &'static str) -> Refused {
+/// Returns the boundary between the fields of a form with a file.
+pub fn boundary(headers: &HeaderMap) -> Result<String, Refused> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let boundary = multer::parse_boundary(content_type.unwrap_or_default());
+    boundary.map_err(|_| bad("Use the form on the page."))
+}
+
+/// Returns the refusal of a form that can't be read.
+pub fn bad(sentence: &'static str) -> Refused {
     (StatusCode::BAD_REQUEST, sentence).into_response().into()
 }
 

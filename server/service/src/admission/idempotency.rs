@@ -3,12 +3,11 @@
 
 use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
-use domain::{KeyKind, MessageText, Number, RequestId, Timestamp};
+use domain::{EventStream, MessageText, Number, RequestId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::admission::KeyAccess;
 use store::error::{Error, Fault, Refusal, Result};
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::{WriteTx, row};
@@ -102,9 +101,11 @@ pub(crate) fn digest_of_bulk(
 pub(crate) struct Once(KeptKey, String);
 
 impl Once {
-    pub(crate) fn new(access: &KeyAccess, key: &IdempotencyKey, digest: Digest) -> Self {
-        let test = i64::from(access.kind == KeyKind::Test);
-        Self(KeptKey::of(access.application_id, test, key.as_str()), digest.finish())
+    /// `stream` is that of the request's API key.
+    pub(crate) fn new(stream: EventStream, key: &IdempotencyKey, digest: Digest) -> Self {
+        let EventStream { application_id, test } = stream;
+        let key = key.as_str().to_owned();
+        Self(KeptKey { application_id, test, key }, digest.finish())
     }
 
     /// Returns the answer to an earlier request with the same key, if there was one.

@@ -101,8 +101,8 @@ impl Applications<'_> {
         Ok(Paged { items, next: page.next })
     }
 
-    /// Changes the opt-outs that apply to a key. Numbers of a file are added some at a time. If that
-    /// fails, the request can be repeated.
+    /// Changes the opt-outs that apply to a key. Numbers of a file are added some at a time. If
+    /// that fails, the request can be repeated.
     ///
     /// # Errors
     /// `IdempotencyMismatch`.
@@ -114,12 +114,13 @@ impl Applications<'_> {
         key: Option<&IdempotencyKey>,
     ) -> Result<ChangedOptOuts> {
         let code = self.country_code();
-        let once = key.map(|key| Once::new(access, key, change.digest(code)));
+        let once = key.map(|key| Once::new(access.stream(), key, change.digest(code)));
         let note = change.note(access.reference, author);
-        let (chunks, is_added, rows) = change.chunks(code);
+        let (numbers, is_added, rows) = change.numbers(code);
         let mut changed = ChangedOptOuts { rows, ..ChangedOptOuts::default() };
-        let last = chunks.len().saturating_sub(1);
-        for (index, numbers) in chunks.into_iter().enumerate() {
+        let mut chunks = numbers.chunks(ADD_MAX).enumerate().peekable();
+        while let Some((index, numbers)) = chunks.next() {
+            let is_last = chunks.peek().is_none();
             let (service, list, source) = (self.0.clone(), access.stream(), author.source());
             let (once, note) = (once.clone(), note.clone());
             changed = self
@@ -139,7 +140,7 @@ impl Applications<'_> {
                                     u64::from(remove(tx, list, number, source, now).await?);
                             }
                         }
-                        if index == last {
+                        if is_last {
                             end(tx, &changed, note, once, now).await?;
                         }
                         Ok(changed)
@@ -249,13 +250,12 @@ impl OptOutChange {
         Some(Note { actor, action, subject, detail })
     }
 
-    /// Returns the numbers for each transaction, as carriers get them, whether to add them, and the
-    /// number of rows.
-    fn chunks(self, country_code: &str) -> (Vec<Vec<String>>, bool, u64) {
+    /// Returns the numbers, whether to add them, and the number of rows.
+    fn numbers(self, country_code: &str) -> (NumberList, bool, u64) {
         match self {
-            Self::Add(number) => (vec![vec![number.for_carrier(country_code)]], true, 1),
-            Self::Remove(number) => (vec![vec![number.for_carrier(country_code)]], false, 1),
-            Self::Import { numbers, rows, .. } => (numbers.chunks(ADD_MAX).collect(), true, rows),
+            Self::Add(number) => (NumberList::of(&number, country_code), true, 1),
+            Self::Remove(number) => (NumberList::of(&number, country_code), false, 1),
+            Self::Import { numbers, rows, .. } => (numbers, true, rows),
         }
     }
 }

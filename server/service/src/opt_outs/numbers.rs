@@ -30,6 +30,12 @@ impl Packed {
 pub struct NumberList(Vec<Packed>);
 
 impl NumberList {
+    pub(super) fn of(number: &Number, country_code: &str) -> Self {
+        let mut list = Self::default();
+        list.push(number, country_code);
+        list
+    }
+
     pub(crate) fn push(&mut self, number: &Number, country_code: &str) {
         self.0.push(Packed::of(&number.for_carrier(country_code)));
     }

@@ -67,7 +67,7 @@ pub struct ChangedWebhook {
 pub(super) fn once(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookChange) -> Once {
     let mut digest = Digest::new("webhook");
     digest.text(&format!("{change:?}"));
-    Once::new(access, key, digest)
+    Once::new(access.stream(), key, digest)
 }
 
 /// Returns the answer to an earlier request with the same idempotency key, if there was one.
