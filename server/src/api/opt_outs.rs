@@ -77,11 +77,11 @@ struct ChangedAnswer {
     removed: u64,
 }
 
-/// The parameters of a change in a JSON body.
+/// A number to add or remove.
 #[derive(ToSchema)]
-#[schema(as = OptOutParameters)]
+#[schema(as = OptOutNumber)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
-struct ChangeBody {
+struct OneNumber {
     #[schema(value_type = schemas::Number)]
     number: String,
     /// Removes the number.
@@ -89,9 +89,30 @@ struct ChangeBody {
     remove: String,
 }
 
-/// The parameters of a change in a multipart body: number, or a file.
+/// Numbers to add, one in each row.
 #[derive(ToSchema)]
-#[schema(as = OptOutParts)]
+#[schema(as = OptOutFile)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct ManyNumbers {
+    /// UTF-8, with lines that end with LF or CRLF and without a header line.
+    #[schema(example = "57000001\n57000002")]
+    numbers: String,
+}
+
+/// A change of either kind.
+#[derive(ToSchema)]
+#[schema(as = OptOutParameters)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+enum Changes {
+    One(OneNumber),
+    Many(ManyNumbers),
+}
+
+// As for uploads, client generators can't use a oneOf here.
+/// A change of either kind in a multipart body: number, or numbers.
+#[derive(ToSchema)]
+#[schema(as = OptOutMultipart)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct ChangeParts {
     #[schema(value_type = schemas::Number, required = false)]
@@ -99,9 +120,8 @@ struct ChangeParts {
     /// Removes the number.
     #[schema(value_type = schemas::OnlyOne, required = false)]
     remove: String,
-    /// Adds one number in each row. UTF-8, with lines that end with LF or CRLF and without a header
-    /// line.
-    #[schema(required = false, example = "57000001\n57000002")]
+    /// Numbers to add, one in each row.
+    #[schema(required = false)]
     numbers: String,
 }
 
@@ -188,17 +208,14 @@ async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, 
         released.",
     params(
         ("key" = schemas::ApiKey, Path),
-        ("number" = Option<schemas::Number>, Query),
-        ("remove" = Option<schemas::OnlyOne>, Query, description = "Removes the number."),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
     request_body(
-        description = "Optional if all parameters are in the query. \
-            application/x-www-form-urlencoded is accepted too, with the fields of \
-            multipart/form-data.",
+        description = "number and remove can also be in the query, and application/json is \
+            accepted for them too.",
         content(
-            (Option<ChangeBody> = "application/json"),
-            (Option<ChangeParts> = "multipart/form-data"),
+            (ChangeParts = "multipart/form-data"),
+            (Changes = "application/x-www-form-urlencoded"),
         ),
     ),
     responses(

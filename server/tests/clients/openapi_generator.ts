@@ -51,8 +51,7 @@ async function run(): Promise<void> {
   print('optouts', (await api.optouts({ key })).optouts[0]?.number);
   const number = '+26671234568';
   print('optoutsWithHeader', (await api.optoutsWithHeader({ number })).optouts[0]?.number);
-  const optOutParameters = { number, remove: '1' as const };
-  const changed = await api.changeOptoutsWithHeader({ optOutParameters });
+  const changed = await api.changeOptoutsWithHeader({ number, remove: '1' });
   print('changeOptoutsWithHeader', String(changed.removed));
   print('balance', (await api.balance({ key })).currency);
   print('balanceWithHeader', (await api.balanceWithHeader()).currency);
