@@ -10,7 +10,7 @@ use multer::Multipart;
 use service::{Error, KeyAccess, NumberFile, OptOutAuthor, OptOutChange, UploadError};
 
 use super::changes;
-use super::import::{bad, boundary};
+use super::import::{NOT_OUR_FORM, bad, boundary};
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
 
@@ -31,7 +31,7 @@ pub async fn upload(
         return Err(refusal.into());
     }
     let (parts, body) = request.into_parts();
-    let boundary = boundary(&parts.headers)?;
+    let boundary = boundary(&parts.headers).ok_or_else(|| bad(NOT_OUR_FORM))?;
     let outcome = match receive(&portal, &access, body, boundary).await? {
         Ok(change) => {
             let author = OptOutAuthor::Owner(account.id);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
-use crate::harness::{TestServer, until};
+use crate::harness::{TestServer, money, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -104,8 +104,8 @@ fn a_file_adds_many_and_uploads_count_them() {
     let rejected = server.reports(key, "status=rejected");
     assert!(rejected.iter().all(|report| report["error"] == "opted_out"), "{rejected:?}");
     assert!(rejected.iter().all(|report| report["released"] == report["cost"]));
-    let paid = |balance: String| (balance.parse::<f64>().unwrap() * 100.0).round();
-    assert_eq!(paid(balance) - paid(server.balance(key)), 5.0);
+    let paid = money(&balance).checked_sub(money(&server.balance(key)));
+    assert_eq!(paid, Some(money("0.05")));
     let events = until("the events", || {
         let found = server.get(&format!("/sms/events/{key}?type=optout.added")).json();
         found["events"].as_array().cloned().filter(|events| events.len() == 3)

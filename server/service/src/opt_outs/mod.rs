@@ -135,10 +135,7 @@ impl Applications<'_> {
                         if is_added {
                             changed.added += add(&service, tx, list, &numbers, source, now).await?;
                         } else {
-                            for number in &numbers {
-                                changed.removed +=
-                                    u64::from(remove(tx, list, number, source, now).await?);
-                            }
+                            changed.removed += remove(tx, list, &numbers, source, now).await?;
                         }
                         if is_last {
                             end(tx, &changed, note, once, now).await?;
@@ -194,24 +191,26 @@ pub(crate) async fn add(
     Ok(count)
 }
 
-/// Removes a number from a list, in the caller's transaction, with its event. The number is as
-/// carriers get it. Returns false if it isn't on the list.
+/// Removes numbers from a list, in the caller's transaction, with their events. The numbers are as
+/// carriers get them. Returns how many were on the list.
 pub(crate) async fn remove(
     tx: &mut WriteTx<'_>,
     list: EventStream,
-    number: &str,
+    numbers: &[String],
     source: OptOutSource,
     now: Timestamp,
-) -> Result<bool> {
-    let Some(found) = opt_outs::one(tx, list, number).await? else {
-        return Ok(false);
-    };
-    let is_removed = opt_outs::remove(tx, list, number).await?;
-    if is_removed {
-        let record = OptOutRecord { source, ..found.record };
-        Cause::OptOut { is_added: false, record }.put_in(tx, list, now);
+) -> Result<u64> {
+    let mut count = 0;
+    for number in numbers {
+        if let Some(found) = opt_outs::one(tx, list, number).await?
+            && opt_outs::remove(tx, list, number).await?
+        {
+            count += 1;
+            let record = OptOutRecord { source, ..found.record };
+            Cause::OptOut { is_added: false, record }.put_in(tx, list, now);
+        }
     }
-    Ok(is_removed)
+    Ok(count)
 }
 
 /// An entry of the audit log. Only its last three digits show which number it is about.

@@ -1,6 +1,6 @@
 //! Many numbers in memory.
 
-use domain::{EventStream, Number};
+use domain::Number;
 
 use crate::Service;
 use crate::admission::KeyAccess;
@@ -63,10 +63,10 @@ impl Service {
     pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<NumberList> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
-        let (list, limit): (EventStream, _) = (access.stream(), READ_MAX.cast_signed() as i64);
+        let (stream, limit) = (access.stream(), READ_MAX.cast_signed() as i64);
         let (mut numbers, mut after) = (NumberList::default(), String::new());
         loop {
-            let page = opt_outs::numbers(&mut conn, list, &after, limit).await?;
+            let page = opt_outs::numbers(&mut conn, stream, &after, limit).await?;
             numbers.0.extend(page.iter().map(|number| Packed::of(number)));
             match page.into_iter().nth(READ_MAX - 1) {
                 Some(last) => after = last,

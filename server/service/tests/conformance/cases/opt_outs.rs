@@ -17,7 +17,7 @@ use service::{
 use super::events::page;
 use crate::database::Backend;
 use crate::network::taken_as;
-use crate::sending::Sending;
+use crate::sending::{Handed, Sending};
 use crate::uploads::{batch, plain, upload};
 use crate::world::{Customer, World, keyed, money, request};
 
@@ -210,7 +210,7 @@ async fn a_message_accepted_before_the_opt_out_is_rejected_when_it_is_claimed(ba
     upload(&world.service, &customer.live, None, rows, plain()).await.unwrap();
     world.expand_all().await;
     add(world, &access, "+26671234568").await;
-    let claimed: BTreeSet<_> = sending.claim("acme").await.iter().map(|it| it.id()).collect();
+    let claimed: BTreeSet<_> = sending.claim("acme").await.iter().map(Handed::id).collect();
     assert_eq!((claimed.len(), claimed.contains(&other)), (2, true));
     // On PostgreSQL the messages are rejected after the claim, and before the next one.
     sending.assert_nothing_due("acme").await;
@@ -310,7 +310,7 @@ async fn a_change_under_an_idempotency_key_is_made_once(backend: Backend) {
         let refused = change(&world, &access, other, Some("k")).await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::IdempotencyMismatch));
     }
-    let rows: String = (0..1200).map(|n| format!("{:08}\n", 72_000_000 + n)).collect();
+    let rows = (72_000_000..72_001_200).fold(String::new(), |rows, n| rows + &format!("{n}\n"));
     let import = || file(&world, &access, &rows).unwrap();
     let first = change(&world, &access, import(), Some("file")).await.unwrap();
     assert_eq!((first.rows, first.added), (1200, 1200));
@@ -332,8 +332,8 @@ async fn a_file_adds_its_numbers_completely_or_not_at_all(backend: Backend) {
     assert_eq!(list(&world, &access, of(10)).await.unwrap().items, []);
     add(&world, &access, "71234568").await;
     // Three transactions add them.
-    let mut rows: String = (0..1200).map(|n| format!("+491510000{n:04}\r\n")).collect();
-    rows.push_str("71234568\r\n+26671234569\r\n71234569");
+    let rows = (0..1200).fold(String::new(), |rows, n| rows + &format!("+491510000{n:04}\r\n"));
+    let rows = rows + "71234568\r\n+26671234569\r\n71234569";
     let import = file(&world, &access, &rows).unwrap();
     let changed = change(&world, &access, import, None).await.unwrap();
     assert_eq!((changed.rows, changed.added), (1203, 1201));
