@@ -22,6 +22,7 @@ pub mod docs;
 pub mod document;
 pub mod home;
 pub mod incidents;
+pub mod opt_outs;
 #[cfg(feature = "ssr")]
 pub mod overload;
 pub mod page_data;
@@ -52,6 +53,7 @@ use applications::{
 };
 use docs::DocsPage;
 use home::HomePage;
+use opt_outs::OptOutsPage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
@@ -91,6 +93,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/applications/new") view=NewApplicationPage/>
                     <Route path=path!("/applications/:reference") view=ApplicationPage/>
                     <Route path=path!("/applications/:reference/messages") view=MessagesPage/>
+                    <Route path=path!("/applications/:reference/optouts") view=OptOutsPage/>
                     <Route path=path!("/applications/:reference/statement") view=StatementPage/>
                     <Route path=path!("/applications/:reference/sender") view=SenderNamePage/>
                     <Route path=path!("/applications/:reference/keys") view=KeysPage/>

@@ -154,6 +154,8 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   await expect(portal.heading('Body')).toBeVisible();
   await look('webhook-event');
   await visit(`/applications/${reference}/webhooks`, 'webhooks');
+  await fetch(`${server.url}/sms/optouts/${key}?number=71234568`, { method: 'POST' });
+  await visit(`/applications/${reference}/optouts?remove=%2B26671234568`, 'optouts');
   await receiver.stop();
   await portal.open(`/applications/${reference}/keys?replace=live`);
   await look('application-replace-key');

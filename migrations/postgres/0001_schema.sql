@@ -711,6 +711,18 @@ CREATE TABLE webhook_attempts (
 CREATE INDEX webhook_attempts_by_event ON webhook_attempts (webhook_id, event_id, delivered);
 CREATE INDEX webhook_attempts_failed ON webhook_attempts (webhook_id, id) WHERE delivered = 0;
 
+CREATE TABLE opt_outs (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    number         TEXT NOT NULL,
+    source         TEXT NOT NULL
+        CHECK (source = 'reply' OR source = 'api' OR source = 'portal'),
+    id             BIGINT NOT NULL,
+    PRIMARY KEY (application_id, test, number, shard)
+);
+CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
+
 CREATE TABLE idempotency (
     shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,

@@ -786,6 +786,18 @@ CREATE TABLE webhook_attempts (
 CREATE INDEX webhook_attempts_by_event ON webhook_attempts (webhook_id, event_id, delivered);
 CREATE INDEX webhook_attempts_failed ON webhook_attempts (webhook_id, id) WHERE delivered = 0;
 
+-- Numbers that want no messages from an application.
+CREATE TABLE opt_outs (
+    application_id INTEGER NOT NULL,
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: of the test key
+    number         TEXT NOT NULL,     -- digits, as carriers get them
+    source         TEXT NOT NULL      -- who added it
+        CHECK (source = 'reply' OR source = 'api' OR source = 'portal'),
+    id             INTEGER NOT NULL,  -- begins with the milliseconds; orders lists
+    PRIMARY KEY (application_id, test, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
+
 -- Answers to requests with an idempotency key. A repeated request gets the stored answer.
 CREATE TABLE idempotency (
     application_id INTEGER NOT NULL,  -- application that made the request

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use app::request_id::PortalRequestId;
-use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
@@ -32,7 +31,7 @@ use crate::config::Network;
 use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::method_name;
-use crate::web::ErrorPages;
+use crate::web::{self, ErrorPages};
 
 /// How long the portal may take to begin its response, including the time to read a form. Dropping
 /// a request after that is safe, because the service finishes what it has begun.
@@ -292,8 +291,8 @@ impl Inner {
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(PortalRequestId(request_id.into()));
         request.extensions_mut().insert(ConnectInfo(peer));
-        let limit =
-            if request.uri().path() == IMPORT_FILE_PATH { IMPORT_TIMEOUT } else { PORTAL_TIMEOUT };
+        let takes_file = web::takes_file(request.uri().path());
+        let limit = if takes_file { IMPORT_TIMEOUT } else { PORTAL_TIMEOUT };
         let answer = run(&self.portal, request);
         let answer = tokio::time::timeout(limit, answer);
         answer.await.unwrap_or_else(|_| {

@@ -17,6 +17,8 @@ pub struct SendAttempt {
     pub earlier: EarlierRequest,
     /// The refusal that the recipient's number causes with a test key; see [`reserved_outcome`].
     pub reserved_outcome: Option<Reason>,
+    /// Whether the recipient has opted out. False for an upload, whose rows are checked one by one.
+    pub is_opted_out: bool,
 }
 
 /// The facts about an application that decide whether it may send.
@@ -48,8 +50,8 @@ pub enum Admission {
 }
 
 /// Checks a request in the order of the contract, §3: key (504), category (505), idempotency,
-/// status (503, 502), sender name, reserved test numbers. The rate and the balance (501) are
-/// checked later, because those checks count the request.
+/// status (503, 502), sender name, reserved test numbers, opt-outs. The rate and the balance (501)
+/// are checked later, because those checks count the request.
 pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     let application = attempt.application.ok_or(Reason::ApiInvalid)?;
     application.check_category()?;
@@ -61,6 +63,7 @@ pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     application.check_status(attempt.key)?;
     match attempt.reserved_outcome {
         Some(reason) => Err(reason),
+        None if attempt.is_opted_out => Err(Reason::OptedOut),
         None => Ok(Admission::New),
     }
 }

@@ -12,6 +12,8 @@ words! {
     pub enum DeliveryError {
         /// No route matches the message.
         NoRoute = "no_route",
+        /// The recipient opted out before the message was submitted.
+        OptedOut = "opted_out",
         /// The carrier refused the number.
         InvalidDestination = "invalid_destination",
         /// The carrier refused the sender name.

@@ -25,6 +25,8 @@ words! {
         SenderAccepted = "sender_name.accepted",
         SenderRejected = "sender_name.rejected",
         KeyReplaced = "key.replaced",
+        OptOutAdded = "optout.added",
+        OptOutRemoved = "optout.removed",
         /// Goes to one endpoint, whose owner asked for it.
         Test = "webhook.test",
     }
@@ -32,7 +34,7 @@ words! {
 
 impl EventType {
     /// The types that an endpoint or a filter can name.
-    pub const NAMED: [Self; 14] = [
+    pub const NAMED: [Self; 16] = [
         Self::Submitted,
         Self::Delivered,
         Self::Failed,
@@ -47,6 +49,8 @@ impl EventType {
         Self::SenderAccepted,
         Self::SenderRejected,
         Self::KeyReplaced,
+        Self::OptOutAdded,
+        Self::OptOutRemoved,
     ];
 
     /// Returns the code in the database. The code of a message's event is the code of the status.
@@ -67,6 +71,8 @@ impl EventType {
             Self::SenderRejected => 108,
             Self::KeyReplaced => 109,
             Self::Test => 110,
+            Self::OptOutAdded => 112,
+            Self::OptOutRemoved => 113,
         }
     }
 

@@ -32,6 +32,9 @@ words! {
         EndpointEnabled = "webhook.enable",
         EndpointRemoved = "webhook.remove",
         EndpointSecretRotated = "webhook.rotate",
+        OptOutAdded = "opt_out.add",
+        OptOutRemoved = "opt_out.remove",
+        OptOutsImported = "opt_out.import",
     }
 }
 

@@ -119,7 +119,8 @@ const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// 13 × 5 bits hold the 63 bits of an ID.
 const ID_CHARS: usize = 13;
 
-pub(crate) fn encode_id(prefix: &str, id: i64) -> String {
+/// Writes an ID as text, after a prefix.
+pub fn encode_id(prefix: &str, id: i64) -> String {
     let mut rest = id.cast_unsigned();
     let mut chars = [b'0'; ID_CHARS];
     for slot in chars.iter_mut().rev() {
@@ -132,7 +133,8 @@ pub(crate) fn encode_id(prefix: &str, id: i64) -> String {
     text
 }
 
-pub(crate) fn decode_id(prefix: &str, text: &str) -> Option<i64> {
+/// Parses the text of an ID with this prefix. Returns `None` if it isn't one.
+pub fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     let chars = text.strip_prefix(prefix)?.as_bytes();
     if chars.len() != ID_CHARS {
         return None;

@@ -19,6 +19,7 @@ words! {
         InvalidUrl = "invalid_url",
         SenderPending = "sender_pending",
         SenderRejected = "sender_rejected",
+        OptedOut = "opted_out",
         NotFound = "not_found",
         MethodNotAllowed = "method_not_allowed",
         Timeout = "timeout",
@@ -73,6 +74,7 @@ impl Reason {
             Self::InsufficientFunds => 402,
             Self::SenderPending
             | Self::SenderRejected
+            | Self::OptedOut
             | Self::ApiPending
             | Self::ApiSuspended
             | Self::ApiNotApplicable => 403,
@@ -118,6 +120,9 @@ impl Reason {
             Self::SenderPending => "The sender name is still waiting to be accepted.",
             Self::SenderRejected => {
                 "The sender name was rejected; request another one in My Applications."
+            }
+            Self::OptedOut => {
+                "The recipient asked for no more messages from this application; nothing was sent."
             }
             Self::NotFound => "There is nothing at this address; check the path.",
             Self::MethodNotAllowed => "This method isn't allowed here; see the Allow header.",

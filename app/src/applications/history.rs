@@ -53,6 +53,9 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::EndpointEnabled => endpoint("was enabled", detail),
         HistoryAction::EndpointRemoved => endpoint("was removed", detail),
         HistoryAction::EndpointSecretRotated => endpoint("got a new secret", detail),
+        HistoryAction::OptOutAdded => format!("The opt-out of {detail} was added."),
+        HistoryAction::OptOutRemoved => format!("The opt-out of {detail} was removed."),
+        HistoryAction::OptOutsImported => format!("A file of opt-outs was imported: {detail}."),
     }
 }
 

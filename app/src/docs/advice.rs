@@ -42,6 +42,10 @@ pub const fn advice(reason: Reason) -> &'static str {
         Reason::SenderRejected => {
             "Read the reason on the application's page, and request another name or withdraw this one there."
         }
+        Reason::OptedOut => {
+            "Don't send to this number. It is on the application's list of opt-outs, until the \
+             recipient writes START or you remove it there."
+        }
         Reason::NotFound => "Compare the path and the id in it with the API reference.",
         Reason::MethodNotAllowed => "Use one of the methods in the header Allow.",
         Reason::Timeout => "Send it again, with a shorter body or by a faster connection.",

@@ -10,13 +10,14 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 8] = [
+const CHAPTERS: [(&str, &str, &str); 9] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up uploaded files"),
     ("reports", "reports", "Look up messages"),
     ("events", "events", "Events"),
     ("webhooks", "webhooks", "Webhooks"),
+    ("optouts", "optouts", "Opt-outs"),
     ("balance", "balance", "Get the balance"),
     ("prices", "ask-prices", "Get the prices"),
 ];

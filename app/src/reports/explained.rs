@@ -42,6 +42,10 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "No carrier accepts messages to this number.",
             "Check the country code. If it is right, ask support whether the country is served.",
         ),
+        DeliveryError::OptedOut => (
+            "The recipient doesn't want messages from this application.",
+            "Don't send to this number. The application's list of opt-outs has it.",
+        ),
         DeliveryError::InvalidDestination => {
             ("The carrier says that there is no such number.", ASK_FOR_THE_NUMBER)
         }

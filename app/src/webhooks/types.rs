@@ -11,7 +11,7 @@ use crate::{problem::Cause, problem::Problem};
 pub const FIELD: &str = "events[]";
 
 /// The types by subject.
-const GROUPS: [(&str, &[EventType]); 3] = [
+const GROUPS: [(&str, &[EventType]); 4] = [
     (
         "Messages",
         &[
@@ -23,6 +23,7 @@ const GROUPS: [(&str, &[EventType]); 3] = [
         ],
     ),
     ("Batches", &[EventType::BatchDone]),
+    ("Opt-outs", &[EventType::OptOutAdded, EventType::OptOutRemoved]),
     (
         "Application",
         &[

@@ -2,7 +2,8 @@
 
 use domain::application::StatusAction;
 use domain::{
-    ApplicationId, ApplicationStatus, EventType, KeyKind, Money, SenderStatus, Timestamp,
+    ApplicationId, ApplicationStatus, EventStream, EventType, KeyKind, Money, OptOutRecord,
+    SenderStatus, Timestamp,
 };
 use serde_json::json;
 
@@ -24,12 +25,23 @@ pub(crate) enum Cause<'a> {
         currency: &'a str,
     },
     KeyReplaced(KeyKind),
+    OptOut {
+        is_added: bool,
+        /// The opt-out, with the source of this change.
+        record: OptOutRecord,
+    },
 }
 
 impl Cause<'_> {
-    /// Adds the event to the transaction that causes it.
+    /// Adds the event to the transaction that causes it, for both keys of the application.
     pub(crate) fn put(&self, tx: &mut WriteTx<'_>, application_id: ApplicationId, now: Timestamp) {
-        tx.cause(application_id, self.kind(), &self.data(), now);
+        let streams = [false, true].map(|test| EventStream { application_id, test });
+        tx.cause(&streams, self.kind(), &self.data(), now);
+    }
+
+    /// Adds the event to the transaction that causes it, for one of the keys.
+    pub(crate) fn put_in(&self, tx: &mut WriteTx<'_>, stream: EventStream, now: Timestamp) {
+        tx.cause(&[stream], self.kind(), &self.data(), now);
     }
 
     const fn kind(&self) -> EventType {
@@ -42,6 +54,8 @@ impl Cause<'_> {
             Self::Deposit { .. } => EventType::DepositReceived,
             Self::BalanceLow { .. } => EventType::BalanceLow,
             Self::KeyReplaced(_) => EventType::KeyReplaced,
+            Self::OptOut { is_added: true, .. } => EventType::OptOutAdded,
+            Self::OptOut { .. } => EventType::OptOutRemoved,
         }
     }
 
@@ -64,6 +78,12 @@ impl Cause<'_> {
                 money([("balance", *balance), ("threshold", *threshold)], currency)
             }
             Self::KeyReplaced(kind) => json!({"kind": kind.as_str()}).to_string(),
+            Self::OptOut { record, .. } => json!({
+                "number": record.number,
+                "source": record.source.as_str(),
+                "created_at": record.created_at.to_string(),
+            })
+            .to_string(),
         }
     }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod mail;
 mod money;
 mod operations;
+mod opt_outs;
 mod prices;
 mod reports;
 mod shards;
@@ -94,6 +95,8 @@ pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
+pub use opt_outs::numbers::NumberList;
+pub use opt_outs::{ChangedOptOuts, OptOutAuthor, OptOutChange, OptOutFilter};
 pub use reports::MessageFilter;
 pub use reports::figures::FiguresByPeriod;
 pub use store::audit::Actor;
@@ -107,6 +110,7 @@ pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
+pub use uploads::number_file::NumberFile;
 pub use uploads::upload_slots::{TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION};
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
@@ -435,6 +439,11 @@ impl Service {
 
     fn now(&self) -> Timestamp {
         self.inner.clock.now()
+    }
+
+    /// Returns the home country's code, which local numbers have when carriers get them.
+    fn country_code(&self) -> &str {
+        &self.inner.router.network.country_code
     }
 
     /// Returns a new ID of this process.

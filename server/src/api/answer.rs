@@ -152,13 +152,23 @@ impl Failure {
 
     /// Refuses a file with bad rows.
     pub fn of_file(file: BadFile) -> Self {
+        let again = "upload the file with dryrun=1, which sends nothing and lists those that are \
+                     left, until there are none";
+        Self::of_rows(file, again)
+    }
+
+    /// Refuses a file of numbers for a list.
+    pub fn of_list(file: BadFile) -> Self {
+        Self::of_rows(file, "upload the file again")
+    }
+
+    fn of_rows(file: BadFile, again: &str) -> Self {
         let (listed, count) = (file.errors.len(), file.error_count);
         // If all bad rows are listed, the reason's own sentence is enough.
         let cut = (count > listed as u64).then(|| {
             format!(
                 "The file has {count} bad rows; nothing was sent. The first {listed} are listed: \
-                 correct them and upload the file with dryrun=1, which sends nothing and lists \
-                 those that are left, until there are none."
+                 correct them and {again}."
             )
         });
         Self { detail: cut, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }

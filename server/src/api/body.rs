@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
-use domain::Reason;
 use domain::message::PAGE_CHARS;
+use domain::{BulkWriting, Reason};
 use futures_util::stream;
 use hyper::body::Body as _;
 use multer::Multipart;
@@ -101,7 +101,7 @@ async fn add_parts(
         };
         let name = multipart::name(&part)?;
         let value = part.bytes().await.map_err(|error| multipart::failure(&error))?;
-        parameters.add_bytes(name.as_deref(), value.into(), false);
+        parameters.add_bytes(name.as_deref(), value.into(), false, BulkWriting::Plain);
     }
     Err(multipart::too_many_parts())
 }

@@ -48,11 +48,11 @@ struct Accepted<'a> {
     dryrun: bool,
 }
 
-/// A probable mistake in the rows.
+/// A probable mistake in the rows, or rows that aren't sent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CountedWarning)]
 struct Warning {
-    #[schema(value_type = schemas::Warning)]
+    #[schema(value_type = schemas::BulkWarning)]
     warning: &'static str,
     /// The number of rows with this warning.
     #[schema(value_type = schemas::Positive)]
@@ -130,7 +130,8 @@ struct UploadedParts {
         bad rows and gives their total. Correct them and upload the file with dryrun=1 until no \
         bad row is left. A file that costs more than the balance is refused too. Otherwise the \
         whole price is reserved and the response comes at once, while the rows become messages. \
-        The number of \
+        Rows to numbers that have opted out become rejected messages, whose price is released; \
+        warnings has their number. The number of \
         concurrent uploads is limited for each application, with its live and test keys together. \
         A test key can have two, dry runs included. Any more are refused before their bodies are \
         read.",
@@ -241,7 +242,7 @@ async fn upload(
 /// idempotency key unless this is a dry run.
 fn request(
     api: &Api,
-    file: Option<File>,
+    file: Option<File<Spooled>>,
     small: &Parameters,
     bad_key: Option<Failure>,
 ) -> Result<(Spooled, BatchRequest), Failure> {
@@ -291,6 +292,8 @@ async fn submission(
         .warnings
         .present()
         .map(|(warning, count)| Warning { warning: warning.as_str(), count });
+    let opted_out = Warning { warning: Reason::OptedOut.as_str(), count: accepted.opted_out };
+    let warnings = warnings.chain((opted_out.count > 0).then_some(opted_out));
     let response = answer::json(&Accepted {
         head: Head::success(),
         requestid: requestid.as_ref().map(RequestId::as_str),

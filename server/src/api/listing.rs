@@ -23,6 +23,15 @@ pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
     read(parameters, "cursor", CURSOR_ALLOWED, |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
+/// Returns whether the response is to be a CSV file.
+pub fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
+    match parameters.optional("format", Reason::InvalidParameter)? {
+        None | Some("json") => Ok(false),
+        Some("csv") => Ok(true),
+        Some(_) => Err(Failure::invalid("format", "json or csv")),
+    }
+}
+
 /// Parses an optional parameter. `allowed` describes the valid values in the error message.
 pub fn read<T>(
     parameters: &Parameters,

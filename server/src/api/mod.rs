@@ -18,6 +18,7 @@ pub mod frames;
 mod json_body;
 mod listing;
 mod multipart;
+mod opt_outs;
 mod parameters;
 mod prices;
 mod question;
@@ -98,6 +99,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET", routes!(events::list));
     let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
+    let routes = add(routes, "GET, POST", routes!(opt_outs::list, opt_outs::change));
     let routes = add(routes, "GET", routes!(balance::get));
     let routes = add(routes, "GET", routes!(prices::get));
     add(routes, "GET", routes!(document))

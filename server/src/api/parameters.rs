@@ -1,6 +1,6 @@
 //! The parameters of a request, from the query and the body.
 
-use domain::{Number, Reason};
+use domain::{BulkWriting, Number, Reason};
 
 use super::answer::Failure;
 use super::form;
@@ -58,8 +58,15 @@ impl Parameters {
     }
 
     /// Adds a parameter. If `cut` is true, the value was truncated and may end inside a character.
-    pub fn add_bytes(&mut self, name: Option<&str>, value: Vec<u8>, cut: bool) {
+    pub fn add_bytes(
+        &mut self,
+        name: Option<&str>,
+        value: Vec<u8>,
+        cut: bool,
+        writing: BulkWriting,
+    ) {
         let given = match String::from_utf8(value) {
+            Ok(text) if writing == BulkWriting::UrlDecoded => Given::UrlDecoded(text),
             Ok(text) => Given::Text(text),
             Err(error) => match (cut, error.utf8_error()) {
                 (true, fault) if fault.error_len().is_none() => {

@@ -1,7 +1,6 @@
 //! `/sms/reports`: messages and their statuses.
 
 use axum::extract::State;
-use axum::http::HeaderValue;
 use domain::{BatchId, MessageStatus, Reason, Transid};
 use serde::Serialize;
 use serde_json::json;
@@ -10,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
-use super::listing::{self, read, time};
+use super::listing::{self, read, time, wants_csv};
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
@@ -36,8 +35,6 @@ const KNOWN_OF_ONE: [&str; 1] = ["format"];
 /// Descriptions of a valid transid and of a valid batchid, for error messages.
 const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
 const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
-/// The header with the cursor of a CSV report. CSV has no other place for it.
-const NEXT_CURSOR: &str = "x-next-cursor";
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reports)]
@@ -199,11 +196,7 @@ async fn find_list(
 ) -> Result<Answer, Failure> {
     let page = api.service.messages().list(access, filter).await?;
     if as_csv {
-        let mut response = csv_report::response(&page.items, &api.currency)?;
-        if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
-            response.headers_mut().insert(NEXT_CURSOR, next);
-        }
-        return Ok(response);
+        return csv_report::response(&page.items, &api.currency, page.next.as_deref());
     }
     let records = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
@@ -221,7 +214,7 @@ async fn find_one(
 ) -> Result<Answer, Failure> {
     let detail = api.service.messages().message(access, transid).await?.ok_or_else(not_found)?;
     if as_csv {
-        return csv_report::response(&[detail.record], &api.currency);
+        return csv_report::response(&[detail.record], &api.currency, None);
     }
     let report = Report::new(detail.record, &api.currency);
     Ok(answer::json(&OneAnswer {
@@ -236,14 +229,6 @@ async fn find_one(
 
 fn not_found() -> Failure {
     Failure::with_detail(Reason::NotFound, "There is no such message.")
-}
-
-fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
-    match parameters.optional("format", Reason::InvalidParameter)? {
-        None | Some("json") => Ok(false),
-        Some("csv") => Ok(true),
-        Some(_) => Err(Failure::invalid("format", "json or csv")),
-    }
 }
 
 fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {

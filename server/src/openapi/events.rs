@@ -3,7 +3,8 @@
 use domain::EventType;
 use domain::event::EventType::{
     Activated, BalanceLow, BatchDone, Delivered, DepositReceived, Expired, Failed, KeyReplaced,
-    Reinstated, Rejected, SenderAccepted, SenderRejected, Submitted, Suspended, Test,
+    OptOutAdded, OptOutRemoved, Reinstated, Rejected, SenderAccepted, SenderRejected, Submitted,
+    Suspended, Test,
 };
 use serde_json::{Map, Value, json};
 
@@ -70,6 +71,8 @@ const fn summary(kind: EventType) -> &'static str {
         SenderAccepted => "Support accepted a sender name",
         SenderRejected => "Support rejected a sender name",
         KeyReplaced => "A key was replaced",
+        OptOutAdded => "A number was added to the opt-outs",
+        OptOutRemoved => "A number was removed from the opt-outs. source says who removed it",
         Test => "The owner tested the endpoint",
     }
 }
@@ -93,6 +96,7 @@ fn data(kind: EventType) -> Value {
         Activated | Suspended | Reinstated => object([("status", text()), ("reason", optional())]),
         SenderAccepted | SenderRejected => object([("sender", text()), ("reason", optional())]),
         KeyReplaced => object([("kind", json!({"type": "string", "enum": ["live", "test"]}))]),
+        OptOutAdded | OptOutRemoved => json!({"$ref": "#/components/schemas/OptOut"}),
         Test => object([]),
     }
 }

@@ -7,8 +7,8 @@ use domain::Reason::{
     DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch, InsufficientFunds, Internal,
     InvalidEncoding, InvalidFile, InvalidMessage, InvalidNumber, InvalidParameter,
     InvalidRequestid, InvalidUrl, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound,
-    RateLimited, SenderPending, SenderRejected, Timeout, TooLarge, TooManyWebhooks, Unavailable,
-    UnsupportedMediaType,
+    OptedOut, RateLimited, SenderPending, SenderRejected, Timeout, TooLarge, TooManyWebhooks,
+    Unavailable, UnsupportedMediaType,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
@@ -64,8 +64,11 @@ const HEAD: &[u16] = &[431];
 const HEAD_AND_BODY: &[u16] = &[413, 431];
 
 refusals! {
-    SendRefusals = [SENDING, [InvalidNumber]], HEAD;
-    PostRefusals = [SENDING, [InvalidNumber, Timeout, UnsupportedMediaType]], HEAD_AND_BODY;
+    SendRefusals = [SENDING, [InvalidNumber, OptedOut]], HEAD;
+    PostRefusals = [
+        SENDING,
+        [InvalidNumber, OptedOut, Timeout, UnsupportedMediaType]
+    ], HEAD_AND_BODY;
     BulkRefusals = [
         SENDING,
         [AmbiguousBulk, InvalidFile, IdempotencyInProgress, Timeout, UnsupportedMediaType]
@@ -76,6 +79,13 @@ refusals! {
     WebhookRefusals = [
         [
             MissingParameter, DuplicateParameter, InvalidEncoding, InvalidUrl, TooManyWebhooks,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    OptOutsRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
+    OptOutRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidNumber, InvalidEncoding, InvalidFile,
             IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;

@@ -151,13 +151,29 @@ schemas! {
          before 8 digits, which would cost less without the code. leading_zero: it begins with 0, \
          and no country code does. near_local: it has 7 or 9 digits, and a local number has 8.",
     );
+    BulkWarning = choice(
+        &[
+            domain::NumberWarning::LooksLocal.as_str(),
+            domain::NumberWarning::LeadingZero.as_str(),
+            domain::NumberWarning::NearLocal.as_str(),
+            domain::Reason::OptedOut.as_str(),
+        ],
+        "As for a single message. opted_out: the recipient has opted out, so the message is \
+         rejected and costs nothing.",
+    );
+    OptOutCursor = id("o_", "The next of the previous response.");
+    OptOutSource = choice(
+        &domain::OptOutSource::ALL.map(domain::OptOutSource::as_str),
+        "Who added it. reply: the handset, with a message. api: a program. portal: the owner, on \
+         the application's page.",
+    );
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
     PrefixDigits = text("The digits that international numbers begin with.")
         .pattern(Some("^[0-9]{1,15}$"))
         .build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
-    Table = text("A header line with the names of a report's fields, then a line for each \
-        message (RFC 4180). Absent values are empty.").build();
+    Table = text("A header line with the names of the fields, then a line for each entry (RFC \
+        4180). Absent values are empty.").build();
 }
 
 /// The reasons of bad rows.

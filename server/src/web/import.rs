@@ -8,8 +8,8 @@ use app::portal_request::PortalRequest as _;
 use app::support::{IMPORT_PATH, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Redirect};
 use multer::Multipart;
 use service::StatementFile;
@@ -23,6 +23,9 @@ use super::signed_in::{Refused, Staff};
 /// The maximum size of a form with a file, in bytes.
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The refusal of a request that isn't from the page's form.
+pub const NOT_OUR_FORM: &str = "Use the form on the page.";
+
 /// `POST /support/import/file`: stores the statement and redirects to the page.
 pub async fn upload(
     State(portal): State<Portal>,
@@ -34,10 +37,7 @@ pub async fn upload(
         return Err(refusal.into());
     }
     let (parts, body) = request.into_parts();
-    let content_type = parts.headers.get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let boundary = multer::parse_boundary(content_type.unwrap_or_default())
-        .map_err(|_| bad("Use the form on the page."))?;
+    let boundary = boundary(&parts.headers).ok_or_else(|| bad(NOT_OUR_FORM))?;
     let sent = match receive(body, boundary, &portal.data_dir).await {
         Ok(sent) => sent,
         Err(error) => {
@@ -61,7 +61,14 @@ pub async fn upload(
     Ok(Redirect::to(IMPORT_PATH))
 }
 
-fn bad(sentence: &'static str) -> Refused {
+/// Returns the boundary between the fields of a form with a file. `None` if there is none.
+pub fn boundary(headers: &HeaderMap) -> Option<String> {
+    let content_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    multer::parse_boundary(content_type).ok()
+}
+
+/// Returns the refusal of a form that can't be read.
+pub fn bad(sentence: &'static str) -> Refused {
     (StatusCode::BAD_REQUEST, sentence).into_response().into()
 }
 

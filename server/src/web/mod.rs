@@ -17,6 +17,7 @@ mod headers;
 mod import;
 mod language_cookie;
 mod margin_csv;
+mod opt_outs;
 mod overload;
 mod portal_request;
 mod seal;
@@ -32,6 +33,7 @@ use app::account::EXPORT_PATH;
 use app::applications::FIRST_STEPS_EVENTS_PATH;
 use app::applications::STATEMENT_CSV_PATH;
 use app::counter::COUNT_PATH;
+use app::opt_outs::FILE_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
@@ -107,9 +109,9 @@ pub fn router(
     let options = assets::options(&settings.site_root);
     let assets = assets::router(&options);
 
-    let [(file_path, receiving)] = files();
-    let files = Router::new()
-        .route(file_path, receiving)
+    let files = files()
+        .into_iter()
+        .fold(Router::new(), |router, (path, receiving)| router.route(path, receiving))
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(import::FILE_BYTES_MAX))
         .with_state(portal.clone());
@@ -223,8 +225,13 @@ fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
 }
 
 /// Returns the routes that accept files, which are larger than forms.
-fn files() -> [(&'static str, MethodRouter<Portal>); 1] {
-    [(IMPORT_FILE_PATH, post(import::upload))]
+fn files() -> [(&'static str, MethodRouter<Portal>); 2] {
+    [(IMPORT_FILE_PATH, post(import::upload)), (FILE_PATH, post(opt_outs::upload))]
+}
+
+/// Returns whether a path accepts files, which take longer to arrive than forms.
+pub fn takes_file(path: &str) -> bool {
+    path == IMPORT_FILE_PATH || path.ends_with("/optouts/file")
 }
 
 /// Returns the layer for sessions. The session's cookie has no lifetime of its own and ends with

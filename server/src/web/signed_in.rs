@@ -4,11 +4,10 @@
 use app::overload::RETRY_AFTER_S;
 use app::portal_request::{PortalRequest as _, status_of};
 use app::problem::{Cause, Problem};
-use app::support::{IMPORT_FILE_PATH, IMPORT_PATH};
 use axum::extract::FromRequestParts;
 use axum::http::header::RETRY_AFTER;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::records::AccountRecord;
 use url::form_urlencoded;
@@ -46,10 +45,13 @@ impl FromRequestParts<Portal> for SignedIn {
             return Ok(signed_in);
         }
         let page = match parts.uri.path_and_query() {
-            // A browser doesn't send the file again after the sign-in, which therefore leads to the
-            // import page instead.
-            Some(page) if page != IMPORT_FILE_PATH => page.as_str(),
-            _ => IMPORT_PATH,
+            // A browser doesn't send a file again after the sign-in, which therefore leads to the
+            // page with the form instead.
+            Some(page) if parts.method == Method::POST => {
+                page.path().strip_suffix("/file").unwrap_or_default()
+            }
+            Some(page) => page.as_str(),
+            None => "",
         };
         let way_in = ServedRequest::new(portal.clone(), parts).way_in(page).await?;
         Err(Refused(Redirect::to(&way_in).into_response()))

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::counter::COUNT_PATH;
-use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
@@ -58,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 159] = [
+const TABLE: [(&str, &str, &str, Row); 164] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -69,6 +68,11 @@ const TABLE: [(&str, &str, &str, Row); 159] = [
     ("GET", "/applications/new", "", SIGNED_IN),
     ("GET", "/applications/{reference}", "", OWNER),
     ("GET", "/applications/{reference}/messages", "", OWNER),
+    ("GET", "/applications/{reference}/optouts", "", OWNER),
+    ("POST", "/applications/{reference}/optouts/file", "", OWNER),
+    ("GET", "/fn/opt-outs", "reference={reference}", OWNER),
+    ("POST", "/fn/add-opt-out", "reference={reference}&key=live&number=71234568", OWNER),
+    ("POST", "/fn/remove-opt-out", "reference={reference}&key=live&number=71234568", OWNER),
     ("GET", "/applications/{reference}/statement", "", OWNER),
     ("GET", "/applications/{reference}/sender", "", OWNER),
     ("GET", "/applications/{reference}/keys", "", OWNER),
@@ -390,8 +394,8 @@ impl World {
         let location = answer.headers().get(LOCATION);
         match answer.status() {
             StatusCode::OK => In,
-            // The upload refuses a body that isn't a file.
-            StatusCode::BAD_REQUEST if path == IMPORT_FILE_PATH => In,
+            // An upload refuses a body that isn't a file.
+            StatusCode::BAD_REQUEST if path.ends_with("/file") => In,
             StatusCode::NOT_FOUND => Nothing,
             StatusCode::UNAUTHORIZED => SignIn,
             StatusCode::FOUND | StatusCode::SEE_OTHER => {

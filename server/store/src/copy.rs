@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 51] = [
+pub const TABLES: [&str; 52] = [
     "installation",
     "prices",
     "accounts",
@@ -65,6 +65,7 @@ pub const TABLES: [&str; 51] = [
     "webhook_retries",
     "webhook_replays",
     "webhook_attempts",
+    "opt_outs",
     "idempotency",
     "audit",
     "audit_chains",
@@ -72,7 +73,7 @@ pub const TABLES: [&str; 51] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 14] = [
+const OF_APPLICATIONS: [&str; 15] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -86,6 +87,7 @@ const OF_APPLICATIONS: [&str; 14] = [
     "events",
     "event_streams",
     "webhooks",
+    "opt_outs",
     "idempotency",
 ];
 

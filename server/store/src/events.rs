@@ -138,7 +138,7 @@ pub struct NewEvents {
     /// Changed messages, with their streams. Their events are stored only if the stream keeps
     /// events of messages.
     messages: Vec<(EventStream, EventType, Transid)>,
-    /// Events of applications, by shard. A transaction may credit deposits in several shards.
+    /// Other events, by shard. A transaction may credit deposits in several shards.
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
 }
 
@@ -163,17 +163,15 @@ impl NewEvents {
         self.messages.push((stream, kind, id));
     }
 
-    /// Adds an event of an application itself, which the streams of both its keys get. `data` is
-    /// JSON.
-    pub(crate) fn of_application(
+    /// Adds an event that isn't about a message to streams. `data` is JSON.
+    pub(crate) fn of_streams(
         &mut self,
         shard: Option<Shard>,
-        application_id: ApplicationId,
+        streams: &[EventStream],
         kind: EventType,
         data: &str,
     ) {
-        let events =
-            [false, true].map(|test| (EventStream { application_id, test }, kind, data.to_owned()));
+        let events = streams.iter().map(|stream| (*stream, kind, data.to_owned()));
         self.others.entry(shard).or_default().extend(events);
     }
 

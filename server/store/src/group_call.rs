@@ -42,9 +42,10 @@ pub(crate) const RUN: &str = r"
             $24, $25, $26, $27, $28,
             ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38)::application_rows,
             ROW($39, $40, $41, $42, $43, $44)::key_rows,
-            ROW($45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60,
-                $61, $62, $63)::send_rows,
-            ROW($64, $65, $66, $67, $68)::claim_rows, $69, $70, $71) AS answer";
+            ROW($45, $46, $47)::recipient_rows,
+            ROW($48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63,
+                $64, $65, $66)::send_rows,
+            ROW($67, $68, $69, $70, $71)::claim_rows, $72, $73, $74, $75) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -132,6 +133,13 @@ columns! {
         spent: Option<i64>,
     }
 
+    /// The recipients of sends, as carriers get their numbers.
+    RecipientRows {
+        applications: i64,
+        tests: i64,
+        numbers: String,
+    }
+
     /// Accepted sends.
     SendRows {
         ids: i64,
@@ -187,10 +195,13 @@ pub struct CommitGroup {
     pub test_max: i64,
     pub applications: ApplicationRows,
     pub keys: KeyRows,
+    pub recipients: RecipientRows,
     pub sends: SendRows,
     pub claims: ClaimRows,
     pub lease_token: i64,
     pub lease_until: Timestamp,
+    /// Local numbers follow it in opt-outs.
+    pub country_code: String,
 }
 
 /// The rows that a commit group stored, and the rows that it read.
@@ -207,6 +218,9 @@ pub struct GroupAnswer {
     pub drained: Option<Vec<String>>,
     pub applications: Option<Vec<FoundApplication>>,
     pub kept: Option<Vec<KeptFields>>,
+    /// The recipients that have opted out: application, whether it is of the test key (0 or 1),
+    /// number.
+    pub opted_out: Option<Vec<(ApplicationId, i64, String)>>,
     pub charged: Option<Vec<ApplicationId>>,
     pub claims: Option<Vec<ClaimAnswer>>,
 }
@@ -247,6 +261,8 @@ pub struct ClaimAnswer {
     pub found: Option<Vec<DueRow>>,
     pub started: Option<Vec<StartedMessage>>,
     pub started_before: Option<Vec<StartedMessage>>,
+    /// The messages that weren't claimed because their recipients have opted out.
+    pub opted_out: Option<Vec<i64>>,
     pub submitted_segments: Option<Vec<Segment>>,
     /// Unix milliseconds.
     pub next_due: Option<i64>,
@@ -354,10 +370,15 @@ impl CommitGroup {
             .bind(self.test_max);
         let query = self.applications.bind(query);
         let query = self.keys.bind(query);
+        let query = self.recipients.bind(query);
         let query = self.sends.bind(query);
         let query = self.claims.bind(query);
         let first_event = compose_id(self.now.unix_ms(), 0);
-        query.bind(self.lease_token).bind(self.lease_until.unix_ms()).bind(first_event)
+        query
+            .bind(self.lease_token)
+            .bind(self.lease_until.unix_ms())
+            .bind(first_event)
+            .bind(&self.country_code)
     }
 }
 

@@ -49,6 +49,7 @@ pub mod messages;
 mod names;
 pub mod nodes;
 pub mod notices;
+pub mod opt_outs;
 pub mod outbox;
 pub mod passkeys;
 mod postgres;

@@ -142,6 +142,17 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
+    const DROP_UNCLAIMED: Sql = Sql {
+        sqlite: r"
+            DELETE FROM queue WHERE message_id = ?1 AND lease_token = 0 RETURNING message_id",
+        postgres: r"
+            DELETE FROM queue
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND lease_token = 0 AND shard = $2
+            RETURNING message_id",
+        ..Sql::IN_SHARD
+    };
     /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
@@ -317,6 +328,12 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     }
     let dropping = query(DROP, ());
     dropping.execute_each(tx, ids.iter().copied()).await.map(drop)
+}
+
+/// Deletes those of these rows that aren't claimed, and returns them.
+pub async fn drop_unclaimed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+    let dropping = query(DROP_UNCLAIMED, ());
+    dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
 
 /// A claimed row that becomes unclaimed again.

@@ -96,6 +96,8 @@ CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[],
     spent BIGINT[]
 );
+-- The recipients of sends to look up among the opt-outs. `numbers` are as carriers get them.
+CREATE TYPE recipient_rows AS (applications BIGINT[], tests BIGINT[], numbers TEXT[]);
 -- Accepted sends. `spent` is the total cost of the application's live sends, or of its test sends,
 -- up to and including this send. `transfers` is the number of its live sends up to and including
 -- this send.
@@ -277,16 +279,18 @@ END $$;
 -- - The application's row is still as the process has cached it, apart from the balances.
 -- - The application's balances cover the sends.
 -- - None of the sends' idempotency keys has a stored answer.
+-- - None of the recipients has opted out.
 -- - With these sends, the test key sends at most `test_max` messages on this day, or the account
 --   has had a deposit.
 --
 -- Returns the rows as they were before the charge, each with a flag that is true if the row is as
--- cached. Also returns the applications whose sends are stored, and the answers that were already
--- stored for the keys.
+-- cached. Also returns the applications whose sends are stored, the answers that were already
+-- stored for the keys, and the recipients that have opted out.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
-    test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
-    OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
+    test_max BIGINT, cached application_rows, keys key_rows, recipients recipient_rows,
+    sends send_rows, OUT read JSON, OUT kept JSON, OUT opted_out JSON, OUT charged BIGINT[],
+    OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
     -- For each application whose sends are stored: its balances and its last transfer before the
@@ -294,7 +298,9 @@ DECLARE
     balances BIGINT[];
     test_balances BIGINT[];
     last_transfers BIGINT[];
+    -- The applications that have sends with stored answers, or to recipients that have opted out.
     repeated BIGINT[];
+    stopped BIGINT[];
 BEGIN
     -- This statement locks the applications, and a later statement reads the keys. A single
     -- statement couldn't do both, because it wouldn't see the rows that were committed while it
@@ -341,14 +347,26 @@ BEGIN
             WHERE application_id = r.application AND test = r.test
               AND key = r.key AND created_at > kept_since
             OFFSET 0) i;
-        IF repeated IS NOT NULL THEN
-            SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.test_money),
-                   array_agg(r.last_transfer)
-            INTO charged, balances, test_balances, last_transfers
-            FROM unnest(charged, balances, test_balances, last_transfers)
-                AS r (id, balance, test_money, last_transfer)
-            WHERE r.id <> ALL (repeated);
-        END IF;
+    END IF;
+    IF recipients.numbers <> '{}' THEN
+        SELECT json_agg(json_build_array(o.application_id, o.test, o.number)),
+               array_agg(o.application_id)
+        INTO opted_out, stopped
+        FROM unnest(recipients.applications, recipients.tests, recipients.numbers)
+            AS r (application, test, number)
+        CROSS JOIN LATERAL (
+            SELECT *
+            FROM opt_outs
+            WHERE application_id = r.application AND test = r.test AND number = r.number
+            OFFSET 0) o;
+    END IF;
+    IF repeated IS NOT NULL OR stopped IS NOT NULL THEN
+        SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.test_money),
+               array_agg(r.last_transfer)
+        INTO charged, balances, test_balances, last_transfers
+        FROM unnest(charged, balances, test_balances, last_transfers)
+            AS r (id, balance, test_money, last_transfer)
+        WHERE r.id <> ALL (COALESCE(repeated || stopped, repeated, stopped));
     END IF;
     IF charged IS NULL THEN
         RETURN;
@@ -419,14 +437,16 @@ BEGIN
 END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
--- messages among them. Instead of claiming the rows of suspended applications, defers them. Returns
--- all rows that were found, the claimed messages, and those of their segments that a carrier has or
--- may have. Also returns when the next row is due, if fewer rows than `all_max` and fewer single
--- messages than `singles_max` were found.
+-- messages among them. Instead of claiming the rows of suspended applications, defers them. Doesn't
+-- claim messages whose recipients have opted out, unless a carrier has or may have a segment of
+-- them. These are due again when the lease ends, but normally the process rejects them before.
+-- Returns all rows that were found, the claimed messages, those of their segments that a carrier has
+-- or may have, and the messages to reject. Also returns when the next row is due, if fewer rows than
+-- `all_max` and fewer single messages than `singles_max` were found.
 CREATE FUNCTION commit_group_claims(
     of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
-    OUT answer JSON, OUT counts counted[]) LANGUAGE plpgsql AS $$
+    country_code TEXT, OUT answer JSON, OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
     due_rows JSON;
     due_count BIGINT;
@@ -434,6 +454,9 @@ DECLARE
     deferred_ids BIGINT[];
     due BIGINT[];
     begun BIGINT[];
+    -- The messages of applications that have opt-outs, and those whose recipients have opted out.
+    looked_up BIGINT[];
+    stopped BIGINT[];
     start CONSTANT TEXT := $statement$
         WITH started AS (
             UPDATE messages SET status = COALESCE($5, status),
@@ -488,23 +511,48 @@ BEGIN
             FROM applications
             WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
               AND effective_status = 'Suspended'),
+        stopping AS MATERIALIZED (
+            SELECT a.id
+            FROM unnest(ARRAY(SELECT DISTINCT application_id FROM due)) AS a (id)
+            CROSS JOIN LATERAL (
+                SELECT 1 FROM opt_outs o WHERE o.application_id = a.id LIMIT 1) o),
         judged AS (
             SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
-                AS is_suspended
+                AS is_suspended,
+                submission = 0 AND application_id IN (SELECT id FROM stopping) AS is_looked_up
             FROM due)
         SELECT json_agg(
                    json_build_array(message_id, submission, is_suspended, due_at, bulk)),
                COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
                array_agg(message_id) FILTER (WHERE is_suspended = 1),
                array_agg(message_id ORDER BY message_id) FILTER (WHERE is_suspended = 0),
-               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND submission <> 0)
+               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND submission <> 0),
+               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND is_looked_up)
         FROM judged
         $statement$
-        INTO due_rows, due_count, singles_count, deferred_ids, due, begun
+        INTO due_rows, due_count, singles_count, deferred_ids, due, begun, looked_up
         USING of_shard, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
             least_id;
     IF deferred_ids IS NOT NULL THEN
         UPDATE queue SET deferred = 1 WHERE message_id = ANY (deferred_ids);
+    END IF;
+    IF looked_up IS NOT NULL THEN
+        EXECUTE $statement$
+            SELECT array_agg(m.id)
+            FROM messages m
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM opt_outs o
+                WHERE o.application_id = m.application_id AND o.test = m.test
+                  AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
+                OFFSET 0) o
+            WHERE m.id = ANY ($1)
+            $statement$
+            INTO stopped USING looked_up, country_code;
+    END IF;
+    IF stopped IS NOT NULL THEN
+        UPDATE queue SET due_at = lease_until WHERE message_id = ANY (stopped);
+        due := NULLIF(ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (stopped)), '{}');
     END IF;
     IF due IS NOT NULL THEN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
@@ -542,7 +590,7 @@ BEGIN
     END IF;
     answer := json_build_object('found', due_rows, 'started', started,
         'started_before', started_before, 'submitted_segments', submitted_segments,
-        'next_due', next_due);
+        'opted_out', stopped, 'next_due', next_due);
 END $$;
 
 -- Adds the changes that a group makes to the counts.
@@ -659,17 +707,19 @@ END $$;
 -- - `done_receipts`: the receipts with a carrier message ID that made one of these messages final.
 -- - `prices`: all price changes, if the process hasn't cached the newest one.
 -- - `drained`: the drained carriers, if the process's prices or drained carriers are outdated.
--- - `applications`, `charged` and `kept`: see `commit_group_sends`.
+-- - `applications`, `charged`, `kept` and `opted_out`: see `commit_group_sends`.
 -- - `claims`: see `commit_group_claims`.
 --
--- `first_event` is the first ID of an event in this millisecond.
+-- `first_event` is the first ID of an event in this millisecond. `country_code` precedes local
+-- numbers in opt-outs.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     identified_receipts identified_receipt_rows,
     known_price BIGINT, known_drained TEXT[], test_money_max BIGINT, kept_since BIGINT,
-    test_max BIGINT, applications application_rows, keys key_rows, sends send_rows,
-    claims claim_rows, lease_token BIGINT, lease_until BIGINT, first_event BIGINT)
+    test_max BIGINT, applications application_rows, keys key_rows, recipients recipient_rows,
+    sends send_rows, claims claim_rows, lease_token BIGINT, lease_until BIGINT, first_event BIGINT,
+    country_code TEXT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
     answer JSONB := '{}';
@@ -684,6 +734,7 @@ DECLARE
     done_receipts BIGINT[];
     read JSON;
     kept JSON;
+    opted_out JSON;
     charged BIGINT[];
     newest_price BIGINT;
     all_prices JSON;
@@ -721,12 +772,12 @@ BEGIN
         END IF;
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
-        SELECT * INTO read, kept, charged, more
+        SELECT * INTO read, kept, opted_out, charged, more
         FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since,
-            test_max, applications, keys, sends);
+            test_max, applications, keys, recipients, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
-            'applications', read, 'kept', kept, 'charged', charged);
+            'applications', read, 'kept', kept, 'opted_out', opted_out, 'charged', charged);
     END IF;
     is_stored := held IS NOT NULL OR counts IS NOT NULL;
     IF unchanged THEN
@@ -734,7 +785,7 @@ BEGIN
             SELECT * INTO one, more
             FROM commit_group_claims(of_shard, now_ms, claims.carriers[i], claims.singles_max[i],
                 claims.all_max[i], claims.singles_from[i], claims.batches_from[i], least_id,
-                lease_token, lease_until);
+                lease_token, lease_until, country_code);
             is_stored := is_stored OR one ->> 'found' IS NOT NULL;
             counts := counts || more;
             claimed := claimed || one;

@@ -350,16 +350,16 @@ impl Tally {
         }
     }
 
-    /// Adds an event of an application itself: see [`super::WriteTx::cause`].
+    /// Adds an event that isn't about a message: see [`super::WriteTx::cause`].
     pub(crate) fn cause(
         &mut self,
         shard: Option<Shard>,
-        application_id: ApplicationId,
+        streams: &[EventStream],
         (kind, data): (EventType, &str),
         now: Timestamp,
     ) {
         self.now = Some(now);
-        self.events.of_application(shard, application_id, kind, data);
+        self.events.of_streams(shard, streams, kind, data);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::ids::Shard;
-use domain::{ApplicationId, EventType, Timestamp, Transid};
+use domain::{EventStream, EventType, Timestamp, Transid};
 use sqlx::postgres::PgConnection;
 use sqlx::{Postgres, Transaction};
 
@@ -79,16 +79,10 @@ impl WriteTx<'_> {
         self.client_address = (!address.is_empty()).then(|| address.to_owned());
     }
 
-    /// Adds an event of an application itself, which the streams of both its keys get. The
-    /// transaction stores it just before its commit. `data` is JSON.
-    pub fn cause(
-        &mut self,
-        application_id: ApplicationId,
-        kind: EventType,
-        data: &str,
-        now: Timestamp,
-    ) {
-        self.tally.cause(self.shard, application_id, (kind, data), now);
+    /// Adds an event that isn't about a message to streams of an application. The transaction
+    /// stores it just before its commit. `data` is JSON.
+    pub fn cause(&mut self, streams: &[EventStream], kind: EventType, data: &str, now: Timestamp) {
+        self.tally.cause(self.shard, streams, (kind, data), now);
     }
 
     /// Returns the parameters that limit a statement to the partitions of these messages: the least

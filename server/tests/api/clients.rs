@@ -96,6 +96,8 @@ impl Bench {
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
                 ("pricesWithHeader", _) => assert_eq!(*word, "international_not_8_digits"),
                 ("openapi", _) => assert_eq!(*word, "3.1.0"),
+                ("optouts" | "optoutsWithHeader", _) => assert_eq!(*word, "26671234568"),
+                ("changeOptouts" | "changeOptoutsWithHeader", _) => assert_eq!(*word, "1"),
                 ("refused", _) => assert_eq!(*word, "api_invalid"),
                 _ => panic!("{operation}: {word}"),
             }

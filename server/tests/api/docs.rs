@@ -37,11 +37,11 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
         assert!(page.contains(&format!(">{}<", error.as_str())), "{error:?}");
     }
     let examples = examples(&page);
-    // One example per call, with two kinds of uploads, and one with the key in the header.
-    assert_eq!(examples.len(), 16, "{examples:?}");
+    // One example per call, two for those with files, and one with the key in the header.
+    assert_eq!(examples.len(), 19, "{examples:?}");
     let mut limited = 0;
     for example in examples {
-        let changes = ["/sms/send", "/sms/bulk", " 'url=", " 'test="];
+        let changes = ["/sms/send", "/sms/bulk", " 'url=", " 'test=", " 'number"];
         let changes = changes.iter().any(|part| example.contains(part));
         assert!(example.contains("--retry 3"), "{example}");
         assert_eq!(example.contains("Idempotency-Key: "), changes, "{example}");

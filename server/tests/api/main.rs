@@ -37,6 +37,7 @@ mod methods;
 mod noise;
 mod openapi;
 mod ops;
+mod opt_outs;
 mod outcomes;
 mod passkeys;
 mod portal;

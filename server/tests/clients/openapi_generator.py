@@ -59,6 +59,13 @@ print("changeWebhook", changed.webhook.webhookid)
 change = WebhookChangeParameters(remove="1")
 changed = api.change_webhook_with_header(webhookid, webhook_change_parameters=change)
 print("changeWebhookWithHeader", changed.webhook.webhookid)
+kind = "application/x-www-form-urlencoded"
+print("changeOptouts", api.change_optouts(key, number="71234568", _content_type=kind).added)
+print("optouts", api.optouts(key).optouts[0].number)
+print("optoutsWithHeader", api.optouts_with_header(number="+26671234568").optouts[0].number)
+removal = {"number": "71234568", "remove": "1"}
+removed = api.change_optouts_with_header(**removal, _content_type="multipart/form-data").removed
+print("changeOptoutsWithHeader", removed)
 print("balance", api.balance(key).currency)
 print("balanceWithHeader", api.balance_with_header().currency)
 print("prices", api.prices(key).prices[0].currency)

@@ -46,6 +46,13 @@ async function run(): Promise<void> {
   const removal = { webhookid, webhookChangeParameters: { remove: '1' as const } };
   const removed = await api.changeWebhookWithHeader(removal);
   print('changeWebhookWithHeader', removed.webhook.webhookid);
+  const added = await api.changeOptouts({ key, number: '71234568' });
+  print('changeOptouts', String(added.added));
+  print('optouts', (await api.optouts({ key })).optouts[0]?.number);
+  const number = '+26671234568';
+  print('optoutsWithHeader', (await api.optoutsWithHeader({ number })).optouts[0]?.number);
+  const changed = await api.changeOptoutsWithHeader({ number, remove: '1' });
+  print('changeOptoutsWithHeader', String(changed.removed));
   print('balance', (await api.balance({ key })).currency);
   print('balanceWithHeader', (await api.balanceWithHeader()).currency);
   print('prices', (await api.prices({ key })).prices[0]?.currency);

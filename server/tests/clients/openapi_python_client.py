@@ -16,6 +16,8 @@ from sms_client.api.default import (
     batches_with_header,
     bulk,
     bulk_with_header,
+    change_optouts,
+    change_optouts_with_header,
     change_webhook,
     change_webhook_with_header,
     create_webhook,
@@ -23,6 +25,8 @@ from sms_client.api.default import (
     events,
     events_with_header,
     openapi,
+    optouts,
+    optouts_with_header,
     prices,
     prices_with_header,
     report,
@@ -87,6 +91,14 @@ print("changeWebhook", changed.webhook.webhookid)
 change = models.WebhookChangeParameters(remove=models.OnlyOne.VALUE_0)
 changed = change_webhook_with_header.sync(webhookid, client=signed, body=change)
 print("changeWebhookWithHeader", changed.webhook.webhookid)
+file = models.OptOutMultipart(numbers="71234568\n+26671234568")
+print("changeOptouts", change_optouts.sync(key, client=plain, body=file).added)
+print("optouts", optouts.sync(key, client=plain).optouts[0].number)
+found = optouts_with_header.sync(client=signed, number="+26671234568")
+print("optoutsWithHeader", found.optouts[0].number)
+removal = models.OptOutNumber(number="71234568", remove=models.OnlyOne.VALUE_0)
+removed = change_optouts_with_header.sync(client=signed, body=removal).removed
+print("changeOptoutsWithHeader", removed)
 print("balance", balance.sync(key, client=plain).currency)
 print("balanceWithHeader", balance_with_header.sync(client=signed).currency)
 print("prices", prices.sync(key, client=plain).prices[0].currency)

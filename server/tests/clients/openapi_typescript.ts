@@ -106,6 +106,20 @@ async function run(): Promise<void> {
     body: { remove: '1' },
   });
   print('changeWebhookWithHeader', removed.data?.webhook.webhookid);
+  const optOut = { number: '71234568' };
+  const added = await plain.POST('/sms/optouts/{key}', {
+    params: { path },
+    body: optOut,
+    headers: form,
+  });
+  print('changeOptouts', String(added.data?.added));
+  const optOuts = await plain.GET('/sms/optouts/{key}', { params: { path } });
+  print('optouts', optOuts.data?.optouts[0]?.number);
+  const signedOptOuts = await signed.GET('/sms/optouts', { params: { query: optOut } });
+  print('optoutsWithHeader', signedOptOuts.data?.optouts[0]?.number);
+  const remove = { ...optOut, remove: '1' as const };
+  const removal = await signed.POST('/sms/optouts', { body: remove, headers: form });
+  print('changeOptoutsWithHeader', String(removal.data?.removed));
   print('balance', (await plain.GET('/sms/balance/{key}', { params: { path } })).data?.currency);
   print('balanceWithHeader', (await signed.GET('/sms/balance')).data?.currency);
   const prices = await plain.GET('/sms/prices/{key}', { params: { path } });

@@ -15,6 +15,7 @@ const GOOD: SendAttempt = SendAttempt {
     key: KeyKind::Live,
     earlier: EarlierRequest::None,
     reserved_outcome: None,
+    is_opted_out: false,
 };
 
 /// The same attempt with a changed application.
@@ -43,6 +44,8 @@ fn each_check_has_its_reason() {
     assert_eq!(refused(&sender_rejected), Reason::SenderRejected);
     let reserved = SendAttempt { reserved_outcome: Some(Reason::InsufficientFunds), ..GOOD };
     assert_eq!(refused(&reserved), Reason::InsufficientFunds);
+    let opted_out = SendAttempt { is_opted_out: true, ..GOOD };
+    assert_eq!(refused(&opted_out), Reason::OptedOut);
     assert_eq!(admit(&GOOD), Ok(Admission::New));
     let without_name = with(|application| application.sender = SenderState::None);
     assert_eq!(admit(&without_name), Ok(Admission::New));
@@ -57,6 +60,7 @@ fn the_first_reason_that_applies_is_the_answer() {
         key: KeyKind::Live,
         earlier: EarlierRequest::Other,
         reserved_outcome: Some(Reason::InsufficientFunds),
+        is_opted_out: true,
     };
     let mut application = SendingApplication {
         category: Category::Electricity,

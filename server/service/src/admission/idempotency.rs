@@ -3,12 +3,14 @@
 
 use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
-use domain::{MessageText, Number, RequestId, Timestamp};
+use domain::{EventStream, MessageText, Number, RequestId, Timestamp};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use store::error::{Error, Fault, Result};
-use store::idempotency::KeptAnswer;
+use store::error::{Error, Fault, Refusal, Result};
+use store::idempotency::{self, KeptAnswer, KeptKey};
+use store::{WriteTx, row};
 
 /// How long an answer is stored.
 const KEPT_MS: i64 = DAY_MS;
@@ -94,6 +96,50 @@ pub(crate) fn digest_of_bulk(
     digest.finish()
 }
 
+/// A request's idempotency key, and the digest of the request.
+#[derive(Clone)]
+pub(crate) struct Once(KeptKey, String);
+
+impl Once {
+    /// `stream` is that of the request's API key.
+    pub(crate) fn new(stream: EventStream, key: &IdempotencyKey, digest: Digest) -> Self {
+        let EventStream { application_id, test } = stream;
+        let key = key.as_str().to_owned();
+        Self(KeptKey { application_id, test, key }, digest.finish())
+    }
+
+    /// Returns the answer to an earlier request with the same key, if there was one.
+    ///
+    /// # Errors
+    /// `IdempotencyMismatch`.
+    pub(crate) async fn answered<T: DeserializeOwned>(
+        &self,
+        tx: &mut WriteTx<'_>,
+        now: Timestamp,
+    ) -> Result<Option<T>> {
+        let Self(key, digest) = self;
+        let found = idempotency::find(tx, std::slice::from_ref(key), kept_since(now)).await?;
+        let kept = found.into_iter().next().map(|(_, kept)| kept);
+        match (earlier(kept.as_ref(), digest), kept) {
+            (EarlierRequest::Same, Some(kept)) => recall(&kept).map(Some),
+            (EarlierRequest::Other, _) => Err(Refusal::IdempotencyMismatch.into()),
+            _ => Ok(None),
+        }
+    }
+
+    /// Stores the answer for later requests with the same key.
+    pub(crate) async fn keep<T: Serialize + Sync>(
+        self,
+        tx: &mut WriteTx<'_>,
+        answer: &T,
+        now: Timestamp,
+    ) -> Result<()> {
+        let Self(key, digest) = self;
+        let answer = KeptAnswer { digest, answer: row::json(answer)? };
+        idempotency::keep(tx, &[(key, answer)], now).await
+    }
+}
+
 /// SHA-256 over fields. The length of each field comes before it, so that two different lists of
 /// fields never give the same bytes.
 pub(crate) struct Digest(Sha256);
@@ -109,7 +155,7 @@ impl Digest {
         self.bytes(text.as_bytes());
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }

@@ -7,8 +7,8 @@ use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::ids::Shard;
 use domain::reason::Reason;
 use domain::{
-    ApiKey, ApplicationId, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp,
-    Transid,
+    ApiKey, ApplicationId, EventStream, KeyKind, MessageText, Money, Number, Reference, RequestId,
+    Timestamp, Transid,
 };
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,14 @@ pub struct KeyAccess {
     /// A test key sees only test messages and the test balance. A live key sees only live messages
     /// and the live balance.
     pub kind: KeyKind,
+}
+
+impl KeyAccess {
+    /// Returns the stream whose events the key sees. Opt-outs are listed in the same way.
+    pub(crate) const fn stream(&self) -> EventStream {
+        let test = matches!(self.kind, KeyKind::Test);
+        EventStream { application_id: self.application_id, test }
+    }
 }
 
 /// The access of a key that may send.
@@ -64,6 +72,8 @@ pub(crate) struct PreparedSend {
     pub(crate) application: Option<ApplicationId>,
     /// The hash of the request's key.
     pub(crate) key_hash: String,
+    /// The recipient's number as a carrier gets it.
+    pub(crate) recipient: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
     /// The digest of the request's content. `None` without an idempotency key.
@@ -71,19 +81,28 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
-    pub(crate) fn new(request: SendRequest, application: Option<ApplicationId>) -> Self {
+    pub(crate) fn new(
+        request: SendRequest,
+        application: Option<ApplicationId>,
+        country_code: &str,
+    ) -> Self {
         let digest = request.idempotency.is_some().then(|| {
             let requestid = request.requestid.as_ref();
             digest_of_send(&request.number, &request.message, requestid)
         });
         Self {
             key_hash: request.key.hash(),
+            recipient: request.number.for_carrier(country_code),
             pages: request.message.pages(),
             segments: request.message.segments(),
             digest,
             application,
             request,
         }
+    }
+
+    pub(crate) fn is_test(&self) -> bool {
+        self.request.key.kind() == KeyKind::Test
     }
 
     /// True if an application's row holds the key of the send.
@@ -171,6 +190,7 @@ impl Messages<'_> {
             key: access.kind,
             earlier: if known { EarlierRequest::Same } else { EarlierRequest::None },
             reserved_outcome: None,
+            is_opted_out: false,
         })?;
         Ok(SendAccess { access, known })
     }
@@ -259,7 +279,9 @@ impl Messages<'_> {
         let shard = address.map_or(Shard::FIRST, |address| address.shard);
         // Prepared here, in parallel with other senders, because a shard's commit groups run on one
         // thread.
-        let send = PreparedSend::new(request, address.map(|address| address.application_id));
+        let country_code = &self.inner.router.network.country_code;
+        let application = address.map(|address| address.application_id);
+        let send = PreparedSend::new(request, application, country_code);
         self.inner.group_commit.inbox(shard).send(send).await
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 mod incidents;
+pub(crate) mod opted_out;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod results;
@@ -22,8 +23,10 @@ use domain::ids::Shard;
 use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
+use crate::delivery::opted_out::reject;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Network;
+use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
 use store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
@@ -33,7 +36,7 @@ use store::group_call::ClaimAnswer;
 use store::queue::{self, QueueState};
 use store::segments::{self, Segment};
 use store::submits::{self, Outstanding};
-use store::{WriteTx, installation};
+use store::{WriteTx, installation, opt_outs};
 
 /// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
 /// stored in that time. The margin also covers the difference between the clocks of two nodes.
@@ -261,7 +264,8 @@ pub(crate) async fn claim_due(
     }
 }
 
-/// Claims the rows that were found. Defers rows of suspended applications.
+/// Claims the rows that were found. Defers rows of suspended applications, and rejects messages
+/// whose recipients have opted out.
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -277,12 +281,18 @@ async fn claim_found(
         let deferred: Vec<Transid> = deferred.into_iter().map(|row| row.id).collect();
         queue::defer(tx, &deferred).await?;
     }
-    let ids: Vec<Transid> = due.iter().map(|row| row.id).collect();
+    let network = &service.inner.router.network;
+    let new = due.iter().filter(|row| row.submission == Submission::None);
+    let new: Vec<Transid> = new.map(|row| row.id).collect();
+    let stopped = opt_outs::of_messages(tx, &new, &network.country_code).await?;
+    let rejected = reject(tx, &stopped, now).await?;
+    settle(tx, &rejected, now).await?;
+    let ids = due.iter().map(|row| row.id).filter(|id| !stopped.contains(id));
+    let ids: Vec<Transid> = ids.collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     claims::claim(tx, &ids, lease.token, lease.until).await?;
-    let network = &service.inner.router.network;
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();

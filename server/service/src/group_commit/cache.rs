@@ -12,6 +12,7 @@ use store::applications::KeyRow;
 use store::error::{Error, Fault, Result};
 use store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupAnswer};
 use store::idempotency::{KeptAnswer, KeptKey};
+use store::opt_outs::OptedOut;
 use store::prices::ChangeFields;
 
 /// The number of cached applications above which the next group starts with none.
@@ -37,6 +38,8 @@ pub(super) struct InGroup {
     /// Idempotency keys that were looked up. `kept` has the answers that were stored for them.
     keys: HashSet<KeptKey>,
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
+    /// Recipients that have opted out.
+    pub(super) opted_out: HashSet<OptedOut>,
     /// Requests that were taken from the keys' rate limits and aren't used yet.
     pub(super) allowance: Option<Allowance>,
 }
@@ -101,6 +104,7 @@ impl Cache {
             self.in_group.keys.insert(key);
         }
         self.in_group.kept.extend(kept_answers(answer));
+        self.in_group.opted_out.extend(opted_out(answer));
     }
 
     /// Caches the prices. If they can't be read, caches none, and no send is accepted.
@@ -144,6 +148,12 @@ impl Cache {
         }
         Ok(())
     }
+}
+
+/// Returns the recipients of sends that have opted out.
+pub(super) fn opted_out(answer: &GroupAnswer) -> impl Iterator<Item = OptedOut> {
+    let found = answer.opted_out.iter().flatten();
+    found.map(|(application_id, test, number)| (*application_id, *test == 1, number.clone()))
 }
 
 /// Returns the answers that are stored for the idempotency keys of sends.

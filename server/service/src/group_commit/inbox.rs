@@ -59,6 +59,10 @@ pub(crate) enum Input {
         matching: Matching,
         answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
     },
+    /// Messages to reject because their recipients have opted out. The call that found them left
+    /// them unclaimed. Nobody waits for the reply: if they aren't stored, a later claim finds the
+    /// messages again.
+    OptedOut(Vec<Transid>),
     /// A claim of messages for a carrier. The reply doesn't wait for messages, so it is empty if no
     /// message is due.
     Claim {
@@ -123,6 +127,7 @@ impl Input {
             Self::Results { results, .. } => results.len(),
             Self::Receipts { receipts, .. } => receipts.len(),
             Self::CarrierReceipts { receipts, .. } => receipts.len(),
+            Self::OptedOut(ids) => ids.len(),
             Self::Claim { limit, .. } => *limit,
         }
     }
@@ -164,6 +169,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
             }
             Input::Receipts { answer, .. } => drop(answer.send(Err(shared()))),
             Input::CarrierReceipts { answer, .. } => drop(answer.send(Err(shared()))),
+            Input::OptedOut(_) => {}
             Input::Claim { answer, .. } => drop(answer.send(Err(shared()))),
         }
     }

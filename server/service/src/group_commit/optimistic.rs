@@ -23,9 +23,10 @@ use crate::{Delivery, Service};
 use store::error::Result;
 use store::group_call::{
     ApplicationRows, ClaimRows, CommitGroup, IdentifiedReceiptRows, KeyRows, ReceiptRows,
-    SegmentRows, SendRows, SubmittedRows,
+    RecipientRows, SegmentRows, SendRows, SubmittedRows,
 };
 use store::idempotency::KeptKey;
+use store::opt_outs::OptedOut;
 
 /// Returns a random ID for a group.
 pub(super) fn group_id(service: &Service) -> i64 {
@@ -49,6 +50,8 @@ pub(super) struct OptimisticSend {
     pub(super) key: Option<KeptKey>,
     /// The API key whose rate limit the send counts against. `None` if it counts against none.
     pub(super) counted: Option<RateKey>,
+    /// The recipient, if the call must look up whether it has opted out.
+    pub(super) recipient: Option<OptedOut>,
     pub(super) decided: Decided,
 }
 
@@ -113,10 +116,12 @@ impl OptimisticGroup {
             test_max: service.limits().unpaid_test_messages,
             applications: ApplicationRows::default(),
             keys: KeyRows::default(),
+            recipients: RecipientRows::default(),
             sends: SendRows::default(),
             claims: ClaimRows::default(),
             lease_token: lease.token,
             lease_until: lease.until,
+            country_code: service.inner.router.network.country_code.clone(),
         };
         add_of_carriers(service, &mut call, inputs);
         let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
@@ -192,7 +197,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
                     identified += 1;
                 }
             }
-            Input::Send { .. } | Input::Claim { .. } => {}
+            Input::Send { .. } | Input::OptedOut(_) | Input::Claim { .. } => {}
         }
     }
 }
@@ -292,6 +297,7 @@ impl Deciding<'_> {
             allowance: self.cache.in_group.allowance.clone(),
             applications: self.cached_funds(sends),
             kept: self.cache.in_group.kept.clone(),
+            opted_out: self.cache.in_group.opted_out.clone(),
             accepted: Vec::new(),
         };
         let mut decided_sends = Vec::with_capacity(sends.len());
@@ -366,6 +372,14 @@ impl Deciding<'_> {
             Err(reason) if is_used_up(reason) => Decided::UsedUp(reason),
             Err(reason) => Decided::Refused(reason),
         };
+        let sends = matches!(decided, Decided::DryRun { .. } | Decided::Accepted { .. });
+        let recipient = sends.then(|| (id, send.is_test(), send.recipient.clone()));
+        if let Some((_, test, number)) = &recipient {
+            let rows = &mut self.call.recipients;
+            rows.applications.push(id.0);
+            rows.tests.push(i64::from(*test));
+            rows.numbers.push(number.clone());
+        }
         if !matches!(decided, Decided::Known(_) | Decided::Accepted { .. })
             && let Some(key) = &asked
         {
@@ -375,6 +389,7 @@ impl Deciding<'_> {
             application: Some(id),
             key: asked,
             counted: used.then_some(of_limit),
+            recipient,
             decided,
         })
     }
@@ -466,14 +481,14 @@ impl Spent {
 }
 
 impl OptimisticSend {
-    const fn known(
+    fn known(
         application: Option<ApplicationId>,
         outcome: std::result::Result<Sent, Reason>,
     ) -> Self {
-        Self { application, key: None, counted: None, decided: Decided::Known(outcome) }
+        Self { decided: Decided::Known(outcome), ..Self::not_yet(application) }
     }
 
     const fn not_yet(application: Option<ApplicationId>) -> Self {
-        Self { application, key: None, counted: None, decided: Decided::NotYet }
+        Self { application, key: None, counted: None, recipient: None, decided: Decided::NotYet }
     }
 }

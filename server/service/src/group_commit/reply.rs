@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp};
+use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp, Transid};
 
-use super::cache::{Cache, kept_answers};
+use super::cache::{Cache, kept_answers, opted_out};
 use super::inbox::{Answer, Input};
 use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use crate::Service;
@@ -15,6 +15,7 @@ use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
 use store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
 use store::idempotency::KeptKey;
+use store::opt_outs::OptedOut;
 
 /// Inputs that are still to be stored.
 #[derive(Default)]
@@ -34,6 +35,9 @@ impl OptimisticSend {
         let id = self.application?;
         let found = rows.applications.get(&id).filter(|found| found.same)?;
         if self.key.as_ref().is_some_and(|key| rows.kept.contains(key)) {
+            return None;
+        }
+        if self.recipient.as_ref().is_some_and(|it| rows.opted_out.contains(it)) {
             return None;
         }
         let before = |kind: KeyKind| match kind {
@@ -67,6 +71,7 @@ struct AnsweredRows<'a> {
     applications: HashMap<ApplicationId, &'a FoundApplication>,
     charged: HashSet<ApplicationId>,
     kept: HashSet<KeptKey>,
+    opted_out: HashSet<OptedOut>,
 }
 
 impl<'a> AnsweredRows<'a> {
@@ -77,6 +82,7 @@ impl<'a> AnsweredRows<'a> {
             applications: applications.map(|found| (found.id, found)).collect(),
             charged: answer.charged.iter().flatten().copied().collect(),
             kept: kept_answers(answer).map(|(key, _)| key).collect(),
+            opted_out: opted_out(answer).collect(),
         }
     }
 }
@@ -104,10 +110,11 @@ impl OptimisticGroup {
         }
         drop(rows);
         let mut outcomes = outcomes.into_iter();
+        let mut left = Left::default();
+        left.others.extend(opted_out_messages(answer.claims.as_deref()));
         let mut claimed = answered_claims(service, &searches, answer.claims, call.now);
         let mut stored =
             StoredOfCarriers::of(&call, answer.missing, answer.done, answer.done_receipts);
-        let mut left = Left::default();
         for input in inputs {
             match input {
                 Input::Send { .. } => match outcomes.next().flatten() {
@@ -130,6 +137,14 @@ impl OptimisticGroup {
         slots.dispatch(lease);
         left
     }
+}
+
+/// Returns the messages to reject that the searches found.
+fn opted_out_messages(answers: Option<&[ClaimAnswer]>) -> Option<Input> {
+    let answers = answers.unwrap_or_default().iter();
+    let ids = answers.flat_map(|answer| answer.opted_out.iter().flatten().copied());
+    let ids: Vec<Transid> = ids.map(Transid).collect();
+    (!ids.is_empty()).then_some(Input::OptedOut(ids))
 }
 
 /// Returns the messages claimed for each search, in the order of the searches. Empty if the call

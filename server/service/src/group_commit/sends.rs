@@ -2,7 +2,7 @@
 //! the group's own transaction reads these rows and also writes all accepted sends. On PostgreSQL
 //! the rows come from the cache ([`super::optimistic`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
@@ -21,6 +21,7 @@ use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use store::error::Result;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::messages::{self, NewMessage};
+use store::opt_outs::{self, OptedOut};
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::transfers::{self, MessageTransfer, Subject};
 use store::{WriteTx, applications};
@@ -54,6 +55,8 @@ pub(super) struct AdmittedSends {
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
+    /// Recipients that have opted out.
+    pub(super) opted_out: HashSet<OptedOut>,
     pub(super) accepted: Vec<Accepted>,
 }
 
@@ -109,12 +112,18 @@ impl AdmittedSends {
             .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
             .collect();
         let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
+        let recipients = sends.iter().filter_map(|send| {
+            let application = applications.get(&send.request.key.reference())?;
+            Some((application.row.id, send.is_test(), send.recipient.as_str()))
+        });
+        let opted_out = opt_outs::among(tx, recipients).await?;
         Ok(Self {
             now,
             prices,
             allowance: None,
             applications,
             kept: kept.into_iter().collect(),
+            opted_out: opted_out.into_iter().collect(),
             accepted: Vec::new(),
         })
     }
@@ -136,6 +145,7 @@ impl AdmittedSends {
             key: kind,
             earlier: earlier(kept, digest),
             reserved_outcome: reserved_outcome(&request.number, kind),
+            is_opted_out: self.has_opted_out(application, send),
         });
         match (admission, kept) {
             (Err(reason), _) => return Ok(Err(reason)),
@@ -148,6 +158,14 @@ impl AdmittedSends {
             self.kept.extend(accepted.kept_answer()?);
         }
         Ok(decision)
+    }
+
+    fn has_opted_out(&self, application: Option<&Funds>, send: &PreparedSend) -> bool {
+        let Some(application) = application.filter(|_| !self.opted_out.is_empty()) else {
+            return false;
+        };
+        let recipient = (application.row.id, send.is_test(), send.recipient.clone());
+        self.opted_out.contains(&recipient)
     }
 
     /// Counts an admitted send against the rate limit of its key, and takes the price from the

@@ -17,6 +17,7 @@ use super::inbox::{Answer, Inbox, Input, LastGroup, lose_all, refuse_all};
 use super::sends::admit_all;
 use super::server::ServerGroups;
 use crate::admission::PreparedSend;
+use crate::delivery::opted_out::reject;
 use crate::delivery::{Lease, Submitted, claim_due};
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
@@ -262,6 +263,10 @@ async fn record(
             }
             Input::Receipts { receipts, .. } => {
                 service.delivery().write_receipts(tx, receipts.clone()).await?;
+                Answer::Recorded(Vec::new())
+            }
+            Input::OptedOut(ids) => {
+                ended.extend(reject(tx, ids, service.now()).await?);
                 Answer::Recorded(Vec::new())
             }
             Input::CarrierReceipts { carrier, receipts, matching, .. } => {

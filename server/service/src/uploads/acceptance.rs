@@ -48,6 +48,9 @@ pub struct AcceptedBatch {
     pub cost: Money,
     /// The number of phone numbers with each warning.
     pub warnings: WarningCounts,
+    /// The number of rows whose recipients have opted out. Their messages are rejected and cost
+    /// nothing.
+    pub opted_out: u64,
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
@@ -208,6 +211,7 @@ impl Messages<'_> {
             key: kind,
             earlier: earlier(kept.as_ref(), &pending.digest),
             reserved_outcome: pending.count.reserved_outcome,
+            is_opted_out: false,
         });
         let row = match (admission, row, kept) {
             (Err(reason), ..) => return Ok(Err(reason)),
@@ -344,6 +348,7 @@ impl PendingUpload {
             pages: pages.total()?,
             cost: prices.cost_of_all(&pages)?,
             warnings: self.count.warnings,
+            opted_out: self.count.opted_out,
             replayed: false,
         })
     }

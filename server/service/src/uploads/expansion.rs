@@ -6,10 +6,14 @@ use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
 use domain::ledger::{LedgerAccount, TransferKind};
-use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid};
+use domain::{
+    BatchId, EventStream, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid,
+};
 
 use crate::delivery::expiry::first_unexpired;
+use crate::delivery::opted_out::reject;
 use crate::delivery::routing::Message;
+use crate::money::releases::settle;
 use crate::money::test_money::test_money_max;
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
@@ -22,7 +26,7 @@ use store::gate::Priority;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
-use store::{Chore, WriteTx};
+use store::{Chore, WriteTx, opt_outs};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
 /// wait at the store's gate, so they can't make the transaction end sooner. The time must stay far
@@ -153,6 +157,7 @@ impl Messages<'_> {
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now).await?;
+        self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
         // The counts and the batch's row come last, because results of the batch's messages wait
         // for that row.
         tx.write_counts().await?;
@@ -269,6 +274,27 @@ impl Messages<'_> {
             batch_id: Some(upload.id),
         };
         transfers::insert(tx, &settled, now).await
+    }
+
+    /// Rejects those of the next `rows` messages whose recipients have opted out. A claim does the
+    /// same for recipients who opt out later.
+    async fn reject_opted_out(
+        &self,
+        tx: &mut WriteTx<'_>,
+        upload: &UnexpandedBatch,
+        rows: i64,
+        now: Timestamp,
+    ) -> Result<()> {
+        let list = EventStream { application_id: upload.application_id, test: upload.test };
+        if opt_outs::numbers(tx, list, "", 1).await?.is_empty() {
+            return Ok(());
+        }
+        let slots = upload.expanded_rows..upload.expanded_rows + rows;
+        let id = |slot| Transid(domain::ids::nth_id(upload.first_message_id, slot));
+        let ids: Vec<Transid> = slots.map(id).collect();
+        let found = opt_outs::of_messages(tx, &ids, self.country_code()).await?;
+        let rejected = reject(tx, &found, now).await?;
+        settle(tx, &rejected, now).await
     }
 
     /// Gives up the remaining rows. They don't become messages, and their price is released.

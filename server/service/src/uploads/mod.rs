@@ -3,6 +3,7 @@
 pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
+pub(crate) mod number_file;
 pub(crate) mod spool_folder;
 pub(crate) mod spool_format;
 pub(crate) mod spool_store;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::{KeyAccess, SendAccess};
+use crate::opt_outs::numbers::NumberList;
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::uploads::upload_slots::{Own, UploadSlot, UploadSlots};
@@ -112,6 +114,10 @@ impl UploadPermit {
             Some(_) => Some(self.storing().await?),
             None => None,
         };
+        let opted_out = match self.slot {
+            Some(_) => self.service.opted_out_numbers(&self.access.access).await?,
+            None => NumberList::default(),
+        };
         let prices = self.service.money().prices_now().await?;
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
@@ -127,6 +133,7 @@ impl UploadPermit {
             count: RowCount::default(),
             prices,
             country_code,
+            opted_out,
             storing,
         })
     }
@@ -274,6 +281,8 @@ pub(crate) struct RowCount {
     pub(crate) pages: PagesByPrice,
     /// The number of phone numbers with each warning.
     pub(crate) warnings: WarningCounts,
+    /// The number of rows whose recipients have opted out.
+    pub(crate) opted_out: u64,
     /// The outcome that the first reserved number in the file stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
@@ -303,6 +312,8 @@ pub struct Upload {
     /// The prices in force when the upload began. They are used to count its pages.
     prices: Arc<PricesInForce>,
     country_code: String,
+    /// The numbers that have opted out, as of the beginning of the upload.
+    opted_out: NumberList,
     /// Where the rows go. `None` if the request repeats one that was accepted before. Such a file
     /// takes only the memory of one row, so there may be as many of these uploads as connections.
     storing: Option<Storing>,
@@ -383,6 +394,8 @@ impl Upload {
         let mut result = Ok(());
         let found = find(&mut |row| {
             self.count.add(&row, &self.prices, &self.country_code, self.kind);
+            let has_opted_out = self.opted_out.has(&row.number, &self.country_code);
+            self.count.opted_out += u64::from(has_opted_out);
             if let Some(storing) = &mut self.storing
                 && result.is_ok()
             {

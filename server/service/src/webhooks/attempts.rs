@@ -8,7 +8,6 @@ use domain::{EventId, EventStream, KeyKind, Reference, WebhookId};
 
 use super::endpoints::{find, record, shown_attempt};
 use super::events::{EventRecord, described};
-use super::stream_of;
 use crate::Webhooks;
 use crate::admission::KeyAccess;
 use crate::applications::owned;
@@ -114,7 +113,7 @@ impl Webhooks<'_> {
     ) -> Result<Vec<AttemptRecord>> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
-        let row = find(&mut conn, stream_of(access), id).await?;
+        let row = find(&mut conn, access.stream(), id).await?;
         let found = webhooks::attempts(&mut conn, id.0, wanted, limit).await?;
         Ok(found.into_iter().map(|attempt| shown_attempt(&row, attempt)).collect())
     }
@@ -131,7 +130,7 @@ impl Webhooks<'_> {
     ) -> Result<Vec<AttemptCounts>> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
-        find(&mut conn, stream_of(access), id).await?;
+        find(&mut conn, access.stream(), id).await?;
         let from = compose_id(self.now().plus_ms(-COUNTED_DAYS * DAY_MS).unix_ms(), 0);
         webhooks::attempt_counts(&mut conn, id.0, from, COUNTED_MAX).await
     }
@@ -141,7 +140,7 @@ impl Webhooks<'_> {
     /// # Errors
     /// `NoSuchEvent`.
     pub async fn event(&self, access: &KeyAccess, id: EventId) -> Result<EventRecord> {
-        let stream = stream_of(access);
+        let stream = access.stream();
         if id.reference != access.reference || id.test != stream.test {
             return Err(Refusal::NoSuchEvent.into());
         }

@@ -14,11 +14,11 @@ use domain::webhook::DisabledReason;
 use domain::{EventStream, EventType, Timestamp, WebhookId};
 
 use super::endpoints::{
-    ChangedWebhook, Once, WebhookChange, about_secret, event_id, find, record, shown_attempt,
+    ChangedWebhook, WebhookChange, about_secret, answered, event_id, find, once, record,
+    shown_attempt,
 };
 use super::events::{EventData, EventRecord, described};
 use super::secret::WebhookSecret;
-use super::stream_of;
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::IdempotencyKey;
 use crate::mail::{self, texts};
@@ -448,16 +448,16 @@ impl Webhooks<'_> {
         key: Option<&IdempotencyKey>,
     ) -> Result<TestBegun> {
         let access = *access;
-        let once = key.map(|key| Once::of(&access, key, &WebhookChange::Test(id)));
+        let once = key.map(|key| once(&access, key, &WebhookChange::Test(id)));
         let begun = self.in_transaction_of(
             access.reference,
             work!(|tx, now| {
                 if let Some(once) = &once
-                    && let Some(answered) = once.answered(tx, now).await?
+                    && let Some(answered) = answered(once, tx, now).await?
                 {
                     return Ok(Err(answered));
                 }
-                let stream = stream_of(&access);
+                let stream = access.stream();
                 let row = find(tx, stream, id).await?;
                 let event = events::add(tx, stream, EventType::Test, id.0, now).await?;
                 Ok(Ok((row, event)))
@@ -497,7 +497,7 @@ impl Webhooks<'_> {
         let delivery = batch.events.first().ok_or(Refusal::NoSuchEvent)?;
         let attempt = self.attempt_row(&delivery.event, &attempt, None);
         let id = WebhookId(batch.row.id);
-        let once = key.map(|key| Once::of(access, key, &WebhookChange::Test(id)));
+        let once = key.map(|key| once(access, key, &WebhookChange::Test(id)));
         self.in_transaction_of(
             batch.row.reference,
             work!(|tx, now| {

@@ -1,6 +1,5 @@
 //! Endpoints: creating, changing and removing them.
 
-use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
 use domain::webhook::{AttemptRecord, DisabledReason, WEBHOOKS_MAX, WebhookRecord};
 use domain::{EventId, EventStream, EventType, KeyKind, Reference, Timestamp, WebhookId};
@@ -8,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::address::EndpointUrl;
 use super::secret::WebhookSecret;
-use super::stream_of;
 use crate::admission::KeyAccess;
-use crate::admission::idempotency::{Digest, IdempotencyKey, earlier, kept_since, recall};
+use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::applications::owned;
 use crate::mail::{self, texts};
 use crate::reports::first_id;
@@ -19,10 +17,9 @@ use crate::{Service, Webhooks};
 use store::applications::ApplicationRow;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
-use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::query::Connection;
 use store::webhooks::{self, AttemptRow, AttemptsWanted, NewWebhook, Replay, WebhookRow};
-use store::{WriteTx, applications, events, row};
+use store::{WriteTx, applications, events};
 
 /// How long the secret before a rotation also signs.
 const OLD_SECRET_MS: i64 = DAY_MS;
@@ -66,48 +63,21 @@ pub struct ChangedWebhook {
     pub attempt: Option<AttemptRecord>,
 }
 
-/// A request's idempotency key, and the digest of the request.
-pub(super) struct Once(KeptKey, String);
+/// Returns the idempotency key of a change with the digest of the change.
+pub(super) fn once(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookChange) -> Once {
+    let mut digest = Digest::new("webhook");
+    digest.text(&format!("{change:?}"));
+    Once::new(access.stream(), key, digest)
+}
 
-impl Once {
-    pub(super) fn of(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookChange) -> Self {
-        let test = i64::from(access.kind == KeyKind::Test);
-        let key = KeptKey::of(access.application_id, test, key.as_str());
-        let mut digest = Digest::new("webhook");
-        digest.text(&format!("{change:?}"));
-        Self(key, digest.finish())
-    }
-
-    /// Returns the answer to an earlier request with the same idempotency key, if there was one.
-    pub(super) async fn answered(
-        &self,
-        tx: &mut WriteTx<'_>,
-        now: Timestamp,
-    ) -> Result<Option<ChangedWebhook>> {
-        let Self(key, digest) = self;
-        let found = idempotency::find(tx, std::slice::from_ref(key), kept_since(now)).await?;
-        let kept = found.into_iter().next().map(|(_, kept)| kept);
-        match (earlier(kept.as_ref(), digest), kept) {
-            (EarlierRequest::Same, Some(kept)) => {
-                let changed: ChangedWebhook = recall(&kept)?;
-                Ok(Some(ChangedWebhook { replayed: true, ..changed }))
-            }
-            (EarlierRequest::Other, _) => Err(Refusal::IdempotencyMismatch.into()),
-            _ => Ok(None),
-        }
-    }
-
-    /// Keeps the answer for later requests with the same key.
-    pub(super) async fn keep(
-        self,
-        tx: &mut WriteTx<'_>,
-        changed: &ChangedWebhook,
-        now: Timestamp,
-    ) -> Result<()> {
-        let Self(key, digest) = self;
-        let answer = KeptAnswer { digest, answer: row::json(changed)? };
-        idempotency::keep(tx, &[(key, answer)], now).await
-    }
+/// Returns the answer to an earlier request with the same idempotency key, if there was one.
+pub(super) async fn answered(
+    once: &Once,
+    tx: &mut WriteTx<'_>,
+    now: Timestamp,
+) -> Result<Option<ChangedWebhook>> {
+    let changed = once.answered::<ChangedWebhook>(tx, now).await?;
+    Ok(changed.map(|changed| ChangedWebhook { replayed: true, ..changed }))
 }
 
 impl Webhooks<'_> {
@@ -139,7 +109,7 @@ impl Webhooks<'_> {
     pub async fn endpoints(&self, access: &KeyAccess) -> Result<Vec<WebhookRecord>> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
-        let rows = webhooks::list(&mut conn, stream_of(access)).await?;
+        let rows = webhooks::list(&mut conn, access.stream()).await?;
         rows.into_iter().map(record).collect()
     }
 
@@ -155,7 +125,7 @@ impl Webhooks<'_> {
     ) -> Result<(WebhookRecord, Vec<AttemptRecord>)> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
-        let row = find(&mut conn, stream_of(access), id).await?;
+        let row = find(&mut conn, access.stream(), id).await?;
         let limit = limit.clamp(1, ATTEMPTS_MAX);
         let newest = AttemptsWanted::Below(i64::MAX);
         let attempts = webhooks::attempts(&mut conn, id.0, newest, limit).await?;
@@ -174,7 +144,7 @@ impl Webhooks<'_> {
         change: WebhookChange,
         key: Option<&IdempotencyKey>,
     ) -> Result<ChangedWebhook> {
-        let once = key.map(|key| Once::of(access, key, &change));
+        let once = key.map(|key| once(access, key, &change));
         let (service, access) = (self.0.clone(), *access);
         let new_id = WebhookId(self.next_id(self.now()));
         let id = change.webhook().unwrap_or(new_id);
@@ -184,13 +154,13 @@ impl Webhooks<'_> {
             access.reference,
             work!(|tx, now| {
                 if let Some(once) = &once
-                    && let Some(answered) = once.answered(tx, now).await?
+                    && let Some(answered) = answered(once, tx, now).await?
                 {
                     return Ok(answered);
                 }
                 let owner = applications::by_reference(tx, access.reference).await?;
                 let owner = owner.ok_or(Refusal::NoSuchApplication)?;
-                let stream = stream_of(&access);
+                let stream = access.stream();
                 let target = Target { id, stream, owner: &owner, sealed: &sealed, now };
                 let row = match change.webhook() {
                     None => None,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use domain::records::{BatchRecord, MessageRecord};
 use domain::{BatchId, EventId, EventStream, EventType, Money, Reference, Timestamp, Transid};
 
-use super::stream_of;
 use crate::Webhooks;
 use crate::admission::KeyAccess;
 use crate::reports::first_id;
@@ -72,7 +71,7 @@ impl Webhooks<'_> {
     /// # Errors
     /// `InvalidCursor`, `CursorTooOld`.
     pub async fn events(&self, access: &KeyAccess, filter: &EventFilter) -> Result<EventPage> {
-        let (stream, reference) = (stream_of(access), access.reference);
+        let (stream, reference) = (access.stream(), access.reference);
         let (state, since) = self.kept(stream, reference).await?;
         let after = match &filter.cursor {
             Some(cursor) => {

@@ -7,15 +7,3 @@ pub(crate) mod delivery;
 pub(crate) mod endpoints;
 pub(crate) mod events;
 pub mod secret;
-
-use domain::{EventStream, KeyKind};
-
-use crate::admission::KeyAccess;
-
-/// Returns the stream whose events a key sees.
-const fn stream_of(access: &KeyAccess) -> EventStream {
-    EventStream {
-        application_id: access.application_id,
-        test: matches!(access.kind, KeyKind::Test),
-    }
-}

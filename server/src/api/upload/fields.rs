@@ -6,47 +6,93 @@ use service::{Spooled, Upload, UploadError, UploadPermit};
 use crate::api::answer::Failure;
 use crate::api::parameters::{Given, Parameters};
 
-/// The parameters of an upload.
-const KNOWN: [&str; 5] = ["bulksms", "numbers", "message", "requestid", "dryrun"];
-/// The parameters that aren't files.
-const SMALL: [&str; 3] = ["message", "requestid", "dryrun"];
 /// The most bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: usize = 4;
 
+/// A call that takes files.
+pub trait Files: Sync {
+    /// A file that is being received.
+    type Open: Send;
+    /// The rows of a good file.
+    type Rows: Send;
+
+    /// The parameters of the call.
+    const KNOWN: &'static [&'static str];
+    /// The parameters that are files.
+    const FILES: &'static [(&'static str, BulkMode)];
+
+    /// Begins a file.
+    fn open(
+        &self,
+        mode: BulkMode,
+        writing: BulkWriting,
+    ) -> impl Future<Output = Result<Self::Open, Failure>> + Send;
+    /// Processes the next bytes of a file.
+    fn write(
+        file: &mut Self::Open,
+        data: &[u8],
+    ) -> impl Future<Output = Result<(), UploadError>> + Send;
+    /// Ends a file.
+    fn finish(file: Self::Open) -> impl Future<Output = Result<Self::Rows, UploadError>> + Send;
+}
+
+impl Files for UploadPermit {
+    type Open = Box<Upload>;
+    type Rows = Spooled;
+
+    const KNOWN: &'static [&'static str] =
+        &["bulksms", "numbers", "message", "requestid", "dryrun"];
+    const FILES: &'static [(&'static str, BulkMode)] =
+        &[("bulksms", BulkMode::OneToOne), ("numbers", BulkMode::OneToMany)];
+
+    async fn open(&self, mode: BulkMode, writing: BulkWriting) -> Result<Box<Upload>, Failure> {
+        Ok(Box::new(self.upload(mode, writing).await?))
+    }
+
+    async fn write(file: &mut Box<Upload>, data: &[u8]) -> Result<(), UploadError> {
+        file.write(data).await
+    }
+
+    async fn finish(file: Box<Upload>) -> Result<Spooled, UploadError> {
+        file.finish().await
+    }
+}
+
 /// Collects parameters. Files go to disk as they arrive. Small parameters stay in memory.
-pub struct Fields<'a> {
-    permit: &'a UploadPermit,
+pub struct Fields<'a, F: Files> {
+    files: &'a F,
     small: Parameters,
     /// How many bytes of a small parameter are kept. The limit is above every allowed length, so a
     /// truncated value is still too long.
     small_bytes_max: usize,
-    open: Open,
-    file: Option<File>,
+    open: Open<F::Open>,
+    file: Option<File<F::Rows>>,
 }
 
 /// The parameter that is being received.
-enum Open {
+enum Open<T> {
     /// A parameter that isn't known.
     Unknown,
     Small {
         name: &'static str,
         value: Vec<u8>,
+        writing: BulkWriting,
     },
-    File(BulkMode, Box<Upload>),
+    File(BulkMode, T),
 }
 
 /// A file that has been received completely.
-pub struct File {
+pub struct File<T> {
     pub mode: BulkMode,
-    pub rows: Result<Spooled, BadFile>,
+    pub rows: Result<T, BadFile>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a, F: Files> Fields<'a, F> {
     /// `characters_max` is the length of the longest small parameter.
-    pub fn new(permit: &'a UploadPermit, characters_max: usize) -> Self {
+    pub fn new(files: &'a F, characters_max: usize) -> Self {
         Self {
-            permit,
-            small: Parameters::of_query(&KNOWN, None),
+            files,
+            small: Parameters::of_query(F::KNOWN, None),
             small_bytes_max: (characters_max + 1).saturating_mul(CHARACTER_BYTES_MAX),
             open: Open::Unknown,
             file: None,
@@ -59,13 +105,12 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or an internal error.
     pub async fn begin(&mut self, name: Option<&str>, writing: BulkWriting) -> Result<(), Failure> {
-        self.open = match name {
-            Some(name @ "bulksms") => self.begin_file(name, BulkMode::OneToOne, writing).await?,
-            Some(name @ "numbers") => self.begin_file(name, BulkMode::OneToMany, writing).await?,
-            Some(name) if let Some(small) = SMALL.into_iter().find(|small| *small == name) => {
-                self.begin_small(small)?
-            }
-            name => {
+        let file = F::FILES.iter().find(|(file, _)| name == Some(*file));
+        let known = F::KNOWN.iter().find(|known| name == Some(**known));
+        self.open = match (file, known) {
+            (Some((name, mode)), _) => self.begin_file(name, *mode, writing).await?,
+            (None, Some(small)) => self.begin_small(small, writing)?,
+            (None, None) => {
                 let given = match writing {
                     BulkWriting::Plain => Given::Text(String::new()),
                     BulkWriting::UrlDecoded => Given::UrlDecoded(String::new()),
@@ -82,7 +127,7 @@ impl<'a> Fields<'a> {
         name: &str,
         mode: BulkMode,
         writing: BulkWriting,
-    ) -> Result<Open, Failure> {
+    ) -> Result<Open<F::Open>, Failure> {
         match &self.file {
             Some(file) if file.mode == mode => return Err(Failure::duplicate(name)),
             Some(_) => return Err(Reason::AmbiguousBulk.into()),
@@ -91,16 +136,19 @@ impl<'a> Fields<'a> {
             }
             None => {}
         }
-        let upload = self.permit.upload(mode, writing).await?;
-        Ok(Open::File(mode, Box::new(upload)))
+        Ok(Open::File(mode, self.files.open(mode, writing).await?))
     }
 
-    fn begin_small(&self, name: &'static str) -> Result<Open, Failure> {
-        let one_to_one = |file: &File| file.mode == BulkMode::OneToOne;
+    fn begin_small(
+        &self,
+        name: &'static str,
+        writing: BulkWriting,
+    ) -> Result<Open<F::Open>, Failure> {
+        let one_to_one = |file: &File<F::Rows>| file.mode == BulkMode::OneToOne;
         if name == "message" && self.file.as_ref().is_some_and(one_to_one) {
             return Err(Reason::AmbiguousBulk.into());
         }
-        Ok(Open::Small { name, value: Vec::new() })
+        Ok(Open::Small { name, value: Vec::new(), writing })
     }
 
     /// Appends data to the current parameter's value.
@@ -115,7 +163,7 @@ impl<'a> Fields<'a> {
                 value.extend_from_slice(&data[..data.len().min(room)]);
                 Ok(())
             }
-            Open::File(_, upload) => upload.write(data).await.map_err(failure),
+            Open::File(_, file) => F::write(file, data).await.map_err(failure),
         }
     }
 
@@ -127,12 +175,12 @@ impl<'a> Fields<'a> {
     pub async fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.open, Open::Unknown) {
             Open::Unknown => {}
-            Open::Small { name, value } => {
+            Open::Small { name, value, writing } => {
                 let cut = value.len() == self.small_bytes_max;
-                self.small.add_bytes(Some(name), value, cut);
+                self.small.add_bytes(Some(name), value, cut, writing);
             }
-            Open::File(mode, upload) => {
-                let rows = match upload.finish().await {
+            Open::File(mode, file) => {
+                let rows = match F::finish(file).await {
                     Ok(spooled) => Ok(spooled),
                     Err(UploadError::Bad(bad)) => Err(bad),
                     Err(error) => return Err(failure(error)),
@@ -144,7 +192,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the file and the small parameters.
-    pub fn finish(self) -> (Option<File>, Parameters) {
+    pub fn finish(self) -> (Option<File<F::Rows>>, Parameters) {
         (self.file, self.small)
     }
 }

@@ -15,7 +15,7 @@ use super::answer::Failure;
 use super::body::{self, Form};
 use super::frames::{Allowed, Frames};
 
-pub use fields::{Fields, File};
+pub use fields::{Fields, File, Files};
 use url_encoded::{Decoder, Event};
 
 /// The most bytes of a URL-encoded form per decoded byte.
@@ -37,12 +37,12 @@ const ACCEPTED: &str = "multipart/form-data or application/x-www-form-urlencoded
 const TOO_LARGE: &str = "The body is larger than the largest file needs; upload the file in parts.";
 
 /// Reads the parameters of query and body. On failure, drops the rest of the body.
-pub async fn read(
+pub async fn read<F: Files>(
     headers: &HeaderMap,
     query: Option<&str>,
     body: Body,
     file_bytes_max: u64,
-    fields: &mut Fields<'_>,
+    fields: &mut Fields<'_, F>,
 ) -> Result<(), Failure> {
     // The query is read first, so that a refusal of the body can contain the requestid. Errors in
     // the query are still reported after those of the body's type and size.
@@ -75,13 +75,19 @@ pub async fn read(
     }
 }
 
-async fn url_encoded_text(text: &[u8], fields: &mut Fields<'_>) -> Result<(), Failure> {
+async fn url_encoded_text<F: Files>(
+    text: &[u8],
+    fields: &mut Fields<'_, F>,
+) -> Result<(), Failure> {
     let mut decoder = Decoder::default();
     submission(decoder.read(text), fields).await?;
     submission(decoder.finish(), fields).await
 }
 
-async fn url_encoded(frames: &mut Frames, fields: &mut Fields<'_>) -> Result<(), Failure> {
+async fn url_encoded<F: Files>(
+    frames: &mut Frames,
+    fields: &mut Fields<'_, F>,
+) -> Result<(), Failure> {
     let mut decoder = Decoder::default();
     while let Some(piece) = frames.next().await? {
         submission(decoder.read(&piece), fields).await?;
@@ -89,7 +95,10 @@ async fn url_encoded(frames: &mut Frames, fields: &mut Fields<'_>) -> Result<(),
     submission(decoder.finish(), fields).await
 }
 
-async fn submission(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Failure> {
+async fn submission<F: Files>(
+    events: Vec<Event>,
+    fields: &mut Fields<'_, F>,
+) -> Result<(), Failure> {
     for event in events {
         match event {
             Event::Begin(name) => {

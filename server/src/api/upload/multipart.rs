@@ -9,7 +9,7 @@ use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use multer::Multipart;
 
-use super::fields::Fields;
+use super::fields::{Fields, Files};
 use crate::api::answer::Failure;
 use crate::api::frames::Frames;
 use crate::api::multipart::{self, PARTS_MAX, unreadable};
@@ -19,10 +19,10 @@ use crate::api::multipart::{self, PARTS_MAX, unreadable};
 const PART_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Passes every part to the fields by its name. File names and content types are ignored.
-pub async fn read(
+pub async fn read<F: Files>(
     content_type: &str,
     frames: &mut Frames,
-    fields: &mut Fields<'_>,
+    fields: &mut Fields<'_, F>,
 ) -> Result<(), Failure> {
     let boundary = multipart::boundary(content_type)?;
     read_parts(boundary, frames, fields).await?;
@@ -31,10 +31,10 @@ pub async fn read(
     Ok(())
 }
 
-async fn read_parts(
+async fn read_parts<F: Files>(
     boundary: String,
     frames: &mut Frames,
-    fields: &mut Fields<'_>,
+    fields: &mut Fields<'_, F>,
 ) -> Result<(), Failure> {
     let unparsed = AtomicUsize::new(0);
     let mut parts = Multipart::new(pieces(frames, &unparsed), boundary);

@@ -20,7 +20,7 @@ use super::super::postgres::{GROUP_SESSION, SESSION};
 use super::super::prepared::stores;
 use super::{
     ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows, RUN,
-    ReceiptRows, SegmentRows, SendRows, SubmittedRows, read,
+    ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 use crate::names::with_names;
 
@@ -90,6 +90,8 @@ const FILL: &str = with_names!(
         failures, due_at, lease_token, lease_until)
     SELECT 1, n, 1 + n % 1000, 0, '', '', 0, 0, 0, 9223372036854775807, 0, 0
     FROM generate_series(1, 1000) n;
+    INSERT INTO opt_outs (shard, application_id, test, number, source, id)
+    SELECT 1, 1 + n % 1000, 0, '2667' || n, 'api', n FROM generate_series(1, 40000) n;
     INSERT INTO commit_groups (shard, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
@@ -200,6 +202,11 @@ fn group(call: i64) -> CommitGroup {
             answers: each(|_| Some("{}".to_owned())),
             spent: each(|_| Some(50_000)),
         },
+        recipients: RecipientRows {
+            applications: each(|n| 2 + n),
+            tests: each(|_| 0),
+            numbers: each(|n| format!("2665700{n:04}")),
+        },
         sends: sends(call, day, now),
         claims: ClaimRows {
             carriers: vec!["acme".to_owned(), "beta".to_owned()],
@@ -210,6 +217,7 @@ fn group(call: i64) -> CommitGroup {
         },
         lease_token: 1_000 + call,
         lease_until: Timestamp::from_unix_ms(now + 60_000),
+        country_code: "266".to_owned(),
     }
 }
 

@@ -25,6 +25,7 @@ mod mails;
 mod margins;
 mod model;
 mod opening;
+mod opt_outs;
 mod passkeys;
 mod prices;
 mod receipts;

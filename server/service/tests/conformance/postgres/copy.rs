@@ -307,6 +307,8 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO webhook_retries VALUES (5, 1, 2, 3); \
                 INSERT INTO webhook_replays VALUES (6, 5, 1, 2); \
                 INSERT INTO webhook_attempts VALUES (5, 7, 8, 1, 101, 0, 500, 1, 'x', 'y', 2); \
+                INSERT INTO opt_outs SELECT MIN(id), 0, '26657000001', 'reply', 5 FROM \
+                applications; \
                 INSERT INTO passkeys SELECT 7, MAX(id), 'x', 'Phone', '{}', 5, 1, 2 FROM accounts";
     sqlite(&from).await.execute(more).await.unwrap();
     let target = Database::empty().await;

@@ -1,0 +1,50 @@
+//! The server functions that add and remove opt-outs.
+
+use domain::Reference;
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+#[cfg(feature = "ssr")]
+use {
+    super::query::OptOutsQuery,
+    crate::portal_request::signed_in,
+    crate::problem::{Cause, Filter},
+    domain::{KeyKind, Number},
+    service::{OptOutAuthor, OptOutChange},
+};
+
+/// Adds a number to the list of a key.
+#[server(prefix = "/fn", endpoint = "add-opt-out")]
+pub async fn add_opt_out(reference: Reference, key: String, number: String) -> Result<(), Problem> {
+    let with_text = |problem: Problem| problem.typed("number", &number);
+    let parsed = Number::parse_typed(&number);
+    let change = parsed.map(OptOutChange::Add).map_err(|_| Cause::Filter(Filter::Number).into());
+    let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
+    make(reference, kind, change.map_err(with_text)?).await.map_err(with_text)?;
+    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, "added"));
+    Ok(())
+}
+
+/// Removes a number from the list of a key. The number has a plus sign.
+#[server(prefix = "/fn", endpoint = "remove-opt-out")]
+pub async fn remove_opt_out(
+    reference: Reference,
+    key: String,
+    number: String,
+) -> Result<(), Problem> {
+    let parsed = Number::parse(&number).map_err(|_| Cause::Unreadable)?;
+    let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
+    make(reference, kind, OptOutChange::Remove(parsed)).await?;
+    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, "removed"));
+    Ok(())
+}
+
+#[cfg(feature = "ssr")]
+async fn make(reference: Reference, kind: KeyKind, change: OptOutChange) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let access = service.webhooks().access_of(account.id, reference, kind).await?;
+    let author = OptOutAuthor::Owner(account.id);
+    service.applications().change_opt_outs(&access, change, author, None).await?;
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! Opt-outs: the numbers that an application may not send to. The lists of its live key and of its
+//! test key are separate.
+
+pub(crate) mod numbers;
+
+use domain::history::HistoryAction;
+use domain::records::Paged;
+use domain::{EventStream, Number, OptOutRecord, OptOutSource, Reference, Timestamp, ids};
+use serde::{Deserialize, Serialize};
+
+use self::numbers::NumberList;
+use crate::admission::KeyAccess;
+use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
+use crate::application_events::Cause;
+use crate::transactions::work;
+use crate::{Applications, Service};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::{WriteTx, opt_outs};
+
+/// The maximum number of opt-outs on a page.
+const PAGE_MAX: i64 = 1000;
+/// The maximum number of numbers that one transaction adds, which takes a few milliseconds.
+const ADD_MAX: usize = 500;
+/// The beginning of a cursor.
+const CURSOR: &str = "o_";
+
+/// Selects opt-outs of a list.
+#[derive(Clone, Debug, Default)]
+pub struct OptOutFilter {
+    pub number: Option<Number>,
+    /// The maximum number of opt-outs on the page, 1 to 1,000.
+    pub limit: i64,
+    /// The `next` of an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// A change of a list.
+pub enum OptOutChange {
+    Add(Number),
+    Remove(Number),
+    /// Adds the numbers of a file.
+    Import {
+        numbers: NumberList,
+        rows: u64,
+        /// The digest of the file.
+        digest: Vec<u8>,
+    },
+}
+
+/// Who changes a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptOutAuthor {
+    /// A program, with an API key.
+    Program,
+    /// The owner's account, in the portal. The audit log records the change.
+    Owner(i64),
+}
+
+/// The outcome of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedOptOuts {
+    /// The number of numbers in the request.
+    pub rows: u64,
+    /// How many of them weren't on the list before.
+    pub added: u64,
+    /// How many of them were removed.
+    pub removed: u64,
+    /// Whether an earlier request with the same idempotency key made the change.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+impl Applications<'_> {
+    /// Returns a page of the opt-outs that apply to a key, newest first.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn opt_outs(
+        &self,
+        access: &KeyAccess,
+        filter: &OptOutFilter,
+    ) -> Result<Paged<OptOutRecord>> {
+        let below = match &filter.cursor {
+            Some(cursor) => ids::decode_id(CURSOR, cursor).ok_or(Refusal::InvalidCursor)?,
+            None => i64::MAX,
+        };
+        let limit = filter.limit.clamp(1, PAGE_MAX);
+        let (list, shard) = (access.stream(), self.shard_of(access.reference).await?);
+        let mut conn = self.store().read_at(shard).await?;
+        let found = match &filter.number {
+            Some(number) => {
+                let number = number.for_carrier(self.country_code());
+                let found = opt_outs::one(&mut conn, list, &number).await?;
+                found.into_iter().filter(|found| found.id < below).collect()
+            }
+            None => opt_outs::list(&mut conn, list, below, limit + 1).await?,
+        };
+        let page = Paged::of(found, limit, |last| ids::encode_id(CURSOR, last.id));
+        let items = page.items.into_iter().map(|found| found.record).collect();
+        Ok(Paged { items, next: page.next })
+    }
+
+    /// Changes the opt-outs that apply to a key. Numbers of a file are added some at a time. If
+    /// that fails, the request can be repeated.
+    ///
+    /// # Errors
+    /// `IdempotencyMismatch`.
+    pub async fn change_opt_outs(
+        &self,
+        access: &KeyAccess,
+        change: OptOutChange,
+        author: OptOutAuthor,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<ChangedOptOuts> {
+        let code = self.country_code();
+        let once = key.map(|key| Once::new(access.stream(), key, change.digest(code)));
+        let note = change.note(access.reference, author);
+        let (numbers, is_added, rows) = change.numbers(code);
+        let mut changed = ChangedOptOuts { rows, ..ChangedOptOuts::default() };
+        let mut chunks = numbers.chunks(ADD_MAX).enumerate().peekable();
+        while let Some((index, numbers)) = chunks.next() {
+            let is_last = chunks.peek().is_none();
+            let (service, list, source) = (self.0.clone(), access.stream(), author.source());
+            let (once, note) = (once.clone(), note.clone());
+            changed = self
+                .in_transaction_of(
+                    access.reference,
+                    work!(|tx, now| {
+                        if let Some(once) = once.as_ref().filter(|_| index == 0)
+                            && let Some(answered) = once.answered::<ChangedOptOuts>(tx, now).await?
+                        {
+                            return Ok(ChangedOptOuts { replayed: true, ..answered });
+                        }
+                        if is_added {
+                            changed.added += add(&service, tx, list, &numbers, source, now).await?;
+                        } else {
+                            changed.removed += remove(tx, list, &numbers, source, now).await?;
+                        }
+                        if is_last {
+                            end(tx, &changed, note, once, now).await?;
+                        }
+                        Ok(changed)
+                    }),
+                )
+                .await?;
+            if changed.replayed {
+                break;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Writes the audit entry of a change, and stores the answer for its idempotency key.
+async fn end(
+    tx: &mut WriteTx<'_>,
+    changed: &ChangedOptOuts,
+    note: Option<Note>,
+    once: Option<Once>,
+    now: Timestamp,
+) -> Result<()> {
+    if let Some(Note { actor, action, subject, detail }) = note
+        && changed.added + changed.removed > 0
+    {
+        let detail = detail.unwrap_or_else(|| format!("{} new numbers", changed.added));
+        audit::insert(tx, now, &actor, action.as_str(), &subject, Some(&detail)).await?;
+    }
+    match once {
+        Some(once) => once.keep(tx, changed, now).await,
+        None => Ok(()),
+    }
+}
+
+/// Adds numbers to a list, in the caller's transaction, with their events. The numbers are as
+/// carriers get them. Returns how many weren't on the list.
+pub(crate) async fn add(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    list: EventStream,
+    numbers: &[String],
+    source: OptOutSource,
+    now: Timestamp,
+) -> Result<u64> {
+    let new = numbers.iter().map(|number| (number.clone(), service.next_id(now)));
+    let added = opt_outs::add(tx, list, &new.collect::<Vec<_>>(), source).await?;
+    let count = added.len() as u64;
+    for record in added {
+        Cause::OptOut { is_added: true, record }.put_in(tx, list, now);
+    }
+    Ok(count)
+}
+
+/// Removes numbers from a list, in the caller's transaction, with their events. The numbers are as
+/// carriers get them. Returns how many were on the list.
+pub(crate) async fn remove(
+    tx: &mut WriteTx<'_>,
+    list: EventStream,
+    numbers: &[String],
+    source: OptOutSource,
+    now: Timestamp,
+) -> Result<u64> {
+    let mut count = 0;
+    for number in numbers {
+        if let Some(found) = opt_outs::one(tx, list, number).await?
+            && opt_outs::remove(tx, list, number).await?
+        {
+            count += 1;
+            let record = OptOutRecord { source, ..found.record };
+            Cause::OptOut { is_added: false, record }.put_in(tx, list, now);
+        }
+    }
+    Ok(count)
+}
+
+/// An entry of the audit log. Only its last three digits show which number it is about.
+#[derive(Clone)]
+struct Note {
+    actor: Actor,
+    action: HistoryAction,
+    subject: String,
+    /// `None` for the number of new opt-outs.
+    detail: Option<String>,
+}
+
+impl OptOutChange {
+    fn digest(&self, country_code: &str) -> Digest {
+        let mut digest = Digest::new("opt-outs");
+        match self {
+            Self::Add(number) => digest.text(&format!("add {}", number.for_carrier(country_code))),
+            Self::Remove(number) => {
+                digest.text(&format!("remove {}", number.for_carrier(country_code)));
+            }
+            Self::Import { digest: file, .. } => digest.bytes(file),
+        }
+        digest
+    }
+
+    fn note(&self, reference: Reference, author: OptOutAuthor) -> Option<Note> {
+        let OptOutAuthor::Owner(account_id) = author else {
+            return None;
+        };
+        let (action, detail) = match self {
+            Self::Add(number) => (HistoryAction::OptOutAdded, Some(number.masked())),
+            Self::Remove(number) => (HistoryAction::OptOutRemoved, Some(number.masked())),
+            Self::Import { .. } => (HistoryAction::OptOutsImported, None),
+        };
+        let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+        Some(Note { actor, action, subject, detail })
+    }
+
+    /// Returns the numbers, whether to add them, and the number of rows.
+    fn numbers(self, country_code: &str) -> (NumberList, bool, u64) {
+        match self {
+            Self::Add(number) => (NumberList::of(&number, country_code), true, 1),
+            Self::Remove(number) => (NumberList::of(&number, country_code), false, 1),
+            Self::Import { numbers, rows, .. } => (numbers, true, rows),
+        }
+    }
+}
+
+impl OptOutAuthor {
+    const fn source(self) -> OptOutSource {
+        match self {
+            Self::Program => OptOutSource::Api,
+            Self::Owner(_) => OptOutSource::Portal,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Many numbers in memory.
+
+use domain::Number;
+
+use crate::Service;
+use crate::admission::KeyAccess;
+use store::error::Result;
+use store::opt_outs;
+
+/// The maximum number of opt-outs that one statement reads.
+const READ_MAX: usize = 10_000;
+
+/// A number as carriers get it, in 8 bytes: its digits after a 1, which keeps leading zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Packed(u64);
+
+impl Packed {
+    fn of(digits: &str) -> Self {
+        let digits = digits.bytes().map(|digit| u64::from(digit & 0xf));
+        Self(digits.fold(1, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit)))
+    }
+
+    fn digits(self) -> String {
+        self.0.to_string().split_off(1)
+    }
+}
+
+/// Numbers in ascending order, without duplicates. A million takes 8 MB.
+#[derive(Clone, Default)]
+pub struct NumberList(Vec<Packed>);
+
+impl NumberList {
+    pub(super) fn of(number: &Number, country_code: &str) -> Self {
+        let mut list = Self::default();
+        list.push(number, country_code);
+        list
+    }
+
+    pub(crate) fn push(&mut self, number: &Number, country_code: &str) {
+        self.0.push(Packed::of(&number.for_carrier(country_code)));
+    }
+
+    /// Restores the order after [`Self::push`].
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup();
+    }
+
+    /// Whether the list has a number.
+    pub(crate) fn has(&self, number: &Number, country_code: &str) -> bool {
+        let packed = || Packed::of(&number.for_carrier(country_code));
+        !self.0.is_empty() && self.0.binary_search(&packed()).is_ok()
+    }
+
+    /// Returns the digits of all numbers, at most `most` at a time.
+    pub(super) fn chunks(&self, most: usize) -> impl Iterator<Item = Vec<String>> + '_ {
+        self.0.chunks(most).map(|chunk| chunk.iter().map(|number| number.digits()).collect())
+    }
+}
+
+impl Service {
+    /// Reads all numbers that may not get messages sent with this key.
+    pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<NumberList> {
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let (stream, limit) = (access.stream(), READ_MAX.cast_signed() as i64);
+        let (mut numbers, mut after) = (NumberList::default(), String::new());
+        loop {
+            let page = opt_outs::numbers(&mut conn, stream, &after, limit).await?;
+            numbers.0.extend(page.iter().map(|number| Packed::of(number)));
+            match page.into_iter().nth(READ_MAX - 1) {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        numbers.sort();
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_number_keeps_its_digits() {
+        for digits in ["0000", "26671234568", "071234568", "999999999999999", "000000000000000"] {
+            assert_eq!(Packed::of(digits).digits(), digits);
+        }
+        assert!(Packed::of("0001") != Packed::of("00001"));
+    }
+}

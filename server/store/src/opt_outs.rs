@@ -1,0 +1,207 @@
+//! Opt-outs: numbers that want no messages from an application.
+
+use domain::ids::id_unix_ms;
+use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, Transid};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    /// `$1` is `[[application, test, number]]`.
+    const AMONG: Sql = Sql {
+        sqlite: r"
+            SELECT application_id, test, number
+            FROM opt_outs WHERE application_id = ?1 AND test = ?2 AND number = ?3",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(json_build_array(o.application_id, o.test, o.number)), '[]')::text AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN opt_outs o ON o.application_id = (r.value ->> 0)::bigint
+              AND o.test = (r.value ->> 1)::bigint AND o.number = r.value ->> 2
+            WHERE o.shard = $2",
+        ..Sql::IN_SHARD
+    };
+    /// Finds those of the messages whose recipients have opted out. A local number is preceded by
+    /// the country code in opt-outs.
+    const OF_MESSAGES: Sql = Sql {
+        sqlite: r"
+            SELECT m.id
+            FROM messages m
+            JOIN opt_outs o ON o.application_id = m.application_id AND o.test = m.test
+              AND o.number = CASE m.kind WHEN 'local' THEN ?2 || m.number ELSE m.number END
+            WHERE m.id = ?1",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
+            FROM messages m
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM opt_outs o
+                WHERE o.application_id = m.application_id AND o.test = m.test
+                  AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
+                  AND o.shard = $5
+                OFFSET 0) o
+            WHERE m.id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND m.id BETWEEN $3 AND $4 AND m.shard = $5",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[application, test, number, source, ID]]`.
+    const ADD: Sql = Sql {
+        sqlite: r"
+            INSERT INTO opt_outs (application_id, test, number, source, id)
+            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        postgres: r"
+            INSERT INTO opt_outs (application_id, test, number, source, id, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
+                   (value ->> 4)::bigint, at.shard
+            FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at
+            ON CONFLICT DO NOTHING",
+        ..Sql::IN_SHARD
+    };
+    /// Finds those of the numbers whose rows have these IDs. `$1` is
+    /// `[[application, test, number, ID]]`.
+    const ADDED: Sql = Sql {
+        sqlite: r"
+            SELECT number, id
+            FROM opt_outs WHERE application_id = ?1 AND test = ?2 AND number = ?3 AND id = ?4",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(json_build_array(o.number, o.id) ORDER BY o.id), '[]')::text AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN opt_outs o ON o.application_id = (r.value ->> 0)::bigint
+              AND o.test = (r.value ->> 1)::bigint AND o.number = r.value ->> 2
+              AND o.id = (r.value ->> 3)::bigint
+            WHERE o.shard = $2",
+        ..Sql::IN_SHARD
+    };
+    const REMOVE: Sql = in_shard!(
+        "DELETE FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
+            => " AND shard = $4",
+    );
+    const LIST: Sql = in_shard!(
+        r"
+        SELECT number, source, id
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
+        " ORDER BY id DESC LIMIT $4",
+    );
+    const ONE: Sql = in_shard!(
+        r"
+        SELECT number, source, id
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
+            => " AND shard = $4",
+    );
+    const NUMBERS: Sql = in_shard!(
+        r"
+        SELECT number
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number > $3"
+            => " AND shard = $5",
+        " ORDER BY number LIMIT $4",
+    );
+}
+
+/// A number of one of an application's lists, as carriers get it.
+pub type OptedOut = (ApplicationId, bool, String);
+
+/// An opt-out. The lists of an application's live key and of its test key are separate, like its
+/// events.
+pub struct OptOut {
+    /// Begins with the time at which the opt-out was added, and orders the list.
+    pub id: i64,
+    pub record: OptOutRecord,
+}
+
+/// Returns those of these numbers that have opted out.
+pub async fn among(
+    conn: &mut dyn Connection,
+    numbers: impl IntoIterator<Item = (ApplicationId, bool, &str)>,
+) -> Result<Vec<OptedOut>> {
+    let finding = query(AMONG, ());
+    let found: Vec<(ApplicationId, i64, String)> =
+        finding.find_each(conn, numbers, "opt_outs").await?;
+    Ok(found.into_iter().map(|(id, test, number)| (id, test == 1, number)).collect())
+}
+
+/// Returns those of these messages whose recipients have opted out.
+pub async fn of_messages(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    country_code: &str,
+) -> Result<Vec<Transid>> {
+    let finding = query(OF_MESSAGES, country_code).bind(tx.among(ids));
+    let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
+    Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
+}
+
+/// Adds numbers with their IDs to a list. Returns the new opt-outs: a number that is on the list
+/// already keeps its ID and its source.
+pub async fn add(
+    conn: &mut dyn Connection,
+    list: EventStream,
+    numbers: &[(String, i64)],
+    source: OptOutSource,
+) -> Result<Vec<OptOutRecord>> {
+    let EventStream { application_id, test } = list;
+    let rows = numbers.iter();
+    let rows = rows.map(|(number, id)| (application_id, test, number, source.as_str(), *id));
+    query(ADD, ()).execute_each(conn, rows).await?;
+    let rows = numbers.iter().map(|(number, id)| (application_id, test, number, *id));
+    let added: Vec<(String, i64)> = query(ADDED, ()).find_each(conn, rows, "opt_outs").await?;
+    let record = |(number, id)| OptOutRecord { number, source, created_at: added_at(id) };
+    Ok(added.into_iter().map(record).collect())
+}
+
+/// Removes a number from a list. Returns false if it isn't on it.
+pub async fn remove(conn: &mut dyn Connection, list: EventStream, number: &str) -> Result<bool> {
+    let removing = query(REMOVE, (list.application_id, list.test, number));
+    Ok(removing.execute(conn).await? == 1)
+}
+
+/// Returns at most `limit` opt-outs of a list with IDs below `below`, newest first.
+pub async fn list(
+    conn: &mut dyn Connection,
+    list: EventStream,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<OptOut>> {
+    query(LIST, (list.application_id, list.test, below, limit)).fetch_all(conn, read).await
+}
+
+/// Returns the opt-out of a number.
+pub async fn one(
+    conn: &mut dyn Connection,
+    list: EventStream,
+    number: &str,
+) -> Result<Option<OptOut>> {
+    query(ONE, (list.application_id, list.test, number)).fetch_optional(conn, read).await
+}
+
+/// Returns at most `limit` numbers of a list that come after `after`, in the order of their text.
+pub async fn numbers(
+    conn: &mut dyn Connection,
+    list: EventStream,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<String>> {
+    let reading = query(NUMBERS, (list.application_id, list.test, after, limit));
+    reading.fetch_all(conn, |row| row.get("number")).await
+}
+
+fn read(row: &Row<'_>) -> Result<OptOut> {
+    let id = row.get("id")?;
+    Ok(OptOut {
+        id,
+        record: OptOutRecord {
+            number: row.get("number")?,
+            source: row::word(row, "opt_outs", "source", OptOutSource::parse)?,
+            created_at: added_at(id),
+        },
+    })
+}
+
+const fn added_at(id: i64) -> Timestamp {
+    Timestamp::from_unix_ms(id_unix_ms(id))
+}
