@@ -19,6 +19,7 @@ mod folding;
 pub mod history;
 pub mod home_country;
 pub mod ids;
+pub mod inbound;
 pub mod incident;
 pub mod keyword;
 pub mod ledger;
@@ -62,7 +63,8 @@ pub use bulk::{
 pub use delivery_error::DeliveryError;
 pub use event::{EventId, EventStream, EventType};
 pub use home_country::HomeCountry;
-pub use ids::{ApplicationId, BatchId, Reference, RequestId, Transid, WebhookId};
+pub use ids::{ApplicationId, BatchId, InboundId, Reference, RequestId, Transid, WebhookId};
+pub use inbound::{DefaultAlphabet, InboundRecord, PartPosition, ReceivedPart};
 pub use keyword::Keyword;
 pub use mail::{MailKind, MailState};
 pub use message::parts::{Concatenation, Part, Segmentation};

@@ -14,6 +14,7 @@ mod delivery_errors;
 mod events;
 mod first_steps;
 mod ids;
+mod inbound;
 mod keys;
 mod keywords;
 mod messages;
