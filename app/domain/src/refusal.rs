@@ -255,6 +255,12 @@ pub enum Refusal {
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
+    #[error("An application has this number with this keyword already. Remove it there first.")]
+    InboundNumberTaken,
+    #[error("No application has this number with this keyword.")]
+    NoSuchInboundNumber,
+    #[error("This word is a command for opt-outs, such as STOP. Choose another keyword.")]
+    KeywordIsCommand,
     #[error("There is no deposit with this bank id.")]
     NoSuchDeposit,
     #[error("This deposit was credited before.")]

@@ -1,7 +1,7 @@
 //! `/sms/reports`: messages and their statuses.
 
 use axum::extract::State;
-use axum::http::HeaderValue;
+use domain::records::MessageRecord;
 use domain::{BatchId, MessageStatus, Reason, Transid};
 use serde::Serialize;
 use serde_json::json;
@@ -17,6 +17,7 @@ use super::record::{Charge, Report, Step};
 use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
 use crate::openapi::schemas;
+use crate::report_csv;
 
 /// The parameters of the list.
 const KNOWN: [&str; 10] = [
@@ -36,8 +37,8 @@ const KNOWN_OF_ONE: [&str; 1] = ["format"];
 /// Descriptions of a valid transid and of a valid batchid, for error messages.
 const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
 const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
-/// The header with the cursor of a CSV report. CSV has no other place for it.
-const NEXT_CURSOR: &str = "x-next-cursor";
+/// The file name of a CSV report.
+const DISPOSITION: &str = "attachment; filename=\"reports.csv\"";
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reports)]
@@ -81,13 +82,13 @@ impl Question for Reports {
         let Some(id) = id else {
             let parameters = Parameters::of_query(&KNOWN, query);
             let filter = filter(&parameters)?;
-            let as_csv = wants_csv(&parameters)?;
+            let as_csv = csv_report::is_wanted(&parameters)?;
             return Ok(Self::List { filter, as_csv });
         };
         let transid = Transid::parse(id).ok_or_else(not_found)?;
         let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
         parameters.refuse_unknown()?;
-        let as_csv = wants_csv(&parameters)?;
+        let as_csv = csv_report::is_wanted(&parameters)?;
         Ok(Self::One { transid, as_csv })
     }
 }
@@ -199,11 +200,7 @@ async fn find_list(
 ) -> Result<Answer, Failure> {
     let page = api.service.messages().list(access, filter).await?;
     if as_csv {
-        let mut response = csv_report::response(&page.items, &api.currency)?;
-        if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
-            response.headers_mut().insert(NEXT_CURSOR, next);
-        }
-        return Ok(response);
+        return as_file(&page.items, page.next, &api.currency);
     }
     let records = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
@@ -221,7 +218,7 @@ async fn find_one(
 ) -> Result<Answer, Failure> {
     let detail = api.service.messages().message(access, transid).await?.ok_or_else(not_found)?;
     if as_csv {
-        return csv_report::response(&[detail.record], &api.currency);
+        return as_file(&[detail.record], None, &api.currency);
     }
     let report = Report::new(detail.record, &api.currency);
     Ok(answer::json(&OneAnswer {
@@ -238,12 +235,13 @@ fn not_found() -> Failure {
     Failure::with_detail(Reason::NotFound, "There is no such message.")
 }
 
-fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
-    match parameters.optional("format", Reason::InvalidParameter)? {
-        None | Some("json") => Ok(false),
-        Some("csv") => Ok(true),
-        Some(_) => Err(Failure::invalid("format", "json or csv")),
-    }
+fn as_file(
+    messages: &[MessageRecord],
+    next: Option<String>,
+    currency: &str,
+) -> Result<Answer, Failure> {
+    let rows = messages.iter().map(|message| report_csv::row(message, currency));
+    csv_report::response(DISPOSITION, report_csv::names(), rows, next)
 }
 
 fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {

@@ -3,7 +3,7 @@
 use domain::EventType;
 use domain::event::EventType::{
     Activated, BalanceLow, BatchDone, Delivered, DepositReceived, Expired, Failed, KeyReplaced,
-    Reinstated, Rejected, SenderAccepted, SenderRejected, Submitted, Suspended, Test,
+    Received, Reinstated, Rejected, SenderAccepted, SenderRejected, Submitted, Suspended, Test,
 };
 use serde_json::{Map, Value, json};
 
@@ -61,6 +61,7 @@ const fn summary(kind: EventType) -> &'static str {
         Failed => "A message couldn't be delivered",
         Expired => "The time of a message ran out",
         Rejected => "No carrier accepted a message, and its price was released",
+        Received => "A handset sent a message to one of the application's numbers",
         BatchDone => "All messages of a batch are final",
         BalanceLow => "The balance fell below the threshold that the owner set",
         DepositReceived => "A deposit was added to the balance",
@@ -83,6 +84,7 @@ fn data(kind: EventType) -> Value {
         Submitted | Delivered | Failed | Expired | Rejected => {
             json!({"$ref": "#/components/schemas/EventMessage"})
         }
+        Received => json!({"$ref": "#/components/schemas/InboundMessage"}),
         BatchDone => json!({"$ref": "#/components/schemas/Batch"}),
         BalanceLow => {
             object([("balance", amount()), ("threshold", amount()), ("currency", text())])

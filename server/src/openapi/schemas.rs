@@ -75,6 +75,7 @@ schemas! {
         .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
+    InboundId = id("i_", "The id of a message from a handset.");
     WebhookId = id("w_", "An endpoint's id.");
     EventId = text("An event's id.")
         .pattern(Some(format!("^e_{ID_CHARS}[0-9]{{6}}[lt]$")))
@@ -156,7 +157,7 @@ schemas! {
         .pattern(Some("^[0-9]{1,15}$"))
         .build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
-    Table = text("A header line with the names of a report's fields, then a line for each \
+    Table = text("A header line with the names of the fields in JSON, then a line for each \
         message (RFC 4180). Absent values are empty.").build();
 }
 

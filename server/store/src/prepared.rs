@@ -83,6 +83,8 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::history::STATEMENTS,
     super::unpaid::STATEMENTS,
     super::idempotency::STATEMENTS,
+    super::inbound::STATEMENTS,
+    super::inbound_numbers::STATEMENTS,
     super::incidents::STATEMENTS,
     super::installation::STATEMENTS,
     super::known_devices::STATEMENTS,
@@ -226,7 +228,18 @@ async fn no_statement_of_the_traffic_scans_a_table() {
     for (name, sql) in declared().filter(of_traffic) {
         for step in sqlite_plan(&conn, sql.sqlite) {
             let through_json = step.contains("VIRTUAL TABLE");
-            let grows = ["messages", "segments", "s", "queue", "unmatched_receipts", "p", "i"];
+            let grows = [
+                "messages",
+                "segments",
+                "s",
+                "queue",
+                "unmatched_receipts",
+                "p",
+                "i",
+                "inbound_seen",
+                "inbound_parts",
+                "inbound_messages",
+            ];
             let scans = grows.iter().any(|table| {
                 step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next()) == Some(table)
             });

@@ -13,7 +13,9 @@ use domain::{Route, Routes};
 
 pub use super::secret::Secret;
 use fields::{Fields, Findings};
-pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings};
+pub use http::{
+    AnswerRule, Body, HttpSettings, InboundSettings, Meaning, Pointer, ReceiptSettings,
+};
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
 use super::file::Item;
