@@ -1,7 +1,7 @@
 //! The user data header before a text (3GPP TS 23.040 §9.2.3.24).
 
-use super::PartPosition;
 use super::languages::Languages;
+use super::position::PartPosition;
 
 /// "Concatenated short messages", with an 8-bit reference.
 const CONCATENATION_8_BIT: u8 = 0x00;
