@@ -9,8 +9,10 @@ use crate::account::DEVICE_NAME_CHARS_MAX;
 use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
+use crate::keyword::InvalidKeyword;
 use crate::money::Money;
 use crate::note::{InvalidNote, NOTE_CHARS_MAX};
+use crate::number::{DIGITS_MAX, DIGITS_MIN};
 use crate::passkey::{PASSKEY_NAME_CHARS_MAX, PASSKEYS_MAX};
 use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
@@ -259,6 +261,10 @@ pub enum Refusal {
     InboundNumberTaken,
     #[error("No application has this number with this keyword.")]
     NoSuchInboundNumber,
+    #[error("A number has {DIGITS_MIN} to {DIGITS_MAX} digits, with at most a leading +.")]
+    InboundNumberInvalid,
+    #[error("{InvalidKeyword}")]
+    KeywordInvalid,
     #[error("This word is a command for opt-outs, such as STOP. Choose another keyword.")]
     KeywordIsCommand,
     #[error("There is no deposit with this bank id.")]

@@ -86,7 +86,7 @@ pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
-pub use inbound::{InboundContent, InboundDelivery, InboundFilter, Unassigned};
+pub use inbound::{InboundContent, InboundDelivery, InboundFilter};
 pub use limits::{DEFAULT_SETTINGS, FactorRule, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus};

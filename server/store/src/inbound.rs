@@ -3,6 +3,7 @@
 
 use domain::inbound::InboundRecord;
 use domain::opt_out::Command;
+use domain::records::UnassignedRecord;
 use domain::{ApplicationId, InboundId, Timestamp, ids};
 use serde::Deserialize;
 
@@ -240,17 +241,6 @@ impl StoredPart {
     }
 }
 
-/// A message to a number that no application had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unassigned {
-    pub id: InboundId,
-    pub carrier: String,
-    pub number: String,
-    pub recipient: String,
-    pub body: String,
-    pub segments: i64,
-}
-
 /// Selects the messages of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
@@ -282,14 +272,16 @@ fn record(row: &Row<'_>) -> Result<InboundRecord> {
     })
 }
 
-fn unassigned(row: &Row<'_>) -> Result<Unassigned> {
-    Ok(Unassigned {
-        id: InboundId(row.get("id")?),
+fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
+    let id: i64 = row.get("id")?;
+    Ok(UnassignedRecord {
+        inboundid: InboundId(id),
         carrier: row.get("carrier")?,
         number: row.get("number")?,
         recipient: row.get("recipient")?,
-        body: row.get("body")?,
+        message: row.get("body")?,
         segments: row.get("segments")?,
+        received_at: Timestamp::from_unix_ms(ids::id_unix_ms(id)),
     })
 }
 
@@ -385,10 +377,10 @@ pub async fn insert(
 }
 
 /// Keeps messages to numbers that no application has.
-pub async fn keep(conn: &mut dyn Connection, messages: &[Unassigned]) -> Result<()> {
-    let rows = messages
-        .iter()
-        .map(|it| (it.id.0, &it.carrier, &it.number, &it.recipient, &it.body, it.segments));
+pub async fn keep(conn: &mut dyn Connection, messages: &[UnassignedRecord]) -> Result<()> {
+    let rows = messages.iter().map(|it| {
+        (it.inboundid.0, &it.carrier, &it.number, &it.recipient, &it.message, it.segments)
+    });
     let kept = query(KEEP, ()).execute_each(conn, rows).await?;
     touched("unassigned_inbound", messages.len(), kept)
 }
@@ -398,7 +390,7 @@ pub async fn unassigned_below(
     conn: &mut dyn Connection,
     below: i64,
     limit: i64,
-) -> Result<Vec<Unassigned>> {
+) -> Result<Vec<UnassignedRecord>> {
     query(UNASSIGNED, (below, limit)).fetch_all(conn, unassigned).await
 }
 
@@ -408,7 +400,7 @@ pub async fn unassigned_to(
     recipient: &str,
     above: i64,
     limit: i64,
-) -> Result<Vec<Unassigned>> {
+) -> Result<Vec<UnassignedRecord>> {
     query(UNASSIGNED_TO, (recipient, above, limit)).fetch_all(conn, unassigned).await
 }
 

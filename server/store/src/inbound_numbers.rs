@@ -33,6 +33,7 @@ macro_rules! listed {
 
 statements! {
     const ALL: Sql = listed!("ORDER BY n.number, n.keyword LIMIT $1");
+    const OF_APPLICATION: Sql = listed!("WHERE n.application_id = $1 ORDER BY n.number, n.keyword");
     const ADD: Sql = Sql::same(r"
         INSERT INTO inbound_numbers (number, keyword, application_id, created_at)
         VALUES ($1, $2, $3, $4)
@@ -79,6 +80,14 @@ fn code(keyword: Option<&Keyword>) -> &str {
 /// Returns the numbers in order.
 pub async fn all(conn: &mut dyn Connection, limit: i64) -> Result<Vec<InboundNumberRecord>> {
     query(ALL, limit).fetch_all(conn, stored).await
+}
+
+/// Returns the numbers of an application in order.
+pub async fn of_application(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+) -> Result<Vec<InboundNumberRecord>> {
+    query(OF_APPLICATION, id).fetch_all(conn, stored).await
 }
 
 /// Gives a number's messages with a keyword, or those without, to an application. Returns false if

@@ -111,6 +111,8 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::LastStaff,
         Refusal::InboundNumberTaken,
         Refusal::NoSuchInboundNumber,
+        Refusal::InboundNumberInvalid,
+        Refusal::KeywordInvalid,
         Refusal::KeywordIsCommand,
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,

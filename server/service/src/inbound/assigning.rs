@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use domain::ids::{Shard, id_unix_ms};
+use domain::records::UnassignedRecord;
 use domain::{
     ApplicationId, CommandWords, EventStream, InboundId, InboundRecord, Keyword, Timestamp,
 };
 
-use super::{Arrived, Unassigned};
+use super::Arrived;
 use crate::Service;
 use store::error::Result;
 use store::inbound_numbers::{self, Owner};
@@ -103,7 +104,15 @@ fn record(message: Arrived, keyword: Option<Keyword>) -> InboundRecord {
     }
 }
 
-fn kept(message: Arrived) -> Unassigned {
+fn kept(message: Arrived) -> UnassignedRecord {
     let Arrived { id, carrier, number, recipient, text, segments } = message;
-    Unassigned { id, carrier, number, recipient, body: text, segments }
+    UnassignedRecord {
+        inboundid: id,
+        carrier,
+        number,
+        recipient,
+        message: text,
+        segments,
+        received_at: Timestamp::from_unix_ms(id_unix_ms(id.0)),
+    }
 }

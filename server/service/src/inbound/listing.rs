@@ -1,6 +1,6 @@
 //! Lists of inbound messages.
 
-use domain::records::Paged;
+use domain::records::{InboundNumberRecord, Paged};
 use domain::{ApplicationId, InboundId, InboundRecord, KeyKind, Number, Reference, Timestamp};
 
 use crate::Messages;
@@ -9,6 +9,7 @@ use crate::applications::owned;
 use crate::reports::{first_id, tests};
 use store::error::{Refusal, Result};
 use store::inbound::{self, Listed};
+use store::inbound_numbers;
 use store::query::Connection;
 
 /// The maximum number of messages on a page.
@@ -79,6 +80,21 @@ impl Messages<'_> {
             found.extend(self.listed(&mut conn, (id, test), filter).await?);
         }
         Ok(filter.page(found))
+    }
+
+    /// Returns the numbers of one of an account's applications.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn account_numbers(
+        &self,
+        account_id: i64,
+        reference: Reference,
+    ) -> Result<Vec<InboundNumberRecord>> {
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let id = owned(&mut conn, account_id, reference).await?.id;
+        inbound_numbers::of_application(&mut conn, id).await
     }
 
     /// Returns the messages that the filter selects, and one more if there are more.

@@ -14,7 +14,6 @@ use crate::Service;
 
 pub use listing::InboundFilter;
 pub use receiving::{InboundContent, InboundDelivery};
-pub use store::inbound::Unassigned;
 
 /// The maximum number of characters of an address. SMPP allows 20.
 const ADDRESS_CHARS_MAX: usize = 40;
@@ -36,12 +35,10 @@ impl Service {
     /// text that is no number as it is, but without control characters and not longer than an
     /// address can be.
     fn carrier_form(&self, address: &str) -> String {
-        match Number::parse(address.trim()) {
-            Ok(number) => number.for_carrier(&self.inner.router.network.country_code),
-            Err(_) => {
-                let shown = address.trim().chars().filter(|c| !c.is_control());
-                shown.take(ADDRESS_CHARS_MAX).collect()
-            }
+        if let Ok(number) = Number::parse(address.trim()) {
+            return number.for_carrier(&self.inner.router.network.country_code);
         }
+        let shown = address.trim().chars().filter(|c| !c.is_control());
+        shown.take(ADDRESS_CHARS_MAX).collect()
     }
 }

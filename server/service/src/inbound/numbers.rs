@@ -1,9 +1,9 @@
 //! The numbers of applications, and the messages to numbers that nobody had.
 
-use domain::records::{InboundNumberRecord, Paged};
+use domain::records::{InboundNumberRecord, Paged, UnassignedRecord};
 use domain::{CommandWords, InboundId, Keyword, Number, Reference};
 
-use super::{Arrived, Unassigned};
+use super::Arrived;
 use crate::Support;
 use crate::transactions::work;
 use store::audit::{self, Actor};
@@ -83,14 +83,14 @@ impl Support<'_> {
         &self,
         cursor: Option<&str>,
         limit: i64,
-    ) -> Result<Paged<Unassigned>> {
+    ) -> Result<Paged<UnassignedRecord>> {
         let below = match cursor {
             Some(cursor) => InboundId::parse(cursor).ok_or(Refusal::InvalidCursor)?.0,
             None => i64::MAX,
         };
         let mut conn = self.store().read().await?;
         let found = inbound::unassigned_below(&mut conn, below, limit + 1).await?;
-        Ok(Paged::of(found, limit, |message| message.id.to_string()))
+        Ok(Paged::of(found, limit, |message| message.inboundid.to_string()))
     }
 
     /// Gives the kept messages to a number to the applications that have it now. Returns how many
@@ -106,8 +106,9 @@ impl Support<'_> {
             let (assigned, last) = self
                 .in_transaction(work!(|tx, now| {
                     let kept = inbound::unassigned_to(tx, &recipient, after, CHUNK).await?;
-                    let last = kept.last().map(|message| message.id.0);
-                    let all: Vec<InboundId> = kept.iter().map(|message| message.id).collect();
+                    let last = kept.last().map(|message| message.inboundid.0);
+                    let all: Vec<InboundId> =
+                        kept.iter().map(|message| message.inboundid).collect();
                     inbound::drop_unassigned(tx, &all).await?;
                     let arrived = kept.into_iter().map(Arrived::from).collect();
                     let assigned = service.assign_arrived(tx, arrived, now).await?.len();
@@ -147,9 +148,15 @@ fn named(number: &str, keyword: Option<&Keyword>) -> String {
     keyword.map_or_else(|| number.to_owned(), |keyword| format!("{number} {keyword}"))
 }
 
-impl From<Unassigned> for Arrived {
-    fn from(message: Unassigned) -> Self {
-        let Unassigned { id, carrier, number, recipient, body, segments } = message;
-        Self { id, carrier, number, recipient, text: body, segments }
+impl From<UnassignedRecord> for Arrived {
+    fn from(message: UnassignedRecord) -> Self {
+        Self {
+            id: message.inboundid,
+            carrier: message.carrier,
+            number: message.number,
+            recipient: message.recipient,
+            text: message.message,
+            segments: message.segments,
+        }
     }
 }

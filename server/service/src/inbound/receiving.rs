@@ -76,8 +76,8 @@ impl InboundDelivery {
                 content.add_to(add);
             }
         }
-        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
-        i64::from_be_bytes([a, b, c, d, e, f, g, h])
+        let hash = hash.finalize();
+        i64::from_be_bytes(std::array::from_fn(|octet| hash[octet]))
     }
 }
 

@@ -226,7 +226,8 @@ fn the_example_of_the_docs_can_be_used() {
 fn the_examples_of_every_key_can_be_used() {
     let text = include_str!("../../../../deploy/heliograph.toml")
         .replace("upstream.key", "$FOLDER/password")
-        .replace("secret_file = \"upstream.secret\"", "secret = \"0123456789abcdef\"");
+        .replace("secret_file = \"upstream.secret\"", "secret = \"0123456789abcdef\"")
+        .replace("secret_file = \"upstream-inbound.secret\"", "secret = \"0123456789abcdef\"");
     let carriers = load(&text).unwrap().carriers;
     let [acme, upstream] = &carriers.list[..] else {
         panic!("{carriers:?}");

@@ -96,7 +96,7 @@ async fn texts(world: &World, customer: &Customer) -> Vec<String> {
 
 async fn kept(world: &World) -> Vec<String> {
     let page = world.service.support().unassigned_inbound(None, 100).await.unwrap();
-    page.items.into_iter().map(|message| message.body).collect()
+    page.items.into_iter().map(|message| message.message).collect()
 }
 
 async fn events(world: &World, customer: &Customer, cursor: Option<String>) -> service::EventPage {
@@ -280,6 +280,11 @@ async fn numbers_are_given_to_one_application_per_keyword(backend: Backend) {
         .map(|it| (it.number.as_str(), it.keyword.as_ref().map(Keyword::as_str), it.reference))
         .collect();
     assert_eq!(listed, [(OURS, None, one.reference), (OURS, Some("NEWS"), two.reference)]);
+    let messages = world.service.messages();
+    let own = messages.account_numbers(two.account.id, two.reference).await.unwrap();
+    assert_eq!((own.len(), &own[0].keyword), (1, &Some(Keyword::parse("NEWS").unwrap())));
+    let strange = messages.account_numbers(one.account.id, two.reference).await;
+    assert_eq!(refusal(strange.map(drop)), Refusal::NoSuchApplication);
     let local = Number::parse("50000009").unwrap();
     support.remove_inbound_number(&STAFF, &local, None).await.unwrap();
     let gone = support.remove_inbound_number(&STAFF, &local, None).await;

@@ -307,7 +307,8 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO webhook_retries VALUES (5, 1, 2, 3); \
                 INSERT INTO webhook_replays VALUES (6, 5, 1, 2); \
                 INSERT INTO webhook_attempts VALUES (5, 7, 8, 1, 101, 0, 500, 1, 'x', 'y', 2); \
-                INSERT INTO inbound_numbers SELECT '26650001', 'NEWS', MIN(id), 1 FROM applications; \
+                INSERT INTO inbound_numbers SELECT '26650001', 'NEWS', MIN(id), 1 \
+                FROM applications; \
                 INSERT INTO inbound_seen VALUES (-5, 1); \
                 INSERT INTO inbound_parts VALUES (6, 'acme', '1', '2', 3, 4, 1, 64, 0, 'gsm7', \
                 '0500', 7); \
