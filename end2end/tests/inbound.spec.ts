@@ -16,7 +16,7 @@ kind = "sandbox"
 name = "upstream"
 kind = "http"
 url = "http://127.0.0.1:9/"
-form = "to={number}"
+form = "to={number}&text={message}"
 [[carrier.answer]]
 http = 200
 outcome = "accepted"
@@ -93,7 +93,7 @@ test('staff give a number to an application, and its owner reads the messages', 
   await customer.link('Inbox').click();
   await customer.hydrated();
   await expect(customer.row('Too early')).toContainText(`266${handset}`);
-  await receive(server, another, ours, 'stop');
+  await receive(server, another, ours, 'STOP!');
   if (!scripts) await customer.reload();
   // The open page shows the new message.
   await expect(customer.row(`266${another}`)).toContainText('stop');
