@@ -99,16 +99,13 @@ impl SmppConnection {
                 }
                 Event::Deliver(delivery) => {
                     report.deliveries.push(delivery.handle);
-                    match receipt::parse(&delivery) {
-                        Some(receipt) => report.carrier_receipts.extend(receipts::read(
-                            &delivery,
-                            &receipt,
-                            self.settings.message_id,
-                        )),
-                        None => {
-                            let alphabet = self.settings.default_alphabet;
-                            report.inbound.push(inbound::read(delivery, alphabet));
-                        }
+                    if let Some(receipt) = receipt::parse(&delivery) {
+                        let form = self.settings.message_id;
+                        let read = receipts::read(&delivery, &receipt, form);
+                        report.carrier_receipts.extend(read);
+                    } else {
+                        let alphabet = self.settings.default_alphabet;
+                        report.inbound.push(inbound::read(delivery, alphabet));
                     }
                 }
             }

@@ -59,7 +59,7 @@ impl CarrierSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
     Smpp(SmppSettings),
-    Http(HttpSettings),
+    Http(Box<HttpSettings>),
     /// Delivers to nobody.
     Sandbox,
 }
@@ -124,7 +124,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
     }
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
-        Some("http") => HttpSettings::read(&mut fields).map(CarrierKind::Http),
+        Some("http") => HttpSettings::read(&mut fields).map(Box::new).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
         // The valid keys depend on the kind, so the other keys can't be checked.
         None => return None,

@@ -110,8 +110,8 @@ async fn a_message_goes_to_the_application_of_its_number_with_an_event(backend: 
     let start = events(&world, &customer, None).await.next;
     let mut hello = text("Hello");
     // The local form of the same numbers.
-    hello.number = "57000001".to_owned();
-    hello.recipient = "+26650000009".to_owned();
+    hello.number = "57000001".into();
+    hello.recipient = "+26650000009".into();
     receive(&world, vec![hello]).await;
     receive(&world, vec![text("stop!")]).await;
     let found = list(&world, &customer).await;
@@ -168,7 +168,7 @@ async fn a_delivery_that_a_carrier_repeats_is_stored_once(backend: Backend) {
     receive(&world, vec![text("one"), text("one"), text("two")]).await;
     receive(&world, vec![text("two"), text("one")]).await;
     let mut elsewhere = text("one");
-    elsewhere.number = "26657000002".to_owned();
+    elsewhere.number = "26657000002".into();
     receive(&world, vec![elsewhere]).await;
     assert_eq!(texts(&world, &customer).await, ["one", "two", "one"]);
     // An equal text that comes later is another message.
@@ -238,7 +238,7 @@ async fn a_message_of_255_parts_is_joined(backend: Backend) {
     let all = (1..=255).rev().map(|n| part(HANDSET, 1, (n, 255), &format!("{n} ")));
     receive(&world, all.collect()).await;
     let found = list(&world, &customer).await;
-    let expected: String = (1..=255).map(|n| format!("{n} ")).collect();
+    let expected: String = (1..=255).map(|n| n.to_string() + " ").collect();
     assert_eq!((found[0].message.as_str(), found[0].segments), (expected.as_str(), 255));
 }
 
@@ -318,7 +318,7 @@ async fn lists_are_filtered_and_continued(backend: Backend) {
         let mut delivery = text(&n.to_string());
         delivery.number = format!("2665700000{}", n % 2);
         if n >= 3 {
-            delivery.recipient = "26650000008".to_owned();
+            delivery.recipient = "26650000008".into();
         }
         receive(&world, vec![delivery]).await;
         world.pass(1000);
@@ -358,7 +358,7 @@ async fn lists_are_filtered_and_continued(backend: Backend) {
 async fn old_messages_and_notes_are_deleted(backend: Backend) {
     let (world, customer) = with_number(backend).await;
     let mut nobodys = text("to nobody");
-    nobodys.recipient = "1234".to_owned();
+    nobodys.recipient = "1234".into();
     receive(&world, vec![text("old"), nobodys]).await;
     let days = world.service.limits().history_days;
     world.pass((days - 1) * 24 * HOUR_MS);
