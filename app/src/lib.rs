@@ -48,8 +48,8 @@ use account::{
     ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
 };
 use applications::{
-    ApplicationPage, ApplicationsPage, KeysPage, MessagesPage, NewApplicationPage, QuickStartPage,
-    SenderNamePage, SettingsPage, StatementPage,
+    ApplicationPage, ApplicationsPage, InboxPage, KeysPage, MessagesPage, NewApplicationPage,
+    QuickStartPage, SenderNamePage, SettingsPage, StatementPage,
 };
 use docs::DocsPage;
 use home::HomePage;
@@ -59,8 +59,9 @@ use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
 use support::{
     ApprovalsPage, AssignPage, AuditPage, CarriersPage, DepositsPage, ImportPage, MailsPage,
-    MarginPage, SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
-    SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
+    MarginPage, NumbersPage, SendersPage, SupportAccountPage, SupportAccountsPage,
+    SupportApplicationsPage, SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage,
+    UnassignedPage, VisitPage,
 };
 use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
@@ -93,6 +94,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/applications/new") view=NewApplicationPage/>
                     <Route path=path!("/applications/:reference") view=ApplicationPage/>
                     <Route path=path!("/applications/:reference/messages") view=MessagesPage/>
+                    <Route path=path!("/applications/:reference/inbound") view=InboxPage/>
                     <Route path=path!("/applications/:reference/optouts") view=OptOutsPage/>
                     <Route path=path!("/applications/:reference/statement") view=StatementPage/>
                     <Route path=path!("/applications/:reference/sender") view=SenderNamePage/>
@@ -138,6 +140,8 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
             <Route path=path!("/support/deposits/assign") view=AssignPage/>
             <Route path=path!("/support/import") view=ImportPage/>
             <Route path=path!("/support/mail") view=MailsPage/>
+            <Route path=path!("/support/numbers") view=NumbersPage/>
+            <Route path=path!("/support/inbound") view=UnassignedPage/>
             <Route path=path!("/support/prices") view=SupportPricesPage/>
             <Route path=path!("/support/margin") view=MarginPage/>
             <Route path=path!("/support/approvals") view=ApprovalsPage/>

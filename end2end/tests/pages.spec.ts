@@ -133,7 +133,7 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   };
   await visit('/applications', 'applications');
   await visit(`/applications/${reference}`, 'application');
-  for (const page of ['messages', 'statement', 'sender', 'keys', 'settings', 'start']) {
+  for (const page of ['messages', 'inbound', 'statement', 'sender', 'keys', 'settings', 'start']) {
     await visit(`/applications/${reference}/${page}`, `application-${page}`);
   }
   const receiver = await Receiver.start();
@@ -196,6 +196,10 @@ lookedAt('pages of staff', async ({ portal, look, server }) => {
   await look('support');
   await portal.open('/support/prices?number=27821234567');
   await look('support-prices');
+  await portal.open('/support/numbers');
+  await look('support-numbers');
+  await portal.open('/support/inbound');
+  await look('support-inbound');
   await portal.open('/support/margin');
   await look('support-margin');
   await portal.open('/support/carriers');

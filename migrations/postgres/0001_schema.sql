@@ -626,6 +626,68 @@ CREATE TABLE dropped_days (
     PRIMARY KEY (day, application_id, shard)
 );
 
+CREATE TABLE inbound_numbers (
+    number         TEXT NOT NULL,
+    keyword        TEXT NOT NULL,
+    application_id BIGINT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    PRIMARY KEY (number, keyword)
+);
+
+CREATE TABLE inbound_seen (
+    fingerprint    BIGINT PRIMARY KEY,
+    received_at    BIGINT NOT NULL
+);
+CREATE INDEX inbound_seen_by_age ON inbound_seen (received_at);
+
+CREATE TABLE inbound_parts (
+    id             BIGINT PRIMARY KEY,
+    carrier        TEXT NOT NULL,
+    number         TEXT NOT NULL,
+    recipient      TEXT NOT NULL,
+    reference      BIGINT NOT NULL,
+    total          BIGINT NOT NULL,
+    sequence       BIGINT NOT NULL,
+    esm_class      BIGINT NOT NULL,
+    data_coding    BIGINT NOT NULL,
+    alphabet       TEXT NOT NULL
+        CHECK (alphabet = 'gsm7' OR alphabet = 'gsm7-packed' OR alphabet = 'latin1'),
+    payload        TEXT NOT NULL,
+    received_at    BIGINT NOT NULL
+);
+CREATE INDEX inbound_parts_by_message
+    ON inbound_parts (carrier, number, recipient, reference, total, id);
+CREATE INDEX inbound_parts_by_age ON inbound_parts (received_at, id);
+
+CREATE TABLE inbound_messages (
+    shard           BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    number         TEXT NOT NULL,
+    recipient      TEXT NOT NULL,
+    body           TEXT NOT NULL,
+    segments       BIGINT NOT NULL,
+    keyword        TEXT,
+    optout         TEXT
+        CHECK (optout = 'stop' OR optout = 'start' OR optout = 'help'),
+    PRIMARY KEY (id, shard)
+);
+CREATE INDEX inbound_messages_by_application ON inbound_messages (application_id, test, id);
+CREATE INDEX inbound_messages_by_number ON inbound_messages (application_id, test, number, id);
+CREATE INDEX inbound_messages_by_recipient
+    ON inbound_messages (application_id, test, recipient, id);
+
+CREATE TABLE unassigned_inbound (
+    id             BIGINT PRIMARY KEY,
+    carrier        TEXT NOT NULL,
+    number         TEXT NOT NULL,
+    recipient      TEXT NOT NULL,
+    body           TEXT NOT NULL,
+    segments       BIGINT NOT NULL
+);
+CREATE INDEX unassigned_inbound_by_recipient ON unassigned_inbound (recipient, id);
+
 CREATE TABLE events (
     shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,

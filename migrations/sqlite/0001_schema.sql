@@ -700,6 +700,74 @@ CREATE TABLE dropped_days (
     PRIMARY KEY (day, application_id)
 ) STRICT;
 
+-- Numbers that handsets send messages to, and the applications that get the messages.
+CREATE TABLE inbound_numbers (
+    number         TEXT NOT NULL,     -- as carriers write it
+    -- first word of the messages; empty for messages that start with no other keyword
+    keyword        TEXT NOT NULL,
+    application_id INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    PRIMARY KEY (number, keyword)
+) STRICT, WITHOUT ROWID;
+
+-- Deliveries of inbound messages in the last minutes. A carrier repeats a delivery if it misses the
+-- acknowledgement.
+CREATE TABLE inbound_seen (
+    fingerprint    INTEGER PRIMARY KEY, -- hash of the delivery
+    received_at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbound_seen_by_age ON inbound_seen (received_at);
+
+-- Parts of long inbound messages of which other parts are missing.
+CREATE TABLE inbound_parts (
+    id             INTEGER PRIMARY KEY, -- in the order in which they came
+    carrier        TEXT NOT NULL,     -- carrier that delivered it
+    number         TEXT NOT NULL,     -- of the handset
+    recipient      TEXT NOT NULL,     -- our number
+    reference      INTEGER NOT NULL,  -- equal for all parts of a message
+    total          INTEGER NOT NULL,  -- number of the message's parts
+    sequence       INTEGER NOT NULL,  -- number of this part, from 1
+    esm_class      INTEGER NOT NULL,
+    data_coding    INTEGER NOT NULL,
+    -- the carrier's default alphabet
+    alphabet       TEXT NOT NULL
+        CHECK (alphabet = 'gsm7' OR alphabet = 'gsm7-packed' OR alphabet = 'latin1'),
+    payload        TEXT NOT NULL,     -- octets as delivered, hexadecimal
+    received_at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbound_parts_by_message
+    ON inbound_parts (carrier, number, recipient, reference, total, id);
+CREATE INDEX inbound_parts_by_age ON inbound_parts (received_at, id);
+
+-- Messages from handsets. They never change.
+CREATE TABLE inbound_messages (
+    id             INTEGER PRIMARY KEY, -- milliseconds, node, count; grows with arrival
+    application_id INTEGER NOT NULL,  -- application that got it
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: simulated with the test key
+    number         TEXT NOT NULL,     -- of the handset, as carriers write it
+    recipient      TEXT NOT NULL,     -- our number
+    body           TEXT NOT NULL,
+    segments       INTEGER NOT NULL,  -- as sent over the air
+    keyword        TEXT,              -- keyword by which the application got it
+    optout         TEXT               -- command that it is
+        CHECK (optout = 'stop' OR optout = 'start' OR optout = 'help')
+) STRICT;
+CREATE INDEX inbound_messages_by_application ON inbound_messages (application_id, test, id);
+CREATE INDEX inbound_messages_by_number ON inbound_messages (application_id, test, number, id);
+CREATE INDEX inbound_messages_by_recipient
+    ON inbound_messages (application_id, test, recipient, id);
+
+-- Messages from handsets to numbers that no application had. Staff assign them later.
+CREATE TABLE unassigned_inbound (
+    id             INTEGER PRIMARY KEY, -- like that of an inbound message
+    carrier        TEXT NOT NULL,     -- carrier that delivered it
+    number         TEXT NOT NULL,     -- of the handset
+    recipient      TEXT NOT NULL,     -- our number
+    body           TEXT NOT NULL,
+    segments       INTEGER NOT NULL   -- as sent over the air
+) STRICT;
+CREATE INDEX unassigned_inbound_by_recipient ON unassigned_inbound (recipient, id);
+
 -- Events that programs poll and endpoints get. The events of an application and a kind of key are a
 -- stream, and their IDs grow in the order of the commits that stored them.
 CREATE TABLE events (

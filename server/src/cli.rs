@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::decision::StaffList;
-use domain::{Email, Money, Number, Prefix, Reference, Timestamp, Transid};
+use domain::{Email, Keyword, Money, Number, Prefix, Reference, Timestamp, Transid};
 
 /// Bulk SMS: portal, API, worker and staff tools in one program.
 #[derive(Debug, Parser)]
@@ -51,6 +51,9 @@ pub enum Command {
     /// Inspect the endpoints that get events.
     #[command(subcommand)]
     Webhook(Webhook),
+    /// Manage the numbers that handsets send messages to.
+    #[command(subcommand)]
+    Number(InboundNumber),
     /// Manage deposits.
     #[command(subcommand)]
     Deposit(Deposit),
@@ -231,6 +234,30 @@ pub enum Webhook {
     List {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum InboundNumber {
+    /// List the numbers that handsets send messages to, with their applications.
+    List,
+    /// Give the messages to a number to an application.
+    Add {
+        #[arg(value_parser = Number::parse_typed)]
+        number: Number,
+        #[arg(long, value_parser = Reference::parse)]
+        application: Reference,
+        /// Only messages whose first word is this one. Without it, all messages that start with no
+        /// other keyword of the number.
+        #[arg(long, value_parser = Keyword::parse)]
+        keyword: Option<Keyword>,
+    },
+    /// Take the messages to a number from its application.
+    Remove {
+        #[arg(value_parser = Number::parse_typed)]
+        number: Number,
+        #[arg(long, value_parser = Keyword::parse)]
+        keyword: Option<Keyword>,
     },
 }
 

@@ -16,6 +16,7 @@ mod config_error;
 mod demo;
 mod descriptors;
 mod http;
+mod inbound_csv;
 mod json;
 mod mail;
 mod metrics;

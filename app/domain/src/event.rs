@@ -16,6 +16,8 @@ words! {
         Failed = "message.failed",
         Expired = "message.expired",
         Rejected = "message.rejected",
+        /// A handset sent a message.
+        Received = "message.received",
         BatchDone = "batch.done",
         BalanceLow = "balance.low",
         DepositReceived = "deposit.received",
@@ -34,12 +36,13 @@ words! {
 
 impl EventType {
     /// The types that an endpoint or a filter can name.
-    pub const NAMED: [Self; 16] = [
+    pub const NAMED: [Self; 17] = [
         Self::Submitted,
         Self::Delivered,
         Self::Failed,
         Self::Expired,
         Self::Rejected,
+        Self::Received,
         Self::BatchDone,
         Self::BalanceLow,
         Self::DepositReceived,
@@ -71,6 +74,7 @@ impl EventType {
             Self::SenderRejected => 108,
             Self::KeyReplaced => 109,
             Self::Test => 110,
+            Self::Received => 111,
             Self::OptOutAdded => 112,
             Self::OptOutRemoved => 113,
         }

@@ -224,6 +224,12 @@ prefixed_id!(
     "w_"
 );
 
+prefixed_id!(
+    /// An inbound message's ID: `i_` and 13 base-32 characters.
+    InboundId,
+    "i_"
+);
+
 /// An application's ID in the database. Elsewhere, an application is identified by its
 /// [`Reference`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

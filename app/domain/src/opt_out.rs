@@ -1,9 +1,17 @@
-//! Opt-outs: numbers that an application may not send to.
+//! Opt-outs: numbers that an application may not send to, and the commands that change them.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::folding::{self, fold};
 use crate::words::words;
+use crate::{Keyword, Timestamp};
+
+/// The default words of [`Command::Stop`].
+pub const STOP_WORDS: &str = "STOP,UNSUBSCRIBE,CANCEL,END,QUIT,ARRET,ALTO,PARAR,STOPP";
+/// The default words of [`Command::Start`].
+pub const START_WORDS: &str = "START";
+/// The default words of [`Command::Help`].
+pub const HELP_WORDS: &str = "HELP";
 
 words! {
     /// Who added an opt-out.
@@ -16,6 +24,92 @@ words! {
         Api = "api",
         /// The customer, in the portal.
         Portal = "portal",
+    }
+}
+
+words! {
+    /// A message that is a command about opt-outs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Command {
+        /// Adds an opt-out.
+        Stop = "stop",
+        /// Removes the opt-out.
+        Start = "start",
+        /// Asks for the operator's text.
+        Help = "help",
+    }
+}
+
+/// The words that are commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandWords {
+    /// Folded words of the commands, in the order of [`Command::ALL`].
+    lists: [Vec<String>; Command::ALL.len()],
+}
+
+/// The settings can't be the words of commands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCommandWords {
+    #[error("The words for {0} must be a comma-separated list, and each needs a letter or digit.")]
+    Blank(Command),
+    #[error("{word} can't mean both {first} and {second}.")]
+    Ambiguous { word: String, first: Command, second: Command },
+}
+
+impl CommandWords {
+    /// Parses the comma-separated words of each command. Case, accents, punctuation and white space
+    /// around a word don't matter.
+    ///
+    /// # Errors
+    /// Returns an error if a list is empty, if a word has neither letter nor digit, or if two
+    /// commands have the same word.
+    pub fn parse(stop: &str, start: &str, help: &str) -> Result<Self, InvalidCommandWords> {
+        let lists = [stop, start, help].map(|list| list.split(',').map(fold).collect());
+        let all = Self { lists };
+        for (command, list) in all.by_command() {
+            for word in list {
+                if word.is_empty() {
+                    return Err(InvalidCommandWords::Blank(command));
+                }
+                if let Some(first) = all.command(word).filter(|first| *first != command) {
+                    let word = word.clone();
+                    return Err(InvalidCommandWords::Ambiguous { word, first, second: command });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the command that a message is. The message must consist of one of the words. Case,
+    /// accents, punctuation and white space around it don't matter. A keyword for which this
+    /// returns a command would hide the command.
+    pub fn command(&self, message: &str) -> Option<Command> {
+        self.command_of(&fold(message))
+    }
+
+    /// Returns the command that a message is after a keyword, like `NEWS STOP`. `None` if the
+    /// message starts with another word.
+    pub fn command_after(&self, keyword: &Keyword, message: &str) -> Option<Command> {
+        let mut words = folding::words(message);
+        words.next().filter(|first| first == keyword.as_str())?;
+        self.command_of(&words.collect::<Vec<_>>().join(" "))
+    }
+
+    fn command_of(&self, folded: &str) -> Option<Command> {
+        let mut found = self.by_command().filter(|(_, list)| list.iter().any(|it| it == folded));
+        found.next().map(|(command, _)| command)
+    }
+
+    fn by_command(&self) -> impl Iterator<Item = (Command, &[String])> {
+        Command::ALL.into_iter().zip(self.lists.iter().map(Vec::as_slice))
+    }
+}
+
+impl Default for CommandWords {
+    fn default() -> Self {
+        let lists = [STOP_WORDS, START_WORDS, HELP_WORDS];
+        Self { lists: lists.map(|list| list.split(',').map(fold).collect()) }
     }
 }
 

@@ -9,9 +9,9 @@ use crate::security_event::SecurityEventKind;
 pub use crate::status::StatusCounts;
 use crate::words::words;
 use crate::{
-    ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, Month, PriceChange, PriceRecord, Prices, PricesInForce, Reason, Reference, SenderState,
-    SenderStatus, Theme, Timestamp, Transid, UnitPrice,
+    ApplicationStatus, BatchId, Category, InboundId, Keyword, Kind, LostAnswer, MailKind,
+    MailState, MessageStatus, Money, Month, PriceChange, PriceRecord, Prices, PricesInForce,
+    Reason, Reference, SenderState, SenderStatus, Theme, Timestamp, Transid, UnitPrice,
 };
 
 /// The installation's base prices.
@@ -676,6 +676,34 @@ impl<T> Paged<T> {
         let next = items.last().filter(|_| more).map(cursor);
         Self { items, next }
     }
+}
+
+/// A number that handsets send messages to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboundNumberRecord {
+    /// As carriers write it.
+    pub number: String,
+    /// `None` for messages that start with no keyword of the number.
+    pub keyword: Option<Keyword>,
+    /// The application that gets the messages.
+    pub reference: Reference,
+    pub created_at: Timestamp,
+}
+
+/// A message to a number that no application had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnassignedRecord {
+    pub inboundid: InboundId,
+    /// The carrier that delivered it.
+    pub carrier: String,
+    /// The handset's number.
+    pub number: String,
+    /// Our number.
+    pub recipient: String,
+    pub message: String,
+    /// Radio units.
+    pub segments: i64,
+    pub received_at: Timestamp,
 }
 
 words! {

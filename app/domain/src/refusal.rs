@@ -9,8 +9,10 @@ use crate::account::DEVICE_NAME_CHARS_MAX;
 use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
+use crate::keyword::InvalidKeyword;
 use crate::money::Money;
 use crate::note::{InvalidNote, NOTE_CHARS_MAX};
+use crate::number::{DIGITS_MAX, DIGITS_MIN};
 use crate::passkey::{PASSKEY_NAME_CHARS_MAX, PASSKEYS_MAX};
 use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
@@ -255,6 +257,16 @@ pub enum Refusal {
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
+    #[error("An application has this number with this keyword already. Remove it there first.")]
+    InboundNumberTaken,
+    #[error("No application has this number with this keyword.")]
+    NoSuchInboundNumber,
+    #[error("A number has {DIGITS_MIN} to {DIGITS_MAX} digits, with at most a leading +.")]
+    InboundNumberInvalid,
+    #[error("{InvalidKeyword}")]
+    KeywordInvalid,
+    #[error("This word is a command for opt-outs, such as STOP. Choose another keyword.")]
+    KeywordIsCommand,
     #[error("There is no deposit with this bank id.")]
     NoSuchDeposit,
     #[error("This deposit was credited before.")]

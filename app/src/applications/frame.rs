@@ -36,6 +36,7 @@ fn Navigation(reference: Reference, category: Category) -> impl IntoView {
         <nav class="subnav" aria-label="Application">
             <A href=page("") exact=true>"Overview"</A>
             {sends.then(|| view! { <A href=page("/messages")>"Messages"</A> })}
+            {sends.then(|| view! { <A href=page("/inbound")>"Inbox"</A> })}
             {sends.then(|| view! { <A href=page("/optouts")>"Opt-outs"</A> })}
             <A href=page("/statement")>"Statement"</A>
             <A href=page("/sender")>"Sender name"</A>

@@ -6,6 +6,7 @@ mod call_log;
 mod first_steps;
 mod frame;
 mod history;
+mod inbox;
 mod keys;
 mod list;
 mod messages;
@@ -29,6 +30,9 @@ mod unconfirmed;
 pub use application_view::owned;
 pub use first_steps::FIRST_STEPS_EVENTS_PATH;
 pub use frame::ApplicationFrame;
+pub use inbox::{INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, InboxPage};
+#[cfg(feature = "ssr")]
+pub use inbox::{inbound_filter, newest_inbound};
 pub use keys::KeysPage;
 pub use list::ApplicationsPage;
 pub use messages::MessagesPage;

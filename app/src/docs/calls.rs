@@ -10,11 +10,12 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 9] = [
+const CHAPTERS: [(&str, &str, &str); 10] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up uploaded files"),
     ("reports", "reports", "Look up messages"),
+    ("inbound", "inbound", "Read inbound messages"),
     ("events", "events", "Events"),
     ("webhooks", "webhooks", "Webhooks"),
     ("optouts", "optouts", "Opt-outs"),

@@ -72,6 +72,10 @@ fn data(document: &Value, kind: EventType) -> AnyView {
             "A " <a href="#reports" rel="external">"report"</a> " without " <code>"message"</code>
         }
         .into_any(),
+        Some("InboundMessage") => view! {
+            "An " <a href="#inbound" rel="external">"inbound message"</a>
+        }
+        .into_any(),
         Some(_) => view! { "A " <a href="#batches" rel="external">"batch"</a> }.into_any(),
         None => {
             let names: Vec<&str> =

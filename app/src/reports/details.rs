@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::BatchContent;
 use super::message::MessageContent;
+#[cfg(feature = "ssr")]
+use super::thread::thread;
+use super::thread::{ThreadMessage, thread_section};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, in_path};
@@ -24,6 +27,8 @@ pub struct Report {
     /// The application that the message or batch belongs to.
     reference: Reference,
     subject: Subject,
+    /// The messages to and from the number of the message.
+    thread: Vec<ThreadMessage>,
     currency: String,
 }
 
@@ -39,6 +44,7 @@ pub enum Subject {
 pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
+    let mut conversation = Vec::new();
     let (reference, subject) = if let Some(batchid) = BatchId::parse(&id) {
         let found = service.messages().account_batch(account.id, batchid).await?;
         let (reference, batch) = found.ok_or(Cause::NotFound)?;
@@ -47,9 +53,11 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
         let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
         let found = service.messages().account_message(account.id, transid).await?;
         let (reference, detail) = found.ok_or(Cause::NotFound)?;
+        conversation = thread(service, account.id, reference, &detail.record).await?;
         (reference, Subject::Message(detail))
     };
-    Ok(Report { reference, subject, currency: current.site().currency.clone() })
+    let currency = current.site().currency.clone();
+    Ok(Report { reference, subject, thread: conversation, currency })
 }
 
 #[component]
@@ -64,7 +72,12 @@ fn ReportContent(report: Report) -> impl IntoView {
     let (reference, currency) = (report.reference, report.currency);
     let (title, content) = match report.subject {
         Subject::Message(detail) => {
-            ("Message", view! { <MessageContent detail reference currency/> }.into_any())
+            let thread = thread_section(&report.thread);
+            let content = view! {
+                <MessageContent detail reference currency/>
+                {thread}
+            };
+            ("Message", content.into_any())
         }
         Subject::Batch(batch) => {
             ("Batch", view! { <BatchContent batch reference currency/> }.into_any())

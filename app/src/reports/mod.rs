@@ -22,6 +22,7 @@ mod progress;
 mod refresh;
 mod results;
 mod text;
+mod thread;
 mod timeline;
 
 pub use axis::{percent, top};

@@ -15,13 +15,15 @@ use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark, Table, within};
 
 /// The pages for staff.
-const PAGES: [(&str, &str); 10] = [
+const PAGES: [(&str, &str); 12] = [
     ("/support/accounts", "Accounts"),
     ("/support/search", "Search"),
     ("/support/audit", "Audit"),
     ("/support/applications?list=all", "Applications"),
     ("/support/senders", "Sender names"),
     ("/support/deposits?list=all", "Deposits"),
+    ("/support/numbers", "Numbers"),
+    ("/support/inbound", "Messages for nobody"),
     ("/support/prices", "Prices"),
     ("/support/margin", "Margin"),
     ("/support/approvals", "Approvals"),

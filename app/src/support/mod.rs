@@ -12,6 +12,7 @@ mod deposits;
 mod desk;
 mod home;
 mod import;
+mod inbound;
 mod incidents;
 mod lists;
 mod mails;
@@ -19,6 +20,7 @@ mod margin;
 mod marked_email;
 mod masked;
 mod message;
+mod numbers;
 mod prices;
 mod search;
 mod senders;
@@ -37,11 +39,13 @@ pub use home::SupportPage;
 pub use import::{
     IMPORT_FILE_PATH, IMPORT_PATH, ImportPage, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns,
 };
+pub use inbound::UnassignedPage;
 pub use mails::MailsPage;
 #[cfg(feature = "ssr")]
 pub use margin::days as margin_days;
 pub use margin::{MARGIN_CSV_PATH, MarginPage};
 pub use message::SupportMessagePage;
+pub use numbers::NumbersPage;
 pub use prices::SupportPricesPage;
 pub use search::SupportSearchPage;
 pub use senders::SendersPage;

@@ -28,6 +28,7 @@ mod desk;
 mod events;
 mod history;
 mod http;
+mod inbound;
 mod kannel;
 mod load;
 mod machine;
@@ -57,13 +58,14 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 20] = [
+const PARTS: [(&str, Measure); 21] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
     ("bulk", bulk::measure),
     ("storm", storm::measure),
     ("events", events::measure),
+    ("inbound", inbound::measure),
     ("portal", portal::measure),
     ("history", history::measure),
     ("desk", desk::measure),

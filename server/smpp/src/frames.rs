@@ -137,6 +137,12 @@ impl Fields {
                 TlvTag::MessagePayload if delivery.text.is_empty() => {
                     delivery.text = value.to_vec();
                 }
+                TlvTag::SarMsgRefNum => {
+                    delivery.sar_msg_ref_num =
+                        value.as_ref().try_into().ok().map(u16::from_be_bytes);
+                }
+                TlvTag::SarTotalSegments => delivery.sar_total_segments = value.first().copied(),
+                TlvTag::SarSegmentSeqnum => delivery.sar_segment_seqnum = value.first().copied(),
                 TlvTag::MessageState => delivery.message_state = value.first().copied(),
                 _ => {}
             }

@@ -131,6 +131,12 @@ pub struct Delivery {
     pub network_error_code: Option<[u8; 3]>,
     /// TLV 0x0204.
     pub user_message_reference: Option<u16>,
+    /// TLV 0x020C.
+    pub sar_msg_ref_num: Option<u16>,
+    /// TLV 0x020E.
+    pub sar_total_segments: Option<u8>,
+    /// TLV 0x020F.
+    pub sar_segment_seqnum: Option<u8>,
 }
 
 /// Identifies a delivery and the bind that it arrived on. The default identifies none.

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 13] = [
+pub const TEMPLATES: [&str; 14] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -26,6 +26,7 @@ pub const TEMPLATES: [&str; 13] = [
     "/sms/batches/{key}",
     "/sms/batches/{key}/{batchid}",
     "/sms/events/{key}",
+    "/sms/inbound/{key}",
     "/sms/webhooks/{key}",
     "/sms/webhooks/{key}/{webhookid}",
     "/sms/optouts/{key}",

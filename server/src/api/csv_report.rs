@@ -6,10 +6,8 @@ use domain::Reason;
 use domain::records::MessageRecord;
 
 use super::answer::{Answer, Failure, guarded};
+use super::listing::NEXT_CURSOR;
 use crate::report_csv;
-
-/// The header with the cursor of the next page. CSV has no other place for it.
-const NEXT_CURSOR: &str = "x-next-cursor";
 
 /// Returns messages as a CSV response.
 pub fn response(

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use service::{EventData, EventRecord};
 use utoipa::ToSchema;
 
-use super::record::{Batch, Report};
+use super::record::{Batch, Inbound, Report};
 use crate::json::DateTime;
 use crate::openapi::schemas;
 
@@ -34,6 +34,7 @@ pub struct Event<'a> {
 pub enum Data<'a> {
     Message(Box<Report<'a>>),
     Batch(Box<Batch<'a>>),
+    Inbound(Box<Inbound>),
     Other(Box<RawValue>),
 }
 
@@ -52,6 +53,7 @@ impl<'a> Event<'a> {
                     Data::Message(Box::new(Report::without_text(*record, currency)))
                 }
                 EventData::Batch(record) => Data::Batch(Box::new(Batch::new(*record, currency))),
+                EventData::Inbound(record) => Data::Inbound(Box::new(Inbound::from(*record))),
                 EventData::Other(json) => Data::Other(RawValue::from_string(json)?),
             },
         })

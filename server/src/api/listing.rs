@@ -12,6 +12,9 @@ const LIMIT_MAX: i64 = 1000;
 /// The length in bytes of a date such as 2026-11-21.
 const DATE_BYTES: usize = 10;
 
+/// The header with the cursor of a CSV file. CSV has no other place for it.
+pub const NEXT_CURSOR: &str = "x-next-cursor";
+
 /// Returns the requested number of rows, or the default.
 pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
     let allowed = format!("a whole number from 1 to {LIMIT_MAX}");

@@ -15,6 +15,7 @@ pub mod event;
 mod events;
 pub mod form;
 pub mod frames;
+mod inbound;
 mod json_body;
 mod listing;
 mod multipart;
@@ -69,6 +70,7 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::EventTypes,
     schemas::Format,
     schemas::IdempotencyKey,
+    schemas::InboundId,
     schemas::Limit,
     schemas::Message,
     schemas::Number,
@@ -96,6 +98,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET", routes!(reports::one));
     let routes = add(routes, "GET", routes!(batches::list));
     let routes = add(routes, "GET", routes!(batches::one));
+    let routes = add(routes, "GET", routes!(inbound::list));
     let routes = add(routes, "GET", routes!(events::list));
     let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));

@@ -1,5 +1,7 @@
 //! Messages and batches, as answers and events show them.
 
+use domain::InboundRecord;
+use domain::opt_out::Command;
 use domain::records::{BatchRecord, ChargeRecord, MessageRecord, StatusCounts, TimelineEntry};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -157,6 +159,48 @@ impl<'a> Batch<'a> {
             counts: record.counts,
             created_at: DateTime(record.created_at),
             done_at: record.done_at.map(DateTime),
+        }
+    }
+}
+
+/// A message from a handset.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboundMessage)]
+pub struct Inbound {
+    #[schema(value_type = schemas::InboundId)]
+    pub inboundid: String,
+    /// The handset's number, with country code. It can be a name if another service sent the
+    /// message.
+    pub number: String,
+    /// Your number, with country code.
+    pub recipient: String,
+    /// The text. […] stands for parts that didn't arrive. A binary message is in hexadecimal.
+    pub message: String,
+    #[schema(value_type = schemas::Positive)]
+    pub segments: i64,
+    /// The keyword by which a shared number assigned the message to the application.
+    #[schema(required)]
+    pub keyword: Option<String>,
+    /// stop, start or help if the message is such a command, otherwise null.
+    #[schema(required)]
+    pub optout: Option<&'static str>,
+    /// True if it was simulated with the test key.
+    pub test: bool,
+    pub received_at: DateTime,
+}
+
+impl From<InboundRecord> for Inbound {
+    fn from(record: InboundRecord) -> Self {
+        Self {
+            inboundid: record.inboundid.to_string(),
+            number: record.number,
+            recipient: record.recipient,
+            message: record.message,
+            segments: record.segments,
+            keyword: record.keyword,
+            optout: record.optout.map(Command::as_str),
+            test: record.test,
+            received_at: DateTime(record.received_at),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
-use service::{CarrierReceipt, Claimed, Lease, Receipt, Submitted};
+use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, Receipt, Submitted};
 use tokio::time::Instant;
 
 use refused::Refused;
@@ -37,7 +37,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
 
     /// Notifies the connection that a report is stored. `taken` lists the messages that are stored
     /// as accepted. The report still has the submitted messages and the deliveries to acknowledge,
-    /// but no longer its receipts.
+    /// but no longer its receipts and inbound messages.
     fn stored(&self, report: CarrierReport, taken: &[Transid]);
 
     /// Returns the connection's state and counts, for operators.
@@ -56,6 +56,8 @@ pub struct CarrierReport {
     pub receipts: Vec<Receipt>,
     /// Receipts that identify a message by the carrier message ID.
     pub carrier_receipts: Vec<CarrierReceipt>,
+    /// Messages from handsets.
+    pub inbound: Vec<InboundDelivery>,
     /// SMPP deliveries to acknowledge once the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }

@@ -12,6 +12,7 @@ mod incident;
 mod mail;
 mod margin;
 mod message;
+mod number;
 mod output;
 mod price;
 mod search;
@@ -70,6 +71,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Webhook(command) => webhook::run(&service, command, output).await,
+        Command::Number(command) => number::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
         Command::Margin(days) => margin::run(&service, days, output).await,
         Command::Price(command) => price::run(&service, command, output).await,

@@ -3,8 +3,8 @@
 use domain::EventType;
 use domain::event::EventType::{
     Activated, BalanceLow, BatchDone, Delivered, DepositReceived, Expired, Failed, KeyReplaced,
-    OptOutAdded, OptOutRemoved, Reinstated, Rejected, SenderAccepted, SenderRejected, Submitted,
-    Suspended, Test,
+    OptOutAdded, OptOutRemoved, Received, Reinstated, Rejected, SenderAccepted, SenderRejected,
+    Submitted, Suspended, Test,
 };
 use serde_json::{Map, Value, json};
 
@@ -62,6 +62,7 @@ const fn summary(kind: EventType) -> &'static str {
         Failed => "A message couldn't be delivered",
         Expired => "The time of a message ran out",
         Rejected => "No carrier accepted a message, and its price was released",
+        Received => "A handset sent a message to one of the application's numbers",
         BatchDone => "All messages of a batch are final",
         BalanceLow => "The balance fell below the threshold that the owner set",
         DepositReceived => "A deposit was added to the balance",
@@ -86,6 +87,7 @@ fn data(kind: EventType) -> Value {
         Submitted | Delivered | Failed | Expired | Rejected => {
             json!({"$ref": "#/components/schemas/EventMessage"})
         }
+        Received => json!({"$ref": "#/components/schemas/InboundMessage"}),
         BatchDone => json!({"$ref": "#/components/schemas/Batch"}),
         BalanceLow => {
             object([("balance", amount()), ("threshold", amount()), ("currency", text())])

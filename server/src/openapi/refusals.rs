@@ -75,6 +75,7 @@ refusals! {
     ], HEAD_AND_BODY;
     ReportsRefusals = [[DuplicateParameter, InvalidNumber, InvalidRequestid, InvalidEncoding]], HEAD;
     BatchesRefusals = [[DuplicateParameter, InvalidRequestid, InvalidEncoding]], HEAD;
+    InboundRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
     OneRefusals = [[DuplicateParameter, InvalidEncoding]], HEAD;
     WebhookRefusals = [
         [

@@ -75,6 +75,7 @@ schemas! {
         .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
+    InboundId = id("i_", "The id of a message from a handset.");
     WebhookId = id("w_", "An endpoint's id.");
     EventId = text("An event's id.")
         .pattern(Some(format!("^e_{ID_CHARS}[0-9]{{6}}[lt]$")))

@@ -65,6 +65,9 @@ fn the_columns_of_a_table_are_the_fields_of_a_report() {
     assert_eq!(fields, BTreeSet::from(report_csv::names()));
     let required: BTreeSet<&str> = list(&report["required"]).into_iter().collect();
     assert_eq!(required, fields);
+    let message = &document["components"]["schemas"]["InboundMessage"]["properties"];
+    let fields: BTreeSet<&str> = message.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, BTreeSet::from(crate::inbound_csv::NAMES));
 }
 
 #[test]

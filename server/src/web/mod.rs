@@ -15,6 +15,7 @@ mod forms;
 mod guard;
 mod headers;
 mod import;
+mod inbound_csv;
 mod language_cookie;
 mod margin_csv;
 mod opt_outs;
@@ -30,8 +31,9 @@ mod time_zone_cookie;
 use std::sync::{Arc, LazyLock};
 
 use app::account::EXPORT_PATH;
-use app::applications::FIRST_STEPS_EVENTS_PATH;
-use app::applications::STATEMENT_CSV_PATH;
+use app::applications::{
+    FIRST_STEPS_EVENTS_PATH, INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, STATEMENT_CSV_PATH,
+};
 use app::counter::COUNT_PATH;
 use app::opt_outs::FILE_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
@@ -210,16 +212,18 @@ pub fn routes() -> Vec<(String, String)> {
 }
 
 /// Returns the routes other than pages and server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 11] {
     [
         (EXPORT_PATH, get(export::download)),
         (CSV_PATH, get(csv::download)),
         (STATEMENT_CSV_PATH, get(statement_csv::download)),
+        (INBOUND_CSV_PATH, get(inbound_csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::subjects::batch)),
         (REPORT_EVENTS_PATH, get(follow::subjects::reports)),
         (FIRST_STEPS_EVENTS_PATH, get(follow::subjects::first_steps)),
+        (INBOUND_EVENTS_PATH, get(follow::subjects::inbound)),
         (CARRIER_EVENTS_PATH, get(follow::subjects::carriers)),
     ]
 }

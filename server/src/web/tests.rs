@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 164] = [
+const TABLE: [(&str, &str, &str, Row); 175] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -68,6 +68,7 @@ const TABLE: [(&str, &str, &str, Row); 164] = [
     ("GET", "/applications/new", "", SIGNED_IN),
     ("GET", "/applications/{reference}", "", OWNER),
     ("GET", "/applications/{reference}/messages", "", OWNER),
+    ("GET", "/applications/{reference}/inbound", "", OWNER),
     ("GET", "/applications/{reference}/optouts", "", OWNER),
     ("POST", "/applications/{reference}/optouts/file", "", OWNER),
     ("GET", "/fn/opt-outs", "reference={reference}", OWNER),
@@ -93,6 +94,8 @@ const TABLE: [(&str, &str, &str, Row); 164] = [
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
     ("GET", "/applications/{reference}/statement.csv", "", OWNER),
+    ("GET", "/applications/{reference}/inbound.csv", "", OWNER),
+    ("GET", "/applications/{reference}/inbound/events", "", OWNERS_STREAM),
     ("GET", "/reports/{batchid}/events", "", OWNERS_STREAM),
     ("GET", "/reports/events", "", ACCOUNTS_STREAM),
     ("GET", "/applications/events", "", ACCOUNTS_STREAM),
@@ -132,6 +135,7 @@ const TABLE: [(&str, &str, &str, Row); 164] = [
     ("GET", "/fn/application", "reference={reference}", OWNER),
     ("GET", "/fn/quick-start", "reference={reference}", OWNER),
     ("GET", "/fn/application-messages", "reference={reference}", OWNER),
+    ("GET", "/fn/inbound", "reference={reference}", OWNER),
     ("GET", "/fn/application-statement", "reference={reference}", OWNER),
     ("GET", "/fn/application-sender", "reference={reference}", OWNER),
     ("GET", "/fn/report", "id={id}", OWNER),
@@ -183,6 +187,13 @@ const TABLE: [(&str, &str, &str, Row); 164] = [
     ("GET", "/fn/support-senders", "", STAFF),
     ("POST", "/fn/decide-sender", "id=0&action=accept", STAFF),
     ("POST", "/fn/set-staff-list", "list=reserved-words&lines=bank", STAFF),
+    ("GET", "/support/numbers", "", STAFF),
+    ("GET", "/fn/support-numbers", "", STAFF),
+    ("POST", "/fn/add-number", "number=26650000001&reference={reference}", STAFF),
+    ("POST", "/fn/remove-number", "number=26650000001", STAFF),
+    ("GET", "/support/inbound", "", STAFF),
+    ("GET", "/fn/support-inbound", "", STAFF),
+    ("POST", "/fn/assign-inbound", "recipient=1234", STAFF),
     ("GET", "/support/prices", "", STAFF),
     ("GET", "/fn/support-prices", "number=27821234567", STAFF),
     ("POST", "/fn/set-base-prices", "local=0.04&international=0.2", STAFF),

@@ -142,7 +142,7 @@ impl Worker {
         match kind {
             // `start` has already started the sandboxes.
             CarrierKind::Sandbox => {}
-            CarrierKind::Http(http) => match HttpConnection::new(http, clock(), lease) {
+            CarrierKind::Http(http) => match HttpConnection::new(*http, clock(), lease) {
                 Ok(connection) => {
                     let connection = Arc::new(connection);
                     self.start_connections(&name, 1, || connection.clone());

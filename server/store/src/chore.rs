@@ -22,6 +22,8 @@ pub enum Chore {
     CreditStatements,
     ForgetStatements,
     ForgetEvents,
+    JoinInbound,
+    ForgetInbound,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -47,6 +49,8 @@ impl Chore {
             Self::CreditStatements => 10,
             Self::ForgetStatements => 11,
             Self::ForgetEvents => 12,
+            Self::JoinInbound => 13,
+            Self::ForgetInbound => 14,
             Self::Expand(id) => return id.0,
         };
         -(shard.0 * KINDS + kind)

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 52] = [
+pub const TABLES: [&str; 57] = [
     "installation",
     "prices",
     "accounts",
@@ -59,6 +59,11 @@ pub const TABLES: [&str; 52] = [
     "message_quarters",
     "margin_days",
     "dropped_days",
+    "inbound_numbers",
+    "inbound_seen",
+    "inbound_parts",
+    "inbound_messages",
+    "unassigned_inbound",
     "events",
     "event_streams",
     "webhooks",
@@ -73,7 +78,7 @@ pub const TABLES: [&str; 52] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 15] = [
+const OF_APPLICATIONS: [&str; 16] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -84,6 +89,7 @@ const OF_APPLICATIONS: [&str; 15] = [
     "message_days",
     "message_quarters",
     "dropped_days",
+    "inbound_messages",
     "events",
     "event_streams",
     "webhooks",

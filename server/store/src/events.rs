@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ids::{Shard, compose_id};
-use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp};
 use serde::Deserialize;
 
 use super::query::{At, Connection, Row, query};
@@ -135,9 +135,9 @@ statements! {
 /// The events that a transaction causes. The transaction writes them just before its commit,
 /// because other transactions can't add to the same streams until then.
 pub struct NewEvents {
-    /// Changed messages, with their streams. Their events are stored only if the stream keeps
-    /// events of messages.
-    messages: Vec<(EventStream, EventType, Transid)>,
+    /// Changed messages and inbound messages by ID, with their streams. Their events are stored only
+    /// if the stream keeps events of messages.
+    messages: Vec<(EventStream, EventType, i64)>,
     /// Other events, by shard. A transaction may credit deposits in several shards.
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
 }
@@ -159,7 +159,7 @@ impl NewEvents {
         Self { messages: Vec::new(), others: BTreeMap::new() }
     }
 
-    pub(crate) fn of_message(&mut self, stream: EventStream, kind: EventType, id: Transid) {
+    pub(crate) fn of_message(&mut self, stream: EventStream, kind: EventType, id: i64) {
         self.messages.push((stream, kind, id));
     }
 
@@ -200,7 +200,7 @@ impl NewEvents {
 /// Writes the events of a shard.
 async fn write(
     conn: &mut dyn Connection,
-    messages: &[(EventStream, EventType, Transid)],
+    messages: &[(EventStream, EventType, i64)],
     batches: &[(EventStream, BatchId)],
     others: Vec<NewEvent>,
     now: Timestamp,
@@ -218,7 +218,7 @@ async fn write(
         locked.iter().filter(|stream| stream.since.is_some()).map(Locked::stream).collect();
     let mut rows = Rows::of(&locked, now);
     for (stream, kind, id) in messages.iter().filter(|(stream, ..)| keeping.contains(stream)) {
-        rows.push(*stream, *kind, Some(id.0), None);
+        rows.push(*stream, *kind, Some(*id), None);
     }
     let kept = batches.iter().filter(|(stream, _)| keeping.contains(stream));
     let streams: BTreeMap<_, _> = kept.map(|(stream, id)| (*id, *stream)).collect();

@@ -39,6 +39,8 @@ pub mod group_call;
 mod halt;
 pub mod history;
 pub mod idempotency;
+pub mod inbound;
+pub mod inbound_numbers;
 pub mod incidents;
 pub mod installation;
 pub mod known_devices;

@@ -83,6 +83,8 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::history::STATEMENTS,
     super::unpaid::STATEMENTS,
     super::idempotency::STATEMENTS,
+    super::inbound::STATEMENTS,
+    super::inbound_numbers::STATEMENTS,
     super::incidents::STATEMENTS,
     super::installation::STATEMENTS,
     super::known_devices::STATEMENTS,
@@ -236,6 +238,9 @@ async fn no_statement_of_the_traffic_scans_a_table() {
                 "unmatched_receipts",
                 "p",
                 "i",
+                "inbound_seen",
+                "inbound_parts",
+                "inbound_messages",
                 "opt_outs",
                 "o",
             ];

@@ -9,7 +9,8 @@ use domain::ids::Shard;
 use domain::quarter::Figure;
 use domain::records::{DayCounts, StatusCounts};
 use domain::{
-    ApplicationId, BatchId, EventStream, EventType, MessageStatus, Money, Timestamp, Transid,
+    ApplicationId, BatchId, EventStream, EventType, InboundId, MessageStatus, Money, Timestamp,
+    Transid,
 };
 use serde::Deserialize;
 
@@ -321,7 +322,7 @@ impl Tally {
             change.count(message.status, to, 1);
         }
         if let Some(kind) = EventType::of_status(to) {
-            self.events.of_message(stream, kind, message.id);
+            self.events.of_message(stream, kind, message.id.0);
         }
     }
 
@@ -348,6 +349,12 @@ impl Tally {
             let new = || BatchChange::of(message.stream());
             self.batches.entry(batch).or_insert_with(new).released += message.cost;
         }
+    }
+
+    /// Adds the event of an inbound message.
+    pub fn receive(&mut self, stream: EventStream, id: InboundId, now: Timestamp) {
+        self.now = Some(now);
+        self.events.of_message(stream, EventType::Received, id.0);
     }
 
     /// Adds an event that isn't about a message: see [`super::WriteTx::cause`].

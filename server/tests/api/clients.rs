@@ -94,6 +94,7 @@ impl Bench {
                 (_, Some("b_")) => assert_eq!(self.server.batch(key, word)["rows"], 2),
                 (_, Some("w_" | "e_")) => {}
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
+                ("inbound" | "inboundWithHeader", _) => assert_eq!(*word, "0"),
                 ("pricesWithHeader", _) => assert_eq!(*word, "international_not_8_digits"),
                 ("openapi", _) => assert_eq!(*word, "3.1.0"),
                 ("optouts" | "optoutsWithHeader", _) => assert_eq!(*word, "26671234568"),

@@ -31,6 +31,7 @@ mod dry_run;
 mod follow;
 mod group_panic;
 mod idempotency;
+mod inbound;
 mod limits;
 mod mails;
 mod methods;

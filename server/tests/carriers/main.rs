@@ -12,6 +12,7 @@ mod acme;
 mod binding;
 mod cuts;
 mod http;
+mod inbound;
 mod outcomes;
 mod peer;
 mod receipts;

@@ -1,5 +1,6 @@
 //! A third-party SMSC in a process of its own, and its events.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, Once};
@@ -33,7 +34,7 @@ pub struct Peer {
     pub port: u64,
     events: Arc<Mutex<Vec<Value>>>,
     /// The process ends when this is closed, even if the test is killed.
-    _input: ChildStdin,
+    input: Mutex<ChildStdin>,
     _process: Running,
 }
 
@@ -69,11 +70,20 @@ impl Peer {
             .spawn()
             .unwrap();
         let events = read_events(&mut child);
-        let mut peer =
-            Self { port: 0, events, _input: child.stdin.take().unwrap(), _process: Running(child) };
+        let mut peer = Self {
+            port: 0,
+            events,
+            input: Mutex::new(child.stdin.take().unwrap()),
+            _process: Running(child),
+        };
         peer.port =
             until("a listening SMSC", || peer.events_of("listening").first()?["port"].as_u64());
         peer
+    }
+
+    /// Makes the SMSC on npm's `smpp` deliver a message from a handset.
+    pub fn deliver(&self, message: &Value) {
+        writeln!(self.input.lock().unwrap(), "{message}").unwrap();
     }
 
     /// Returns all events with this name so far.

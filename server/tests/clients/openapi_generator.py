@@ -42,6 +42,8 @@ print("batch", api.batch(key, batchid).batch.batchid)
 print("batchWithHeader", api.batch_with_header(batchid).batch.batchid)
 print("batches", api.batches(key).batches[0].batchid)
 print("batchesWithHeader", api.batches_with_header(limit=1).batches[0].batchid)
+print("inbound", len(api.inbound(key, number="57000001").inbound))
+print("inboundWithHeader", len(api.inbound_with_header(limit=1).inbound))
 print("events", api.events(key).next)
 print("eventsWithHeader", api.events_with_header(type="batch.done").next)
 hook = "https://example.com/a"

@@ -30,6 +30,10 @@ async function run(): Promise<void> {
   print('batchWithHeader', (await api.batchWithHeader({ batchid })).batch.batchid);
   print('batches', (await api.batches({ key })).batches[0]?.batchid);
   print('batchesWithHeader', (await api.batchesWithHeader({ limit: 1 })).batches[0]?.batchid);
+  const inbound = await api.inbound({ key, number: '57000001' });
+  print('inbound', String(inbound.inbound.length));
+  const signedInbound = await api.inboundWithHeader({ limit: 1 });
+  print('inboundWithHeader', String(signedInbound.inbound.length));
   print('events', (await api.events({ key })).next);
   print('eventsWithHeader', (await api.eventsWithHeader({ type: 'batch.done' })).next);
   const hook = { url: 'https://example.com/a' };

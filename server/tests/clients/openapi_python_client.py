@@ -24,6 +24,8 @@ from sms_client.api.default import (
     create_webhook_with_header,
     events,
     events_with_header,
+    inbound,
+    inbound_with_header,
     openapi,
     optouts,
     optouts_with_header,
@@ -71,6 +73,8 @@ print("batch", batch.sync(key, batchid, client=plain).batch.batchid)
 print("batchWithHeader", batch_with_header.sync(batchid, client=signed).batch.batchid)
 print("batches", batches.sync(key, client=plain).batches[0].batchid)
 print("batchesWithHeader", batches_with_header.sync(client=signed, limit=1).batches[0].batchid)
+print("inbound", len(inbound.sync(key, client=plain, number="57000001").inbound))
+print("inboundWithHeader", len(inbound_with_header.sync(client=signed, limit=1).inbound))
 print("events", events.sync(key, client=plain).next_)
 print("eventsWithHeader", events_with_header.sync(client=signed, type_="batch.done").next_)
 hook = "https://example.com/a"

@@ -77,6 +77,10 @@ async function run(): Promise<void> {
   print('batches', batches.data?.batches[0]?.batchid);
   const signedBatches = await signed.GET('/sms/batches', { params: { query: { limit: 1 } } });
   print('batchesWithHeader', signedBatches.data?.batches[0]?.batchid);
+  const inbound = await plain.GET('/sms/inbound/{key}', { params: { path } });
+  print('inbound', inbound.data?.inbound.length.toString());
+  const signedInbound = await signed.GET('/sms/inbound', { params: { query: { limit: 1 } } });
+  print('inboundWithHeader', signedInbound.data?.inbound.length.toString());
   print('events', (await plain.GET('/sms/events/{key}', { params: { path } })).data?.next);
   const types = { query: { type: 'batch.done' } };
   print('eventsWithHeader', (await signed.GET('/sms/events', { params: types })).data?.next);

@@ -1,7 +1,7 @@
 //! The 7-bit default alphabet and its extension table (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
 
 /// The septet that precedes a septet from the extension table.
-pub(super) const ESCAPE: u8 = 0x1b;
+pub(crate) const ESCAPE: u8 = 0x1b;
 
 /// The basic table. The position of a character is its code. The escape is in the table only to
 /// keep the later positions right; [`septets`] returns `None` for it.
@@ -41,4 +41,19 @@ pub(super) fn septets(c: char) -> Option<Septets> {
     }
     let place = BASIC.chars().position(|character| character == c)?;
     u8::try_from(place).ok().filter(|code| *code != ESCAPE).map(Septets::Basic)
+}
+
+/// Returns the character of a septet. Returns `None` if `code` has more than 7 bits.
+pub(crate) fn character(code: u8) -> Option<char> {
+    // Fast path as in [`septets`].
+    if let b'a'..=b'z' | b'A'..=b'Z' | b'%'..=b'?' | b' '..=b'#' = code {
+        return Some(char::from(code));
+    }
+    BASIC.chars().nth(usize::from(code))
+}
+
+/// Returns the character of a septet that follows an escape. Returns `None` if the extension table
+/// has no such character.
+pub(crate) fn extended_character(code: u8) -> Option<char> {
+    EXTENSION.iter().find(|(_, place)| *place == code).map(|(character, _)| *character)
 }

@@ -1,6 +1,6 @@
 //! The text of a message. It is billed by the page and transmitted in segments.
 
-mod gsm7;
+pub(crate) mod gsm7;
 pub mod parts;
 pub mod runs;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use domain::ids::{REQUESTID_CHARS_MAX, compose_id, id_unix_ms};
-use domain::{BatchId, Reference, RequestId, Transid};
+use domain::{BatchId, InboundId, Reference, RequestId, Transid};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -117,6 +117,8 @@ fn texts_that_are_no_ids_are_refused() {
     }
     assert_eq!(Transid::parse("b_0000000000000"), None);
     assert_eq!(BatchId::parse("m_0000000000000"), None);
+    assert_eq!(InboundId::parse("i_0000000000001"), Some(InboundId(1)));
+    assert_eq!(InboundId::parse("m_0000000000001"), None);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Records reach the browser exactly as the server sent them.
 
 use domain::ledger::TransferKind;
+use domain::opt_out::Command;
 use domain::records::{
     AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,
     SenderRequestRecord, StatementLine, StatusCounts, TimelineEntry,
 };
 use domain::{
-    ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,
-    SenderStatus, Timestamp, Transid,
+    ApplicationStatus, BatchId, Category, InboundId, InboundRecord, Kind, MessageStatus, Money,
+    OptOutRecord, OptOutSource, Prices, Reference, SenderStatus, Timestamp, Transid,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -144,4 +145,25 @@ fn counts_are_added_and_tell_how_many_of_the_completed_were_delivered() {
     counts.add(&more);
     assert_eq!((counts.total(), counts.completed()), (12, 3));
     assert_eq!(counts.delivered_per_mille(), Some(666));
+}
+
+#[test]
+fn inbound_messages_and_opt_outs_arrive() {
+    let at = Timestamp::from_unix_ms(1_795_237_471_123);
+    let record = InboundRecord {
+        inboundid: InboundId(i64::MAX),
+        number: "26658000000".to_owned(),
+        recipient: "12345".to_owned(),
+        message: "line\r\nline […] \u{fffd} 😀".to_owned(),
+        segments: 255,
+        keyword: Some("NEWS".to_owned()),
+        optout: Some(Command::Stop),
+        test: true,
+        received_at: at,
+    };
+    arrives(&record);
+    arrives(&InboundRecord { keyword: None, optout: None, ..record });
+    for source in OptOutSource::ALL {
+        arrives(&OptOutRecord { number: "26658000000".to_owned(), source, created_at: at });
+    }
 }

@@ -89,6 +89,17 @@ pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addr
     out.extend_from_slice(&body);
 }
 
+/// Writes a `deliver_sm` with a message from a handset. The text contains the sequence number.
+pub fn write_message(out: &mut Vec<u8>, sequence: u32, recipient: &str) {
+    let text = format!("Message {sequence} from a handset");
+    let mut body = format!("\0\x01\x0126657000001\0\x01\x01{recipient}\0").into_bytes();
+    body.extend_from_slice(&[0; 9]);
+    body.push(u8::try_from(text.len()).unwrap());
+    body.extend_from_slice(text.as_bytes());
+    write_head(out, DELIVER_SM, sequence, body.len());
+    out.extend_from_slice(&body);
+}
+
 /// Returns `count` equal `submit_sm` PDUs with the sequence numbers 1 to `count`.
 pub fn submits(count: u32) -> Vec<u8> {
     let mut out = Vec::new();

@@ -5,7 +5,7 @@
 //! (`dlr-url`) that a message was submitted and that it was delivered. Heliograph stores both.
 
 mod calls;
-mod frame;
+pub mod frame;
 mod raw;
 mod side;
 mod sink;

@@ -13,7 +13,9 @@ use crate::{Config, Operations, run_blocking};
 use store::error::{Fault, OpenError, Refusal, Result};
 use store::gate::Priority;
 use store::query::Connection;
-use store::{Chore, Store, batches, commit_groups, idempotency, installation, messages, prices};
+use store::{
+    Chore, Store, batches, commit_groups, idempotency, inbound, installation, messages, prices,
+};
 
 /// Records the currency at the first start. Records the configured prices if they differ from the
 /// prices in force, unless prices were set at the support desk or by command. With `keep`, the
@@ -87,6 +89,7 @@ pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Resu
         let mut conn = store.read_at(shard).await?;
         let (batch, of_batches) = batches::greatest(&mut conn).await?;
         last = messages::greatest(&mut conn).await?.max(last);
+        last = inbound::greatest(&mut conn).await?.max(last);
         (last_batch, last_of_batches) = (batch.max(last_batch), of_batches.max(last_of_batches));
     }
     let ahead_ms = domain::ids::id_unix_ms(last) - now.unix_ms();

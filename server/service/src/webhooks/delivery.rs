@@ -118,6 +118,7 @@ impl DueEvent {
         match &self.event.data {
             EventData::Message(message) => Some(message.transid.0),
             EventData::Batch(batch) => Some(batch.batchid.0),
+            EventData::Inbound(message) => Some(message.inboundid.0),
             EventData::Other(_) => None,
         }
     }

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use domain::records::{BatchRecord, MessageRecord};
-use domain::{BatchId, EventId, EventStream, EventType, Money, Reference, Timestamp, Transid};
+use domain::{
+    BatchId, EventId, EventStream, EventType, InboundId, InboundRecord, Money, Reference,
+    Timestamp, Transid,
+};
 
 use crate::Webhooks;
 use crate::admission::KeyAccess;
@@ -12,7 +15,7 @@ use crate::transactions::work;
 use store::error::{Refusal, Result};
 use store::events::{self, StoredEvent, StreamState};
 use store::query::Connection;
-use store::{batches, reports};
+use store::{batches, inbound, reports};
 
 /// The maximum number of events on a page.
 const PAGE_MAX: i64 = 1000;
@@ -60,6 +63,7 @@ pub enum EventData {
     /// The message as it was when the event happened.
     Message(Box<MessageRecord>),
     Batch(Box<BatchRecord>),
+    Inbound(Box<InboundRecord>),
     /// JSON.
     Other(String),
 }
@@ -168,6 +172,11 @@ pub(super) async fn described(
     let rows = reports::by_ids(conn, &ids).await?;
     let messages: HashMap<i64, MessageRecord> =
         rows.into_iter().map(|row| (row.record.transid.0, row.record)).collect();
+    let received = found.iter().filter(|event| event.kind == EventType::Received);
+    let ids: Vec<InboundId> = received.filter_map(|event| event.subject.map(InboundId)).collect();
+    let rows = inbound::by_ids(conn, &ids).await?;
+    let mut inbound: HashMap<i64, InboundRecord> =
+        rows.into_iter().map(|row| (row.inboundid.0, row)).collect();
     let mut events = Vec::with_capacity(found.len());
     for StoredEvent { id, kind, subject, data } in found {
         let data = match (kind, subject) {
@@ -175,6 +184,9 @@ pub(super) async fn described(
                 let EventStream { application_id, test } = stream;
                 let batch = batches::one(conn, application_id, test, BatchId(batch)).await?;
                 batch.map(|batch| EventData::Batch(Box::new(batch)))
+            }
+            (EventType::Received, Some(id)) => {
+                inbound.remove(&id).map(|message| EventData::Inbound(Box::new(message)))
             }
             (_, Some(message)) if kind.status().is_some() => {
                 let record = messages.get(&message).cloned();

@@ -55,6 +55,9 @@ async fn all_fields_of_a_delivery_are_read() {
         tlv(0x0427, &[2]),
         tlv(0x0423, &[3, 0, 5]),
         tlv(0x0204, &[1, 2]),
+        tlv(0x020C, &[3, 4]),
+        tlv(0x020E, &[5]),
+        tlv(0x020F, &[6]),
     ];
     let body = deliver(0x04, 8, b"\0h\0i", &tlvs.concat());
     peer.write(&pdu(DELIVER_SM, 0, 1, &body)).await;
@@ -66,6 +69,8 @@ async fn all_fields_of_a_delivery_are_read() {
     assert_eq!(read.message_state, Some(2));
     assert_eq!(read.network_error_code, Some([3, 0, 5]));
     assert_eq!(read.user_message_reference, Some(0x0102));
+    assert_eq!(read.sar_msg_ref_num, Some(0x0304));
+    assert_eq!((read.sar_total_segments, read.sar_segment_seqnum), (Some(5), Some(6)));
     let payload = deliver(0, 0, b"", &tlv(0x0424, b"a long one"));
     peer.write(&pdu(DELIVER_SM, 0, 2, &payload)).await;
     assert_eq!(client.delivery().await.text, b"a long one");
@@ -79,6 +84,8 @@ async fn a_malformed_tlv_costs_no_other_field_of_the_delivery() {
         tlv(0x0423, &[3]),
         tlv(0x0204, &[]),
         tlv(0x0427, &[]),
+        tlv(0x020C, &[1]),
+        tlv(0x020E, &[]),
         tlv(0x001E, b"no-nul"),
         // Longer than what is left.
         vec![0x04, 0x24, 0xFF, 0xFF, b'x'],

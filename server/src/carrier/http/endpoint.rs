@@ -1,4 +1,5 @@
-//! The endpoint where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
+//! The endpoints where upstreams post receipts and messages from handsets:
+//! `/carriers/{name}/{secret}` and `/carriers/{name}/inbound/{secret}` on the public address.
 //!
 //! The secret is the last segment of the path, because many upstreams accept only a URL. No log
 //! contains the secret: access lines show the route's template.
@@ -19,11 +20,15 @@ use serde_json::Value;
 use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Service};
 use subtle::ConstantTimeEq as _;
 
+use super::inbound;
 use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
 use crate::api;
-use crate::config::carriers::{CarrierKind, CarrierSettings, ReceiptSettings};
+use crate::config::carriers::{
+    CarrierKind, CarrierSettings, InboundSettings, ReceiptSettings, Secret,
+};
 
-const PATH: &str = "/carriers/{name}/{secret}";
+const RECEIPTS_PATH: &str = "/carriers/{name}/{secret}";
+const INBOUND_PATH: &str = "/carriers/{name}/inbound/{secret}";
 /// The maximum size of a body in bytes. A receipt has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The number of seconds after which an upstream should repeat a receipt that we couldn't store.
@@ -34,53 +39,106 @@ const ERROR_CHARS_MAX: usize = 100;
 struct Endpoint {
     service: Service,
     /// The carriers that post receipts, by name.
-    carriers: Vec<(String, ReceiptSettings)>,
+    receipts: Vec<(String, ReceiptSettings)>,
+    /// The carriers that post messages from handsets, by name.
+    inbound: Vec<(String, InboundSettings)>,
 }
+
+/// The name of a carrier and the secret, from the path.
+type Caller = Result<Path<(String, String)>, PathRejection>;
 
 /// Returns the router for upstreams.
 pub fn router(service: Service, carriers: &[CarrierSettings]) -> Router {
-    let posting = carriers.iter().filter_map(|carrier| match &carrier.kind {
-        CarrierKind::Http(http) => Some((carrier.name.clone(), http.receipt.clone()?)),
-        CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
-    });
-    let endpoint = Endpoint { service, carriers: posting.collect() };
-    Router::new().route(PATH, any(answer)).with_state(Arc::new(endpoint))
+    let upstreams = || {
+        carriers.iter().filter_map(|carrier| match &carrier.kind {
+            CarrierKind::Http(http) => Some((carrier.name.clone(), http)),
+            CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
+        })
+    };
+    let receipts = upstreams().filter_map(|(name, http)| Some((name, http.receipt.clone()?)));
+    let inbound = upstreams().filter_map(|(name, http)| Some((name, http.inbound.clone()?)));
+    let endpoint = Endpoint { service, receipts: receipts.collect(), inbound: inbound.collect() };
+    Router::new()
+        .route(RECEIPTS_PATH, any(take_receipt))
+        .route(INBOUND_PATH, any(take_inbound))
+        .with_state(Arc::new(endpoint))
 }
 
-async fn answer(
+async fn take_receipt(
     State(endpoint): State<Arc<Endpoint>>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    caller: Caller,
     request: Request,
 ) -> Response {
-    let found = path.ok().and_then(|Path((name, secret))| {
-        let posting = &endpoint.carriers;
-        let (name, settings) = posting.iter().find(|(known, _)| *known == name)?;
-        let known = settings.secret.expose().as_bytes();
-        bool::from(known.ct_eq(secret.as_bytes())).then_some((name, settings))
-    });
-    let mut response = match found {
-        Some((name, settings)) => endpoint.take(name, settings, request).await,
-        // The response doesn't reveal whether the name or the secret is wrong.
-        None => (StatusCode::NOT_FOUND, "Not found.\n").into_response(),
-    };
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let found = find(&endpoint.receipts, caller, |settings| &settings.secret);
+    answer(match found {
+        Some((name, settings)) => match read(request).await {
+            Ok(fields) => endpoint.take_receipt(name, settings, &fields).await,
+            Err(refusal) => refusal,
+        },
+        None => unknown(),
+    })
+}
+
+async fn take_inbound(
+    State(endpoint): State<Arc<Endpoint>>,
+    caller: Caller,
+    request: Request,
+) -> Response {
+    let found = find(&endpoint.inbound, caller, |settings| &settings.secret);
+    answer(match found {
+        Some((name, settings)) => match read(request).await {
+            Ok(fields) => endpoint.take_inbound(name, settings, &fields).await,
+            Err(refusal) => refusal,
+        },
+        None => unknown(),
+    })
+}
+
+/// Returns the carrier that the path names, if the secret is right.
+fn find<T>(
+    carriers: &[(String, T)],
+    caller: Caller,
+    secret_of: impl Fn(&T) -> &Secret,
+) -> Option<(&str, &T)> {
+    let Path((name, secret)) = caller.ok()?;
+    let (name, settings) = carriers.iter().find(|(known, _)| *known == name)?;
+    let known = secret_of(settings).expose().as_bytes();
+    bool::from(known.ct_eq(secret.as_bytes())).then_some((name, settings))
+}
+
+/// The response doesn't reveal whether the name or the secret is wrong.
+fn unknown() -> Response {
+    (StatusCode::NOT_FOUND, "Not found.\n").into_response()
+}
+
+fn answer(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
+fn bad_request(words: impl Into<String>) -> Response {
+    (StatusCode::BAD_REQUEST, words.into()).into_response()
+}
+
+/// Returns the response to a post that is stored, or that the upstream should repeat.
+fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
+    let Err(error) = recorded else {
+        return "OK\n".into_response();
+    };
+    tracing::error!(carrier, detail = ?error, "a post can't be stored; the upstream should \
+        repeat it");
+    let again = [(RETRY_AFTER, RETRY_AFTER_S)];
+    (StatusCode::SERVICE_UNAVAILABLE, again, "Try again in a few seconds.\n").into_response()
+}
+
 impl Endpoint {
-    async fn take(&self, carrier: &str, settings: &ReceiptSettings, request: Request) -> Response {
-        let (head, body) = request.into_parts();
-        // The route matches every method. HEAD, for example, must change nothing.
-        if !matches!(head.method, Method::GET | Method::POST) {
-            let allow = [(ALLOW, "GET, POST")];
-            return (StatusCode::METHOD_NOT_ALLOWED, allow, "Use GET or POST.\n").into_response();
-        }
-        let read = match read(&head, body).await {
-            Ok(fields) => receipt(settings, &fields),
-            Err(status) => return (status, "The body can't be read.\n").into_response(),
-        };
-        let receipt = match read {
+    async fn take_receipt(
+        &self,
+        carrier: &str,
+        settings: &ReceiptSettings,
+        fields: &Value,
+    ) -> Response {
+        let receipt = match receipt(settings, fields) {
             Ok(receipt) if names_one(&receipt) => receipt,
             Err(NoReceipt::Several) => {
                 tracing::warn!(
@@ -88,40 +146,62 @@ impl Endpoint {
                     "a post has several receipts or statuses and was refused, since only one can \
                      be read; have the carrier post each receipt by itself"
                 );
-                let words = "Post one receipt at a time: this has several messages or statuses.\n";
-                return (StatusCode::BAD_REQUEST, words).into_response();
+                return bad_request(
+                    "Post one receipt at a time: this has several messages or statuses.\n",
+                );
             }
             Ok(_) | Err(NoReceipt::Incomplete) => {
                 tracing::warn!(carrier, "a posted receipt has no message ID or no status");
-                let words = "The receipt has no message ID or no status.\n";
-                return (StatusCode::BAD_REQUEST, words).into_response();
+                return bad_request("The receipt has no message ID or no status.\n");
             }
         };
         if receipt.message_id.chars().count() > CARRIER_MESSAGE_ID_CHARS_MAX {
             tracing::warn!(carrier, "a posted receipt's message id is too long");
-            let words = format!(
+            return bad_request(format!(
                 "The message id has more than {CARRIER_MESSAGE_ID_CHARS_MAX} characters.\n"
-            );
-            return (StatusCode::BAD_REQUEST, words).into_response();
+            ));
         }
-        if let Some(receipt) = receipt_of(receipt) {
-            let delivery = (self.service).delivery();
-            let recorded = delivery.record_carrier_receipts(carrier, vec![receipt]);
-            if let Err(error) = recorded.await {
-                tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the \
-                    upstream should repeat it");
-                let again = [(RETRY_AFTER, RETRY_AFTER_S)];
-                let words = "Try again in a few seconds.\n";
-                return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();
+        match receipt_of(receipt) {
+            Some(receipt) => {
+                let delivery = self.service.delivery();
+                stored(carrier, delivery.record_carrier_receipts(carrier, vec![receipt]).await)
             }
+            None => stored(carrier, Ok(())),
         }
-        "OK\n".into_response()
+    }
+
+    async fn take_inbound(
+        &self,
+        carrier: &str,
+        settings: &InboundSettings,
+        fields: &Value,
+    ) -> Response {
+        let Some(message) = inbound::message(settings, fields) else {
+            tracing::warn!(carrier, "a posted message lacks a number or its text, or has several");
+            return bad_request(
+                "Post one message at a time, with its number, recipient and text.\n",
+            );
+        };
+        let delivery = self.service.delivery();
+        stored(carrier, delivery.record_inbound(carrier, vec![message]).await)
     }
 }
 
-/// Reads the fields of a receipt: those of a JSON body, or the parameters of the query and of a
-/// form together.
-async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
+/// Reads the fields of a post: those of a JSON body, or the parameters of the query and of a form
+/// together. Returns the response if they can't be read.
+async fn read(request: Request) -> Result<Value, Response> {
+    let (head, body) = request.into_parts();
+    // The route matches every method. HEAD, for example, must change nothing.
+    if !matches!(head.method, Method::GET | Method::POST) {
+        let allow = [(ALLOW, "GET, POST")];
+        let words = "Use GET or POST.\n";
+        return Err((StatusCode::METHOD_NOT_ALLOWED, allow, words).into_response());
+    }
+    let fields = read_fields(&head, body).await;
+    fields.map_err(|status| (status, "The body can't be read.\n").into_response())
+}
+
+async fn read_fields(head: &Parts, body: Body) -> Result<Value, StatusCode> {
     let body = if head.method == Method::POST {
         (body::to_bytes(body, BODY_BYTES_MAX).await).map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
     } else {
@@ -132,7 +212,7 @@ async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
     }
     let query = head.uri.query().unwrap_or_default().as_bytes();
     let pairs = api::form::pairs(query).chain(api::form::pairs(&body));
-    // Some upstreams quote the message's text in another encoding. We don't need the text.
+    // A receipt may quote the message's text in another encoding. It isn't needed there.
     Ok(fields(pairs.filter_map(|(name, value)| name.zip(value))))
 }
 

@@ -7,6 +7,7 @@
 mod answer;
 pub mod connection;
 pub mod endpoint;
+mod inbound;
 mod pace;
 mod receipt;
 

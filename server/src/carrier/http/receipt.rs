@@ -80,17 +80,17 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
 }
 
 /// Returns a plain value as a text, or `None` if it is empty.
-fn field(fields: &Value, name: &str) -> Option<String> {
+pub(super) fn field(fields: &Value, name: &str) -> Option<String> {
     as_text(find(fields, name)?).filter(|text| !text.is_empty())
 }
 
 /// Returns the value with a name, or at a JSON pointer.
-fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
     if name.starts_with('/') { fields.pointer(name) } else { fields.get(name) }
 }
 
 /// Returns whether the value, or anything on the path to it, is a list with more than one entry.
-fn is_one_of_several(fields: &Value, name: &str) -> bool {
+pub(super) fn is_one_of_several(fields: &Value, name: &str) -> bool {
     let is_list = |value: &Value| value.as_array().is_some_and(|list| list.len() > 1);
     let ends = name.match_indices('/').map(|(end, _)| &name[..end]);
     let passed = ends.filter_map(|pointer| fields.pointer(pointer));

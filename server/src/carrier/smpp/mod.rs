@@ -1,6 +1,7 @@
 //! SMPP 3.4: turns messages into submits, and answers and deliveries into reports.
 
 mod ids;
+mod inbound;
 mod pending;
 mod receipts;
 mod refusals;
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ::smpp::{Connection, Event, Events, Outcome, Submit};
+use ::smpp::{Connection, Event, Events, Outcome, Submit, receipt};
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
@@ -98,9 +99,14 @@ impl SmppConnection {
                 }
                 Event::Deliver(delivery) => {
                     report.deliveries.push(delivery.handle);
-                    report
-                        .carrier_receipts
-                        .extend(receipts::read(&delivery, self.settings.message_id));
+                    if let Some(receipt) = receipt::parse(&delivery) {
+                        let form = self.settings.message_id;
+                        let read = receipts::read(&delivery, &receipt, form);
+                        report.carrier_receipts.extend(read);
+                    } else {
+                        let alphabet = self.settings.default_alphabet;
+                        report.inbound.push(inbound::read(delivery, alphabet));
+                    }
                 }
             }
         }

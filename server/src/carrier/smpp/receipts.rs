@@ -8,9 +8,13 @@ use service::CarrierReceipt;
 use super::ids;
 use crate::config::carriers::MessageIdForm;
 
-/// Returns the receipt in a delivery, or `None` if it isn't a receipt or has no final status.
-pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierReceipt> {
-    let receipt = receipt::parse(delivery)?;
+/// Returns what a receipt says about a message, or `None` if it has no final status. `receipt` is
+/// what the delivery contains.
+pub(super) fn read(
+    delivery: &Delivery,
+    receipt: &receipt::Receipt,
+    form: MessageIdForm,
+) -> Option<CarrierReceipt> {
     let (status, word) = match receipt.state {
         _ if receipt.intermediate => return None,
         State::Delivered => (MessageStatus::Delivered, None),
@@ -38,7 +42,7 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
-        message_ids: message_ids(&receipt, form),
+        message_ids: message_ids(receipt, form),
         status,
         error: word.map(|word| with_number(word.as_str(), receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,

@@ -21,6 +21,8 @@ const RATE_LIMIT: u32 = 1_000_000;
 const TIMEOUT_LIMIT_S: u64 = 40;
 /// The minimum length of a secret in a public URL.
 const SECRET_CHARS_MIN: usize = 16;
+/// What a field's setting must be.
+const FIELD: &str = "a field's name";
 const TEMPLATE: &str =
     "a text with {number}, {sender}, {message}, {transid}, {validity_s} or {password} in it";
 
@@ -46,6 +48,7 @@ pub struct HttpSettings {
     /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,
     pub receipt: Option<ReceiptSettings>,
+    pub inbound: Option<InboundSettings>,
 }
 
 /// The body of a request.
@@ -104,6 +107,21 @@ pub struct ReceiptSettings {
     pub expired: Vec<String>,
 }
 
+/// How to read the messages from handsets that an upstream posts to us. Fields are named as in
+/// [`ReceiptSettings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboundSettings {
+    /// A part of the URL that the upstream calls.
+    pub secret: Secret,
+    /// The field with the handset's number.
+    pub number: String,
+    /// The field with our number.
+    pub recipient: String,
+    pub message: String,
+    /// The field with the upstream's ID of the message.
+    pub message_id: Option<String>,
+}
+
 impl HttpSettings {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let password = fields.secret("password");
@@ -119,6 +137,7 @@ impl HttpSettings {
         let ca_file = fields.authorities("tls_ca");
         let answers = fields.tables("answer", answer);
         let receipt = fields.table("receipt", receipt);
+        let inbound = fields.table("inbound", inbound);
         let settings = Self {
             url: url?,
             method: method?,
@@ -131,6 +150,7 @@ impl HttpSettings {
             ca_file,
             answers,
             receipt,
+            inbound,
         };
         settings.contradictions(fields);
         Some(settings)
@@ -275,19 +295,12 @@ fn pointer(text: &str) -> Option<Pointer> {
 }
 
 fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
-    let name = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let message_id = fields.parsed("message_id", None, "a field's name", name);
-    let status = fields.parsed("status", None, "a field's name", name);
-    let error = fields.optional("error", "a field's name", name);
+    let message_id = fields.parsed("message_id", None, FIELD, name);
+    let status = fields.parsed("status", None, FIELD, name);
+    let error = fields.optional("error", FIELD, name);
     let [delivered, failed, expired] =
         ["delivered", "failed", "expired"].map(|name| fields.list(name));
-    let secret = fields.required_secret("secret");
-    if secret.as_ref().is_some_and(|secret| !fits_url(secret.expose())) {
-        fields.problem(&format!(
-            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it is part of \
-             a URL"
-        ));
-    }
+    let secret = secret_of_url(&mut fields);
     if delivered.is_empty() {
         fields.problem("delivered is missing; it must list the statuses that mean delivered");
     }
@@ -306,6 +319,37 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
         failed,
         expired,
     })
+}
+
+fn inbound(mut fields: Fields<'_>) -> Option<InboundSettings> {
+    let number = fields.parsed("number", None, FIELD, name);
+    let recipient = fields.parsed("recipient", None, FIELD, name);
+    let message = fields.parsed("message", None, FIELD, name);
+    let message_id = fields.optional("message_id", FIELD, name);
+    let secret = secret_of_url(&mut fields);
+    fields.finish();
+    Some(InboundSettings {
+        secret: secret?,
+        number: number?,
+        recipient: recipient?,
+        message: message?,
+        message_id,
+    })
+}
+
+fn name(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn secret_of_url(fields: &mut Fields<'_>) -> Option<Secret> {
+    let secret = fields.required_secret("secret");
+    if secret.as_ref().is_some_and(|secret| !fits_url(secret.expose())) {
+        fields.problem(&format!(
+            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it is part of \
+             a URL"
+        ));
+    }
+    secret
 }
 
 fn fits_url(secret: &str) -> bool {

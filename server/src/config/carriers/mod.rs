@@ -13,7 +13,9 @@ use domain::{Route, Routes};
 
 pub use super::secret::Secret;
 use fields::{Fields, Findings};
-pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings};
+pub use http::{
+    AnswerRule, Body, HttpSettings, InboundSettings, Meaning, Pointer, ReceiptSettings,
+};
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
 use super::file::Item;
@@ -57,7 +59,7 @@ impl CarrierSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
     Smpp(SmppSettings),
-    Http(HttpSettings),
+    Http(Box<HttpSettings>),
     /// Delivers to nobody.
     Sandbox,
 }
@@ -122,7 +124,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
     }
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
-        Some("http") => HttpSettings::read(&mut fields).map(CarrierKind::Http),
+        Some("http") => HttpSettings::read(&mut fields).map(Box::new).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
         // The valid keys depend on the kind, so the other keys can't be checked.
         None => return None,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use domain::Segmentation;
+use domain::{DefaultAlphabet, Segmentation};
 
 use super::super::secret::Secret;
 use super::address::Address;
@@ -39,6 +39,8 @@ pub struct SmppSettings {
     pub rate: u32,
     pub message_id: MessageIdForm,
     pub segmentation: Segmentation,
+    /// The alphabet of inbound messages with the data_coding 0.
+    pub default_alphabet: DefaultAlphabet,
     source: Option<AddressType>,
     pub destination: AddressType,
 }
@@ -127,6 +129,8 @@ impl SmppSettings {
         let message_id = fields.choice("message_id", Some("text"), &MESSAGE_ID_FORMS);
         let ways = Segmentation::ALL.map(|way| (way.as_str(), way));
         let segmentation = fields.choice("segmentation", Some("udh"), &ways);
+        let alphabets = DefaultAlphabet::ALL.map(|alphabet| (alphabet.as_str(), alphabet));
+        let default_alphabet = fields.choice("default_alphabet", Some("gsm7"), &alphabets);
         let tls = ClientTls::read(fields);
         let source = address_type(fields, "source");
         let destination = address_type(fields, "destination");
@@ -142,6 +146,7 @@ impl SmppSettings {
             rate: rate?,
             message_id: message_id?,
             segmentation: segmentation?,
+            default_alphabet: default_alphabet?,
             source,
             destination: destination.unwrap_or(AddressType::INTERNATIONAL),
         })

@@ -1,7 +1,7 @@
 use std::fs;
 
 use domain::routing::{Choice, RoutingFacts};
-use domain::{Kind, Reference, Segmentation};
+use domain::{DefaultAlphabet, Kind, Reference, Segmentation};
 use tempfile::TempDir;
 
 use super::smpp::ClientTls;
@@ -51,6 +51,7 @@ fn a_carrier_has_the_contracts_defaults() {
     assert_eq!((smpp.connections, smpp.window, smpp.rate), (1, 100, 0));
     assert_eq!(smpp.message_id, MessageIdForm::Text);
     assert_eq!(smpp.segmentation, Segmentation::Udh);
+    assert_eq!(smpp.default_alphabet, DefaultAlphabet::Gsm7);
     assert_eq!(smpp.tls, None);
     assert_eq!(smpp.destination, AddressType { ton: 1, npi: 1 });
     for (sender, ton, npi) in [
@@ -69,7 +70,8 @@ fn a_carrier_has_the_contracts_defaults() {
 fn every_key_of_a_carrier_is_read() {
     let smpp = smpp(
         "system_type = \"VMA\"\nbind = \"transmitter+receiver\"\nconnections = 4\nwindow = 10\n\
-         rate = 50\nmessage_id = \"hex-to-decimal\"\nsegmentation = \"sar\"\ntls = true\n\
+         rate = 50\nmessage_id = \"hex-to-decimal\"\nsegmentation = \"sar\"\n\
+         default_alphabet = \"gsm7-packed\"\ntls = true\n\
          source_ton = 0\nsource_npi = 9\ndestination_ton = 2\ndestination_npi = 8\n",
     );
     assert_eq!(smpp.system_type, "VMA");
@@ -77,6 +79,7 @@ fn every_key_of_a_carrier_is_read() {
     assert_eq!((smpp.connections, smpp.window, smpp.rate), (4, 10, 50));
     assert_eq!(smpp.message_id, MessageIdForm::HexToDecimal);
     assert_eq!(smpp.segmentation, Segmentation::Sar);
+    assert_eq!(smpp.default_alphabet, DefaultAlphabet::Gsm7Packed);
     assert_eq!(smpp.tls, Some(ClientTls { ca_file: None }));
     assert_eq!(smpp.destination, AddressType { ton: 2, npi: 8 });
     for sender in ["Heliograph", "1234"] {
@@ -116,6 +119,7 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("bind = \"receiver\"", "transceiver or transmitter+receiver"),
         ("message_id = \"octal\"", "hex-to-decimal"),
         ("segmentation = \"none\"", "udh, sar or payload"),
+        ("default_alphabet = \"gsm\"", "gsm7, gsm7-packed or latin1"),
         ("tls = \"yes\"", "tls must be true or false"),
         ("tls = true\ntls_ca = \"/nowhere.pem\"", "tls_ca"),
         ("tls = true\ntls_ca = \"$FOLDER/password\"", "tls_ca"),
@@ -222,7 +226,8 @@ fn the_example_of_the_docs_can_be_used() {
 fn the_examples_of_every_key_can_be_used() {
     let text = include_str!("../../../../deploy/heliograph.toml")
         .replace("upstream.key", "$FOLDER/password")
-        .replace("secret_file = \"upstream.secret\"", "secret = \"0123456789abcdef\"");
+        .replace("secret_file = \"upstream.secret\"", "secret = \"0123456789abcdef\"")
+        .replace("secret_file = \"upstream-inbound.secret\"", "secret = \"0123456789abcdef\"");
     let carriers = load(&text).unwrap().carriers;
     let [acme, upstream] = &carriers.list[..] else {
         panic!("{carriers:?}");

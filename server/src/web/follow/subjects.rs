@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use app::applications::newest_inbound;
 use app::problem::Cause;
 use app::reports::{ReportFilter, is_under_way, open_counts};
 use app::support::CarriersNow;
 use axum::extract::Path;
 use axum::response::Response;
 use domain::records::BatchStatus;
-use domain::{BatchId, Refusal, Zone};
+use domain::{BatchId, Reference, Refusal, Zone};
 
 use super::Follower;
 use crate::web::signed_in::Refused;
@@ -55,6 +56,23 @@ pub async fn first_steps(follower: Follower) -> Result<Response, Refused> {
         let steps = service.applications().first_steps(account.id).await?;
         let goes_on = !steps.is_empty();
         Ok(Some((steps, goes_on)))
+    });
+    events.await
+}
+
+/// `GET /applications/{reference}/inbound/events`: the ID of the newest inbound message of an
+/// application, and then each change.
+pub async fn inbound(
+    Path(reference): Path<String>,
+    follower: Follower,
+) -> Result<Response, Refused> {
+    let reference = Reference::parse(&reference).map_err(|_| Cause::NotFound)?;
+    let events = follower.follow(SELDOM, move |service, account| async move {
+        match newest_inbound(&service, account.id, reference).await {
+            Ok(newest) => Ok(Some((newest, true))),
+            Err(error) if error.refusal() == Some(&Refusal::NoSuchApplication) => Ok(None),
+            Err(error) => Err(error),
+        }
     });
     events.await
 }

@@ -1,4 +1,4 @@
-//! Stores the responses and receipts of carriers.
+//! Stores the responses, receipts and inbound messages of carriers.
 
 use std::sync::Arc;
 
@@ -55,9 +55,9 @@ async fn record(
     }
 }
 
-/// Stores results and receipts in one commit group, in this order. Stored receipts are removed from
-/// the report, and `taken` is set once the results are stored. So after a failure, the next attempt
-/// stores only the rest.
+/// Stores results and receipts in one commit group, in this order, and inbound messages in another
+/// transaction. Stored receipts and messages are removed from the report, and `taken` is set once
+/// the results are stored. So after a failure, the next attempt stores only the rest.
 async fn store(
     service: &Service,
     carrier: &str,
@@ -89,7 +89,15 @@ async fn store(
         }
         Ok(())
     };
-    let (submitted, receipts, carrier_receipts) =
-        tokio::join!(biased; submitted, receipts, carrier_receipts);
-    submitted.and(receipts).and(carrier_receipts)
+    let messages = &mut report.inbound;
+    let inbound = async {
+        if !messages.is_empty() {
+            service.delivery().record_inbound(carrier, messages.clone()).await?;
+            messages.clear();
+        }
+        Ok(())
+    };
+    let (submitted, receipts, carrier_receipts, inbound) =
+        tokio::join!(biased; submitted, receipts, carrier_receipts, inbound);
+    submitted.and(receipts).and(carrier_receipts).and(inbound)
 }

@@ -95,6 +95,9 @@ pub(super) fn table(
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
         }),
+        // A part may be missing for ten minutes.
+        every(seconds(5), Delivering, "join inbound messages", verb!(delivery.join_inbound)),
+        every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
         // Customers open the call log right after they call the API.

@@ -4,8 +4,10 @@
 //
 // It listens on any free port. It prints the port and all events as JSON lines. The last digit of
 // the destination decides: 2 is undeliverable, 3 expires, 4 is refused at once, all others are
-// delivered. The process ends when its standard input is closed.
+// delivered. Each line of its standard input is a message from a handset, as JSON. The process ends
+// when its standard input is closed.
 import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
 
 const smpp = createRequire(import.meta.url)("smpp");
 
@@ -16,6 +18,8 @@ const REFUSED = "4";
 
 const ids = process.argv[2] ?? "text";
 let count = 0;
+/** The number of messages from handsets. */
+let references = 0;
 /** Sessions that can receive receipts. */
 const receivers = new Set();
 /** Receipts that wait for a receiving session. */
@@ -125,6 +129,31 @@ function bound(session, pdu, receives) {
   });
 }
 
+/** Delivers a message from a handset, in parts if it is long. */
+function deliver({ source, destination, text }) {
+  const session = receivers.values().next().value;
+  const ucs2 = [...text].some((character) => character > "\x7e");
+  const size = ucs2 ? 66 : 150;
+  const parts = [];
+  for (let at = 0; at < text.length || at === 0; at += size) {
+    parts.push(text.slice(at, at + size));
+  }
+  references += 1;
+  parts.forEach((part, index) => {
+    const udh = Buffer.from([5, 0, 3, references, parts.length, index + 1]);
+    const pdu = {
+      source_addr: source,
+      destination_addr: destination,
+      esm_class: parts.length > 1 ? smpp.ESM_CLASS.UDH_INDICATOR : 0,
+      data_coding: ucs2 ? 8 : 0,
+      short_message: parts.length > 1 ? { udh, message: part } : part,
+    };
+    session.deliver_sm(pdu, (answer) => {
+      print("delivered", { answer: answer.command_status });
+    });
+  });
+}
+
 const server = smpp.createServer((session) => {
   session.on("bind_transceiver", (pdu) => bound(session, pdu, true));
   session.on("bind_receiver", (pdu) => bound(session, pdu, true));
@@ -141,4 +170,4 @@ const server = smpp.createServer((session) => {
 });
 server.listen(0, "127.0.0.1", () => print("listening", { port: server.address().port }));
 process.stdin.on("end", () => process.exit());
-process.stdin.resume();
+createInterface({ input: process.stdin }).on("line", (line) => deliver(JSON.parse(line)));

@@ -18,6 +18,7 @@ mod dispatch;
 mod events;
 mod figures;
 mod history;
+mod inbound;
 mod incidents;
 mod ledger;
 mod lost_answers;

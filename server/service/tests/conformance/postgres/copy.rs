@@ -307,6 +307,14 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO webhook_retries VALUES (5, 1, 2, 3); \
                 INSERT INTO webhook_replays VALUES (6, 5, 1, 2); \
                 INSERT INTO webhook_attempts VALUES (5, 7, 8, 1, 101, 0, 500, 1, 'x', 'y', 2); \
+                INSERT INTO inbound_numbers SELECT '26650001', 'NEWS', MIN(id), 1 \
+                FROM applications; \
+                INSERT INTO inbound_seen VALUES (-5, 1); \
+                INSERT INTO inbound_parts VALUES (6, 'acme', '1', '2', 3, 4, 1, 64, 0, 'gsm7', \
+                '0500', 7); \
+                INSERT INTO inbound_messages SELECT 8, MIN(id), 0, '1', '2', 'Hi', 1, 'NEWS', \
+                'stop' FROM applications; \
+                INSERT INTO unassigned_inbound VALUES (9, 'acme', '1', '2', 'Hi', 1); \
                 INSERT INTO opt_outs SELECT MIN(id), 0, '26657000001', 'reply', 5 FROM \
                 applications; \
                 INSERT INTO passkeys SELECT 7, MAX(id), 'x', 'Phone', '{}', 5, 1, 2 FROM accounts";

@@ -20,7 +20,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 20] = [
+const DISTRIBUTED: [&str; 21] = [
     "applications",
     "batch_counts",
     "batches",
@@ -28,6 +28,7 @@ const DISTRIBUTED: [&str; 20] = [
     "event_streams",
     "events",
     "idempotency",
+    "inbound_messages",
     "message_days",
     "message_timeline",
     "message_quarters",

@@ -41,7 +41,7 @@ fn settings(lines: &str) -> Result<HttpSettings, String> {
         assert!(!shown.contains(secret), "{shown}");
     }
     match settings.carriers.list.into_iter().next().unwrap().kind {
-        CarrierKind::Http(http) => Ok(http),
+        CarrierKind::Http(http) => Ok(*http),
         kind => panic!("not HTTP: {kind:?}"),
     }
 }

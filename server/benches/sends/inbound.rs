@@ -1,0 +1,70 @@
+//! Inbound messages: how many the server stores and acknowledges over SMPP.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
+
+use crate::http;
+use crate::sends::RUN;
+use crate::server::Server;
+use crate::smpp::frame::{
+    BIND_RECEIVER, BIND_TRANSCEIVER, DELIVER_SM_RESP, ENQUIRE_LINK, Frame, write_message,
+};
+use crate::table::{Figure, Table, Target};
+
+/// Unanswered messages.
+const WINDOW: u32 = 800;
+const NUMBER: &str = "26650000009";
+
+/// Measures one connection, with the number of an application that is polled for events.
+pub fn measure(table: &mut Table) {
+    println!("inbound messages, 1 connection, {WINDOW} unanswered, {RUN:?}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::start_set(&format!(
+        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
+         system_id = \"bench\"\npassword = \"secret\"\n",
+        listener.local_addr().unwrap()
+    ));
+    server.call(&["number", "add", NUMBER, "--application", &server.reference()]);
+    http::json(&http::fetch(server.address(), &format!("/sms/events/{}", server.key())));
+    let (stream, _) = listener.accept().unwrap();
+    let rate = Figure::PerSecond(deliver(stream));
+    table.add("inbound: stored and acknowledged over SMPP", rate, Target::AtLeast(5000.0));
+    server.check();
+}
+
+/// Delivers messages for [`RUN`]. Returns how many were acknowledged per second.
+fn deliver(mut stream: TcpStream) -> f64 {
+    stream.set_nodelay(true).unwrap();
+    let (mut sent, mut acknowledged, mut started) = (0, 0, None);
+    let (mut unread, mut buffer) = (Vec::new(), vec![0; 256 * 1024]);
+    loop {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "the server closed the connection");
+        unread.extend_from_slice(&buffer[..count]);
+        let mut out = Vec::new();
+        while let Some(frame) = Frame::first(&unread) {
+            match frame.command() {
+                BIND_TRANSCEIVER | BIND_RECEIVER => {
+                    frame.answer(&mut out, b"bench\0");
+                    started = Some(Instant::now());
+                }
+                ENQUIRE_LINK => frame.answer(&mut out, &[]),
+                DELIVER_SM_RESP => acknowledged += 1,
+                _ => {}
+            }
+            let length = frame.length();
+            unread.drain(..length);
+        }
+        if let Some(started) = started {
+            if started.elapsed() >= RUN {
+                return f64::from(acknowledged) / started.elapsed().as_secs_f64();
+            }
+            while sent < acknowledged + WINDOW {
+                sent += 1;
+                write_message(&mut out, sent, NUMBER);
+            }
+        }
+        stream.write_all(&out).unwrap();
+    }
+}

@@ -1,0 +1,44 @@
+//! Messages from handsets: how they are received, joined from their parts, given to the
+//! applications that have their numbers, and listed.
+
+mod assigning;
+mod joining;
+mod listing;
+mod numbers;
+mod receiving;
+mod upkeep;
+
+use domain::{InboundId, Number};
+
+use crate::Service;
+
+pub use listing::InboundFilter;
+pub use receiving::{InboundContent, InboundDelivery};
+
+/// The maximum number of characters of an address. SMPP allows 20.
+const ADDRESS_CHARS_MAX: usize = 40;
+
+/// A message from a handset, with all of its parts.
+struct Arrived {
+    id: InboundId,
+    carrier: String,
+    /// The handset's number.
+    number: String,
+    /// Our number.
+    recipient: String,
+    text: String,
+    segments: i64,
+}
+
+impl Service {
+    /// Returns a number as carriers write it, so that all forms of a number are equal. Returns a
+    /// text that is no number as it is, but without control characters and not longer than an
+    /// address can be.
+    fn carrier_form(&self, address: &str) -> String {
+        if let Ok(number) = Number::parse(address.trim()) {
+            return number.for_carrier(&self.inner.router.network.country_code);
+        }
+        let shown = address.trim().chars().filter(|c| !c.is_control());
+        shown.take(ADDRESS_CHARS_MAX).collect()
+    }
+}
