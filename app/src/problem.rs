@@ -102,6 +102,8 @@ pub enum Filter {
     Status,
     Key,
     Number,
+    /// The number that inbound messages were sent to.
+    Recipient,
     Transid,
     Batch,
     From,
@@ -196,6 +198,9 @@ impl Cause {
     }
 }
 
+/// What a number is.
+const NUMBER: &str = "A number has 4 to 15 digits. You can use spaces and hyphens.";
+
 impl Filter {
     /// Returns the name of the filter's field, and the sentence about what it accepts.
     const fn field_and_sentence(self) -> (&'static str, &'static str) {
@@ -206,9 +211,8 @@ impl Filter {
             }
             Self::Status => ("status", "There is no such message status."),
             Self::Key => ("key", "A key is live or test."),
-            Self::Number => {
-                ("number", "A number has 4 to 15 digits. You can use spaces and hyphens.")
-            }
+            Self::Number => ("number", NUMBER),
+            Self::Recipient => ("recipient", NUMBER),
             Self::Transid => (
                 "transid",
                 "A transaction ID is m_ and 13 letters and digits. The API returns it for each \

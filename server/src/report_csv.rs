@@ -18,7 +18,7 @@ const COLUMNS: [Column; 18] = [
     column("requestid", |message, _| text(message.requestid.as_ref())),
     column("batchid", |message, _| text(message.batchid.map(|id| id.to_string()).as_ref())),
     column("number", |message, _| message.number.clone()),
-    column("kind", |message, _| message.kind.as_str().to_owned()),
+    column("kind", |message, _| message.shown_kind().to_owned()),
     column("sender", |message, _| text(message.sender.as_ref())),
     column("message", |message, _| message.message.clone()),
     column("status", |message, _| message.status.as_str().to_owned()),

@@ -6,13 +6,6 @@ use crate::folding::{self, fold};
 use crate::words::words;
 use crate::{Keyword, Timestamp};
 
-/// The default words of [`Command::Stop`].
-pub const STOP_WORDS: &str = "STOP,UNSUBSCRIBE,CANCEL,END,QUIT,ARRET,ALTO,PARAR,STOPP";
-/// The default words of [`Command::Start`].
-pub const START_WORDS: &str = "START";
-/// The default words of [`Command::Help`].
-pub const HELP_WORDS: &str = "HELP";
-
 words! {
     /// Who added an opt-out.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -103,13 +96,6 @@ impl CommandWords {
 
     fn by_command(&self) -> impl Iterator<Item = (Command, &[String])> {
         Command::ALL.into_iter().zip(self.lists.iter().map(Vec::as_slice))
-    }
-}
-
-impl Default for CommandWords {
-    fn default() -> Self {
-        let lists = [STOP_WORDS, START_WORDS, HELP_WORDS];
-        Self { lists: lists.map(|list| list.split(',').map(fold).collect()) }
     }
 }
 

@@ -493,7 +493,20 @@ pub struct MessageRecord {
     pub test: bool,
 }
 
+/// The kind of a message that replies to a command about opt-outs. Nobody pays for it.
+pub const SYSTEM_KIND: &str = "system";
+
 impl MessageRecord {
+    /// Whether it is a reply to a command about opt-outs. Only such a message has no price.
+    pub const fn is_reply(&self) -> bool {
+        self.cost.micros() == 0
+    }
+
+    /// Returns the kind that reports show: that of the number, or [`SYSTEM_KIND`].
+    pub const fn shown_kind(&self) -> &'static str {
+        if self.is_reply() { SYSTEM_KIND } else { self.kind.as_str() }
+    }
+
     /// Returns the amount paid: the cost minus the released part.
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)

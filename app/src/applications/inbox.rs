@@ -16,6 +16,8 @@ use crate::ui::{Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, p
 use {
     super::application_view::owned,
     crate::portal_request::signed_in,
+    crate::problem::Filter,
+    crate::reports::given,
     domain::{Number, Zone},
     service::{InboundFilter, Service},
 };
@@ -28,13 +30,54 @@ pub const INBOUND_EVENTS_PATH: &str = "/applications/{reference}/inbound/events"
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
 
+/// The filters as the user typed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InboxFilter {
+    /// The number that the messages were sent to.
+    recipient: String,
+    /// A part of the text.
+    text: String,
+    /// Only the filters `number`, `from`, `to` and `cursor` apply.
+    of_reports: ReportFilter,
+}
+
+impl InboxFilter {
+    /// Reads the filters. `parameter` returns the value of the parameter with a name.
+    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
+        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
+        Self {
+            recipient: text("recipient"),
+            text: text("text"),
+            of_reports: ReportFilter::read(parameter),
+        }
+    }
+
+    /// Returns the address of a page of messages that match the filters.
+    fn address(&self, path: &str, more: &[(&str, &str)]) -> String {
+        let filter = &self.of_reports;
+        let shown = ReportFilter {
+            number: filter.number.clone(),
+            from: filter.from.clone(),
+            to: filter.to.clone(),
+            ..ReportFilter::default()
+        };
+        let own = [("recipient", self.recipient.as_str()), ("text", &self.text)];
+        let own = own.into_iter().filter(|(_, value)| !value.is_empty());
+        shown.address(path, &own.chain(more.iter().copied()).collect::<Vec<_>>())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.recipient.is_empty() && self.text.is_empty() && self.of_reports.is_empty()
+    }
+}
+
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InboxView {
     application: ApplicationRecord,
     numbers: Vec<InboundNumberRecord>,
-    /// Only the filters `number`, `from`, `to` and `cursor` apply.
-    filter: ReportFilter,
+    filter: InboxFilter,
     /// The newest message of all.
     newest: Option<InboundId>,
     /// The messages that match the filters, or why they can't be shown.
@@ -45,7 +88,7 @@ pub struct InboxView {
 #[server(prefix = "/fn", endpoint = "inbound", input = GetUrl)]
 pub async fn load_inbox(
     reference: String,
-    #[server(default)] filter: ReportFilter,
+    #[server(default)] filter: InboxFilter,
 ) -> Result<InboxView, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
@@ -67,14 +110,16 @@ pub async fn load_inbox(
 /// If a filter's value is invalid.
 #[cfg(feature = "ssr")]
 pub fn inbound_filter(
-    filter: &ReportFilter,
+    filter: &InboxFilter,
     limit: i64,
     zone: &Zone,
 ) -> Result<InboundFilter, Problem> {
-    let (_, parsed) = filter.parse(limit, zone)?;
+    let (_, parsed) = filter.of_reports.parse(limit, zone)?;
+    let number = |text: &str| Number::parse_typed(text).ok();
     Ok(InboundFilter {
-        number: Number::parse_typed(&filter.number).ok(),
-        recipient: None,
+        number: number(&filter.of_reports.number),
+        recipient: given(&filter.recipient, Filter::Recipient, number)?,
+        text: filter.text.clone(),
         from: parsed.from,
         to: parsed.to,
         key: None,
@@ -102,7 +147,7 @@ pub async fn newest_inbound(
 pub fn InboxPage() -> impl IntoView {
     let reference = in_path("reference");
     let query = use_query_map();
-    let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
+    let filter = Memo::new(move |_| query.with(|query| InboxFilter::read(|name| query.get(name))));
     let data =
         PageData::new(move || LoadInbox { reference: reference.get(), filter: filter.get() });
     view! { <Loaded data render=|data| view! { <Inbox data/> }/> }
@@ -137,15 +182,17 @@ fn Inbox(data: InboxView) -> impl IntoView {
             </p>
             <p>{named(&numbers)}</p>
             <SearchForm path label="Inbox" button="Apply filters" with_clear=true form>
-                <Field label="Number" name="number" value=filter.number form/>
+                <Field label="From number" name="number" value=filter.of_reports.number form/>
+                <Field label="To number" name="recipient" value=filter.recipient form/>
+                <Field label="Text" name="text" value=filter.text form/>
                 <Field
                     label=in_zone("From (UTC)")
                     name="from"
                     kind="date"
-                    value=filter.from
+                    value=filter.of_reports.from
                     form
                 />
-                <Field label=in_zone("To (UTC)") name="to" kind="date" value=filter.to form/>
+                <Field label=in_zone("To (UTC)") name="to" kind="date" value=filter.of_reports.to form/>
             </SearchForm>
             <div id="found">{list}</div>
         </ApplicationFrame>
@@ -168,11 +215,11 @@ fn named(numbers: &[InboundNumberRecord]) -> String {
 #[cfg(feature = "hydrate")]
 fn follow_newest(
     reference: Reference,
-    filter: &ReportFilter,
+    filter: &InboxFilter,
     newest: Option<InboundId>,
     found: RwSignal<Option<Paged<InboundRecord>>>,
 ) {
-    if !filter.cursor.is_empty() || found.with_untracked(Option::is_none) {
+    if !filter.of_reports.cursor.is_empty() || found.with_untracked(Option::is_none) {
         return;
     }
     let address = INBOUND_EVENTS_PATH.replace("{reference}", reference.as_str());
@@ -197,24 +244,19 @@ fn follow_newest(
     );
 }
 
-fn listed(messages: &Paged<InboundRecord>, reference: Reference, filter: &ReportFilter) -> AnyView {
-    let shown = ReportFilter {
-        number: filter.number.clone(),
-        from: filter.from.clone(),
-        to: filter.to.clone(),
-        ..ReportFilter::default()
-    };
+fn listed(messages: &Paged<InboundRecord>, reference: Reference, filter: &InboxFilter) -> AnyView {
     let path = format!("/applications/{reference}/inbound");
     let next = messages.next.as_deref();
-    let pager =
-        pager("messages", &filter.cursor, next, |way| shown.address(&path, &[("cursor", way)]));
+    let pager = pager("messages", &filter.of_reports.cursor, next, |way| {
+        filter.address(&path, &[("cursor", way)])
+    });
     let file = INBOUND_CSV_PATH.replace("{reference}", reference.as_str());
     let download = (!messages.items.is_empty()).then(|| {
         view! {
             <p>
                 <a
                     class="button"
-                    href=shown.address(&file, &[])
+                    href=filter.address(&file, &[])
                     download="inbound.csv"
                     rel="external"
                 >
@@ -223,7 +265,7 @@ fn listed(messages: &Paged<InboundRecord>, reference: Reference, filter: &Report
             </p>
         }
     });
-    let nothing = if shown.is_empty() {
+    let nothing = if filter.is_empty() {
         "Nobody has sent a message to this application yet."
     } else {
         "No message fits these filters."

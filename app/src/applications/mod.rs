@@ -30,7 +30,7 @@ mod unconfirmed;
 pub use application_view::owned;
 pub use first_steps::FIRST_STEPS_EVENTS_PATH;
 pub use frame::ApplicationFrame;
-pub use inbox::{INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, InboxPage};
+pub use inbox::{INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, InboxFilter, InboxPage};
 #[cfg(feature = "ssr")]
 pub use inbox::{inbound_filter, newest_inbound};
 pub use keys::KeysPage;

@@ -197,7 +197,7 @@ impl ReportFilter {
 
 /// Reads a filter. Returns `None` if it is empty.
 #[cfg(feature = "ssr")]
-fn given<T>(
+pub fn given<T>(
     text: &str,
     filter: Filter,
     read: impl Fn(&str) -> Option<T>,

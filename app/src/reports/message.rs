@@ -54,6 +54,11 @@ pub fn MessageFacts(
     application: Option<AnyView>,
 ) -> impl IntoView {
     let kind = record.kind.as_str();
+    let key = match (record.is_reply(), record.test) {
+        (true, _) => "no key: a free reply to STOP or HELP",
+        (false, true) => "the test key (not sent to a phone)",
+        (false, false) => "the API key",
+    };
     let meaning = meaning(record.status, record.error.as_deref());
     let pages = counted(record.pages, "page");
     let length = format!("{pages}, {}", counted(record.segments, "segment"));
@@ -70,9 +75,7 @@ pub fn MessageFacts(
             </Fact>
             <Fact term="Number" class="figures">{format!("{} ({kind})", record.number)}</Fact>
             {application}
-            <Fact term="Sent with">
-                {if record.test { "the test key (not sent to a phone)" } else { "the API key" }}
-            </Fact>
+            <Fact term="Sent with">{key}</Fact>
             <Fact term="Sender name">{record.sender.unwrap_or_else(|| "none".to_owned())}</Fact>
             <Fact term="Length" class="figures">{length}</Fact>
             <Fact term="Transaction ID" class="key">{record.transid.to_string()}</Fact>

@@ -52,6 +52,7 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
         limits: Limits { registrations_max: 10_000, ..Limits::default() },
         mail: service::MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     }

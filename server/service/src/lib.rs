@@ -98,6 +98,7 @@ pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
 pub use opt_outs::numbers::NumberList;
+pub use opt_outs::settings::{InvalidOptOutSettings, OptOutSettings};
 pub use opt_outs::{ChangedOptOuts, OptOutAuthor, OptOutChange, OptOutFilter};
 pub use reports::MessageFilter;
 pub use reports::figures::FiguresByPeriod;
@@ -151,6 +152,7 @@ pub struct Config {
     pub limits: Limits,
     pub mail: MailSettings,
     pub endpoints: EndpointRules,
+    pub opt_outs: OptOutSettings,
     pub clock: Clock,
     pub entropy: Entropy,
 }
@@ -182,6 +184,7 @@ struct Inner {
     limits: Limits,
     mail: MailSettings,
     endpoint_rules: EndpointRules,
+    opt_outs: OptOutSettings,
     group_commit: GroupCommit,
     rates: Rates,
     spools: Spools,
@@ -278,6 +281,7 @@ impl Service {
             relying_party: accounts::passkeys::relying_party(&config.mail.base_url),
             mail: config.mail,
             endpoint_rules: config.endpoints,
+            opt_outs: config.opt_outs,
             group_commit: GroupCommit::new(usize::try_from(shards).unwrap_or(1)),
             spools: if shared {
                 Spools::Table

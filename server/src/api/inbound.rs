@@ -46,6 +46,7 @@ impl Question for List {
         let filter = InboundFilter {
             number: parameters.number("number")?,
             recipient: parameters.number("recipient")?,
+            text: String::new(),
             from: time(&parameters, "from")?,
             to: time(&parameters, "to")?,
             key: None,

@@ -20,7 +20,7 @@ pub struct Report<'a> {
     pub batchid: Option<String>,
     #[schema(value_type = schemas::Digits)]
     pub number: String,
-    #[schema(value_type = schemas::Kind)]
+    #[schema(value_type = schemas::MessageKind)]
     pub kind: &'static str,
     /// Null if the default sender was used.
     #[schema(required)]
@@ -59,12 +59,13 @@ impl<'a> Report<'a> {
     }
 
     pub fn new(record: MessageRecord, currency: &'a str) -> Self {
+        let kind = record.shown_kind();
         Self {
             transid: record.transid.to_string(),
             requestid: record.requestid,
             batchid: record.batchid.map(|id| id.to_string()),
             number: record.number,
-            kind: record.kind.as_str(),
+            kind,
             sender: record.sender,
             message: Some(record.message),
             status: record.status.as_str(),

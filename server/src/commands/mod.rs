@@ -106,6 +106,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
         limits: settings.limits,
         mail: MailSettings { base_url, is_set_up: settings.mail.is_some() },
         endpoints: settings.endpoint_rules(false),
+        opt_outs: settings.opt_outs.clone(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     }

@@ -26,7 +26,7 @@ pub use cleartext::Allowed;
 pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
 pub use network::Network;
-use service::EndpointRules;
+use service::{EndpointRules, OptOutSettings};
 
 /// The highest `message_pages_max`. A request's body may be as large as the longest message needs,
 /// and each request holds its body in memory.
@@ -103,6 +103,7 @@ pub struct Settings {
     /// `X-Forwarded-For` is trusted only from these networks.
     pub trusted_proxies: Vec<Network>,
     endpoints: EndpointRules,
+    pub opt_outs: OptOutSettings,
     pub connections: ConnectionLimits,
     /// Whether sending to the sandbox outside a demo is intended.
     pub allow_sandbox: bool,
@@ -161,6 +162,8 @@ impl Settings {
                 allow_http: read.parsed("webhook_allow_http", "true or false")?,
                 networks: read.networks("webhook_networks")?,
             },
+            opt_outs: OptOutSettings::parse(|name| read.text(name))
+                .map_err(|error| ConfigError::new(error.to_string()))?,
             connections: read.connections()?,
             allow_sandbox: read.parsed("allow_sandbox", "true or false")?,
             sandbox_delay_ms: read.within("sandbox_delay_ms", &(0..=SANDBOX_DELAY_LIMIT_MS))?,

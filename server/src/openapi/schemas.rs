@@ -2,6 +2,7 @@
 
 use domain::MessageStatus;
 use domain::records::BatchStatus::{Done, Expanding, Sending};
+use domain::records::SYSTEM_KIND;
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
@@ -121,6 +122,11 @@ schemas! {
     Kind = choice(
         &[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str),
         "Whether a number is local or international.",
+    );
+    MessageKind = choice(
+        &[domain::Kind::Local.as_str(), domain::Kind::International.as_str(), SYSTEM_KIND],
+        "Whether the number is local or international. system: a free reply to a command about \
+         opt-outs.",
     );
     Status = choice(&MessageStatus::SHOWN.map(MessageStatus::as_str), "The status of a message.");
     BatchStatus = choice(

@@ -48,6 +48,7 @@ async fn asked_for(accept: &str, path: &str) -> (String, String) {
         limits: Limits::default(),
         mail: service::MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })

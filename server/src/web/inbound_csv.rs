@@ -1,9 +1,8 @@
 //! The inbound messages of an application as a CSV file.
 
-use app::applications::inbound_filter;
+use app::applications::{InboxFilter, inbound_filter};
 use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
-use app::reports::ReportFilter;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::Reference;
@@ -23,7 +22,7 @@ pub async fn download(
     let reference = Reference::parse(&reference).map_err(Problem::from)?;
     let current = &signed_in.current;
     let zone = current.zone(current.browser_zone()).await;
-    let filter = ReportFilter::read(|name| signed_in.parameter(name));
+    let filter = InboxFilter::read(|name| signed_in.parameter(name));
     let filter = inbound_filter(&filter, LINES_AT_ONCE, &zone)?;
     let (account_id, first) = (signed_in.account.id, filter.cursor.clone());
     let read = move |cursor| {

@@ -79,6 +79,11 @@ statements! {
         JOIN accounts ON accounts.id = a.account_id
         WHERE a.id = $1" => " AND a.shard = $2",
     );
+    const SENDING: Sql = in_shard!(
+        r"
+        SELECT reference, sender_name, effective_status AS status
+        FROM applications WHERE id = $1" => " AND shard = $2",
+    );
     const SET_ACTIVATED: Sql = in_shard!(
         "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
             => " AND shard = $3",
@@ -413,6 +418,25 @@ pub async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner
         })
     };
     query(OWNER, id).fetch_one(conn, read).await
+}
+
+/// What a message of an application is sent with.
+pub struct SendingRow {
+    pub reference: Reference,
+    pub sender: Option<String>,
+    /// `Suspended` while the account is disabled.
+    pub status: ApplicationStatus,
+}
+
+pub async fn sending(conn: &mut dyn Connection, id: ApplicationId) -> Result<SendingRow> {
+    let read = |row: &Row<'_>| {
+        Ok(SendingRow {
+            reference: row::reference(row)?,
+            sender: row.get("sender_name")?,
+            status: status(row, "status")?,
+        })
+    };
+    query(SENDING, id).fetch_one(conn, read).await
 }
 
 /// A new application.

@@ -93,14 +93,15 @@ statements! {
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what
         FROM messages
-        WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))"
+        WHERE (cost <> pages * unit_price OR cost < 0 OR released NOT IN (0, cost)
+            OR (cost = 0 AND (test = 1 OR batch_id IS NOT NULL)))"
             => " AND shard = $1",
     );
     const PRICE_WAS_IN_FORCE: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id || ': unit price ' || m.unit_price
             || ' was never in force' AS what
-        FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
+        FROM messages m WHERE m.cost > 0 AND NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
             CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
             AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix))"
             => " AND m.shard = $1",
@@ -117,7 +118,7 @@ statements! {
         r"
                    GROUP BY message_id) t
           ON t.message_id = m.id
-        WHERE m.test = 0 AND m.batch_id IS NULL
+        WHERE m.test = 0 AND m.batch_id IS NULL AND (m.cost > 0 OR t.n > 0)
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
             OR t.application_id <> m.application_id)" => " AND m.shard = $1",
     );

@@ -13,14 +13,14 @@ use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 macro_rules! listed {
-    ($($condition:literal)?) => {
+    ($condition:literal) => {
         in_shard!(
             r"
         SELECT id, test, number, recipient, body, segments, keyword, optout
         FROM inbound_messages
-        WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4",
-            $($condition,)?
-            "" => " AND shard = $8",
+        WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4
+          AND ($8 = '' OR LOWER(body) LIKE $8 ESCAPE '\')",
+            $condition => " AND shard = $9",
             " ORDER BY id DESC LIMIT $5",
         )
     };
@@ -152,7 +152,7 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
         ..Sql::ANYWHERE
     };
-    const ALL: Sql = listed!();
+    const ALL: Sql = listed!(" AND $6 = '' AND $7 = ''");
     const OF_NUMBER: Sql = listed!(" AND number = $6 AND ($7 = '' OR recipient = $7)");
     const OF_RECIPIENT: Sql = listed!(" AND recipient = $7 AND ($6 = '' OR number = $6)");
     /// `$1` is `[ID]`.
@@ -254,6 +254,25 @@ pub struct Listed<'a> {
     pub number: &'a str,
     /// Empty for all recipients.
     pub recipient: &'a str,
+    /// A part of the text. Empty for all texts.
+    pub text: &'a str,
+}
+
+impl Listed<'_> {
+    /// Returns the pattern that texts with the part match in lower case.
+    fn pattern(&self) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        let mut pattern = "%".to_owned();
+        for c in self.text.to_lowercase().chars() {
+            if matches!(c, '\\' | '%' | '_') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + "%"
+    }
 }
 
 fn record(row: &Row<'_>) -> Result<InboundRecord> {
@@ -417,13 +436,14 @@ pub async fn list(
     listed: Listed<'_>,
     limit: i64,
 ) -> Result<Vec<InboundRecord>> {
-    let Listed { application_id, test, from, below, number, recipient } = listed;
+    let pattern = listed.pattern();
+    let Listed { application_id, test, from, below, number, recipient, text: _ } = listed;
     let sql = match (number.is_empty(), recipient.is_empty()) {
         (false, _) => OF_NUMBER,
         (true, false) => OF_RECIPIENT,
         (true, true) => ALL,
     };
-    let values = (application_id, test, from, below, limit, number, recipient);
+    let values = (application_id, test, from, below, limit, number, recipient, pattern);
     query(sql, values).fetch_all(conn, record).await
 }
 

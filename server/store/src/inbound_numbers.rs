@@ -39,6 +39,9 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (number, keyword) DO NOTHING");
     const REMOVE: Sql = Sql::same("DELETE FROM inbound_numbers WHERE number = $1 AND keyword = $2");
+    const APPLICATIONS_OF: Sql = Sql::same(r"
+        SELECT DISTINCT application_id
+        FROM inbound_numbers WHERE number = $1 ORDER BY application_id");
     /// `$1` is `[[number, keyword]]`.
     const OWNERS: Sql = Sql {
         sqlite: r"
@@ -110,6 +113,14 @@ pub async fn remove(
     keyword: Option<&Keyword>,
 ) -> Result<bool> {
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
+}
+
+/// Returns all applications that get messages to a number.
+pub async fn applications_of(
+    conn: &mut dyn Connection,
+    number: &str,
+) -> Result<Vec<ApplicationId>> {
+    query(APPLICATIONS_OF, number).fetch_all(conn, |row| row.get("application_id")).await
 }
 
 /// Returns the applications that get the messages to these numbers with these keywords. An empty

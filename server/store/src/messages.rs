@@ -25,11 +25,38 @@ statements! {
         "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
     );
     const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
-    const INSERT: Sql = Sql::sqlite(r"
-        INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-            requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
-            released)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)");
+    /// On PostgreSQL this statement stores only replies. There, `run_commit_group` stores sends.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
+                released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        postgres: r"
+            COPY messages (id, application_id, test, number, kind, sender, body, requestid, pages,
+                segments, unit_price, cost, created_at, sending_at, status, released, shard)
+            FROM STDIN (FORMAT binary)",
+        ..Sql::IN_SHARD
+    };
+    /// Whether the application has sent to a number, in its local form (`$2`, or an empty text) or
+    /// in its international form.
+    const HAS_SENT: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM messages
+        WHERE application_id = $1 AND test = 0 AND number IN ($2, $3)
+          AND kind = CASE number WHEN $2 THEN 'local' ELSE 'international' END
+          AND id >= $4 AND unit_price > 0" => " AND shard = $5",
+        " LIMIT 1",
+    );
+    const HAS_REPLIED: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM messages
+        WHERE application_id = $1 AND test = 0 AND number = $2 AND id >= $3 AND unit_price = 0
+          AND body = $4" => " AND shard = $5",
+        " LIMIT 1",
+    );
     const LOCK: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -156,8 +183,32 @@ pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Resu
             m.status().code(),
         )
     });
-    let written = query(INSERT, ()).execute_each(conn, rows).await?;
+    let written = query(INSERT, 0_i64).insert_each(conn, rows).await?;
     touched("messages", messages.len(), written)
+}
+
+/// Whether an application has sent a message to a number since the first ID `from`, in its local
+/// form or its international form.
+pub async fn has_sent(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    (local, international): (Option<&str>, &str),
+    from: i64,
+) -> Result<bool> {
+    let finding = query(HAS_SENT, (application_id, local.unwrap_or(""), international, from));
+    Ok(finding.fetch_optional(conn, |row| row.get::<i64>("id")).await?.is_some())
+}
+
+/// Whether an application has replied to a number with this text since the first ID `from`.
+pub async fn has_replied(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    number: &Number,
+    from: i64,
+    text: &MessageText,
+) -> Result<bool> {
+    let finding = query(HAS_REPLIED, (application_id, number.digits(), from, text.as_str()));
+    Ok(finding.fetch_optional(conn, |row| row.get::<i64>("id")).await?.is_some())
 }
 
 pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {

@@ -24,15 +24,15 @@ statements! {
             WHERE o.shard = $2",
         ..Sql::IN_SHARD
     };
-    /// Finds those of the messages whose recipients have opted out. A local number is preceded by
-    /// the country code in opt-outs.
+    /// Finds those of the messages whose recipients have opted out, except replies, which are free.
+    /// A local number is preceded by the country code in opt-outs.
     const OF_MESSAGES: Sql = Sql {
         sqlite: r"
             SELECT m.id
             FROM messages m
             JOIN opt_outs o ON o.application_id = m.application_id AND o.test = m.test
               AND o.number = CASE m.kind WHEN 'local' THEN ?2 || m.number ELSE m.number END
-            WHERE m.id = ?1",
+            WHERE m.id = ?1 AND m.unit_price > 0",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
             FROM messages m
@@ -45,7 +45,7 @@ statements! {
                 OFFSET 0) o
             WHERE m.id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND m.id BETWEEN $3 AND $4 AND m.shard = $5",
+              AND m.id BETWEEN $3 AND $4 AND m.unit_price > 0 AND m.shard = $5",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[application, test, number, source, ID]]`.

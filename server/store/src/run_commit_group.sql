@@ -438,8 +438,8 @@ END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
 -- messages among them. Instead of claiming the rows of suspended applications, defers them. Doesn't
--- claim messages whose recipients have opted out, unless a carrier has or may have a segment of
--- them. These are due again when the lease ends, but normally the process rejects them before.
+-- claim messages whose recipients have opted out, except replies, which are free, and messages of
+-- which a carrier has or may have a segment. These are due again when the lease ends, but normally the process rejects them before.
 -- Returns all rows that were found, the claimed messages, those of their segments that a carrier has
 -- or may have, and the messages to reject. Also returns when the next row is due, if fewer rows than
 -- `all_max` and fewer single messages than `singles_max` were found.
@@ -546,7 +546,7 @@ BEGIN
                 WHERE o.application_id = m.application_id AND o.test = m.test
                   AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
                 OFFSET 0) o
-            WHERE m.id = ANY ($1)
+            WHERE m.id = ANY ($1) AND m.unit_price > 0
             $statement$
             INTO stopped USING looked_up, country_code;
     END IF;

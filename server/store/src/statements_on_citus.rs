@@ -46,6 +46,7 @@ async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) ->
         limits: Limits::default(),
         mail: MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::fixed(Arc::new(AtomicI64::new(1_767_225_600_000))),
         entropy: Entropy::seeded(1),
     };

@@ -211,6 +211,7 @@ impl Place {
                 limits: Limits::default(),
                 mail: service::MailSettings::default(),
                 endpoints: service::EndpointRules::default(),
+                opt_outs: service::OptOutSettings::default(),
                 clock: Clock::system(),
                 entropy: Entropy::system(),
             })

@@ -1,21 +1,34 @@
 //! Gives messages to the applications that have their numbers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::LazyLock;
 
 use domain::ids::{Shard, id_unix_ms};
+use domain::opt_out::Command;
 use domain::records::UnassignedRecord;
-use domain::{
-    ApplicationId, CommandWords, EventStream, InboundId, InboundRecord, Keyword, Timestamp,
-};
+use domain::{ApplicationId, EventStream, InboundRecord, Keyword, Timestamp};
 
 use super::Arrived;
+use super::commands::Order;
 use crate::Service;
 use store::error::Result;
 use store::inbound_numbers::{self, Owner};
 use store::{WriteTx, inbound};
 
-static COMMANDS: LazyLock<CommandWords> = LazyLock::new(CommandWords::default);
+/// What became of messages.
+#[derive(Default)]
+pub(super) struct Assigned {
+    /// The number of messages that applications got.
+    pub(super) messages: usize,
+    /// The number of replies that are in the queue.
+    pub(super) replies: usize,
+}
+
+/// What a shard stores.
+#[derive(Default)]
+struct OfShard {
+    messages: Vec<(ApplicationId, InboundRecord)>,
+    orders: Vec<Order>,
+}
 
 /// The applications that get messages, by number and keyword.
 struct Owners(HashMap<(String, String), ApplicationId>);
@@ -47,37 +60,63 @@ impl Owners {
 }
 
 impl Service {
-    /// Stores messages for the applications that have their numbers, with the events. Keeps the
-    /// messages to numbers that nobody has. Returns the IDs of the messages that applications got.
+    /// Stores messages for the applications that have their numbers, with the events, and obeys
+    /// their commands. Keeps the messages to numbers that nobody has. With `replies`, handsets get
+    /// replies to their commands.
     pub(super) async fn assign_arrived(
         &self,
         tx: &mut WriteTx<'_>,
         messages: Vec<Arrived>,
+        replies: bool,
         now: Timestamp,
-    ) -> Result<Vec<InboundId>> {
+    ) -> Result<Assigned> {
+        let mut assigned = Assigned::default();
         if messages.is_empty() {
-            return Ok(Vec::new());
+            return Ok(assigned);
         }
         let owners = Owners::of(tx, &messages).await?;
-        let mut shards: BTreeMap<Shard, Vec<(ApplicationId, InboundRecord)>> = BTreeMap::new();
-        let (mut unassigned, mut assigned) = (Vec::new(), Vec::new());
+        let mut shards: BTreeMap<Shard, OfShard> = BTreeMap::new();
+        let mut unassigned = Vec::new();
         for message in messages {
-            let Some((application_id, keyword)) = owners.find(&message) else {
+            let (owner, keyword) = owners.find(&message).unzip();
+            let keyword = keyword.flatten();
+            let command = self.command(&message, keyword.as_ref());
+            if let Some(command) = command {
+                let meant = match owner.filter(|_| keyword.is_some()) {
+                    Some(owner) => vec![owner],
+                    None => self.applications_meant(tx, &message, command, owner).await?,
+                };
+                let replying = owner.filter(|owner| meant.contains(owner));
+                let replying = replying.or(meant.first().copied()).filter(|_| replies);
+                for application_id in meant {
+                    let shard = self.shard_of_application(application_id).await?;
+                    shards.entry(shard).or_default().orders.push(Order {
+                        application_id,
+                        command,
+                        handset: message.number.clone(),
+                        replies: replying == Some(application_id),
+                    });
+                }
+            }
+            let Some(owner) = owner else {
                 unassigned.push(kept(message));
                 continue;
             };
-            let shard = self.shard_of_application(application_id).await?;
-            assigned.push(message.id);
-            let messages = shards.entry(shard).or_default();
-            messages.push((application_id, record(message, keyword)));
+            assigned.messages += 1;
+            let shard = self.shard_of_application(owner).await?;
+            let of_shard = shards.entry(shard).or_default();
+            of_shard.messages.push((owner, record(message, keyword, command)));
         }
         inbound::keep(tx, &unassigned).await?;
-        for (shard, messages) in shards {
+        for (shard, OfShard { messages, orders }) in shards {
             tx.at(shard);
             inbound::insert(tx, &messages).await?;
             for (application_id, message) in &messages {
                 let stream = EventStream { application_id: *application_id, test: message.test };
                 tx.tally.receive(stream, message.inboundid, now);
+            }
+            for order in &orders {
+                assigned.replies += usize::from(self.obey(tx, order, now).await?);
             }
             tx.write_counts().await?;
         }
@@ -85,12 +124,8 @@ impl Service {
     }
 }
 
-fn record(message: Arrived, keyword: Option<Keyword>) -> InboundRecord {
+fn record(message: Arrived, keyword: Option<Keyword>, optout: Option<Command>) -> InboundRecord {
     let Arrived { id, number, recipient, text, segments, carrier: _ } = message;
-    let optout = match &keyword {
-        Some(keyword) => COMMANDS.command_after(keyword, &text),
-        None => COMMANDS.command(&text),
-    };
     InboundRecord {
         inboundid: id,
         number,

@@ -44,8 +44,9 @@ impl Delivery<'_> {
         }
         let messages = self.join_parts(&mut tx, &keys, now).await?;
         let joined = !messages.is_empty();
-        self.assign_arrived(&mut tx, messages, now).await?;
+        let assigned = self.assign_arrived(&mut tx, messages, true, now).await?;
         tx.commit().await?;
+        self.wake_for(&assigned);
         Ok(joined && keys.len() as u64 == CHUNK.unsigned_abs())
     }
 

@@ -22,6 +22,8 @@ pub struct InboundFilter {
     pub number: Option<Number>,
     /// Only messages to this number.
     pub recipient: Option<Number>,
+    /// Only messages whose text contains this, in any case. Empty for all messages.
+    pub text: String,
     /// Only messages received at or after this time.
     pub from: Option<Timestamp>,
     /// Only messages received before this time.
@@ -120,6 +122,7 @@ impl Messages<'_> {
             below,
             number: &number,
             recipient: &recipient,
+            text: &filter.text,
         };
         inbound::list(conn, listed, filter.limit() + 1).await
     }

@@ -2,6 +2,7 @@
 //! applications that have their numbers, and listed.
 
 mod assigning;
+mod commands;
 mod joining;
 mod listing;
 mod numbers;

@@ -1,7 +1,7 @@
 //! The numbers of applications, and the messages to numbers that nobody had.
 
 use domain::records::{InboundNumberRecord, Paged, UnassignedRecord};
-use domain::{CommandWords, InboundId, Keyword, Number, Reference};
+use domain::{InboundId, Keyword, Number, Reference};
 
 use super::Arrived;
 use crate::Support;
@@ -33,8 +33,8 @@ impl Support<'_> {
         keyword: Option<Keyword>,
         reference: Reference,
     ) -> Result<()> {
-        let is_command =
-            |keyword: &Keyword| CommandWords::default().command(keyword.as_str()).is_some();
+        let words = &self.inner.opt_outs.words;
+        let is_command = |keyword: &Keyword| words.command(keyword.as_str()).is_some();
         if keyword.as_ref().is_some_and(is_command) {
             return Err(Refusal::KeywordIsCommand.into());
         }
@@ -111,7 +111,8 @@ impl Support<'_> {
                         kept.iter().map(|message| message.inboundid).collect();
                     inbound::drop_unassigned(tx, &all).await?;
                     let arrived = kept.into_iter().map(Arrived::from).collect();
-                    let assigned = service.assign_arrived(tx, arrived, now).await?.len();
+                    let assigned = service.assign_arrived(tx, arrived, false, now).await?;
+                    let assigned = assigned.messages;
                     if assigned > 0 {
                         note(tx, now, &actor, &recipient, assigned).await?;
                     }

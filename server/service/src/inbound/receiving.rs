@@ -138,8 +138,10 @@ impl Delivery<'_> {
             let keys: Vec<PartsKey> = keys.into_iter().collect();
             messages.extend(self.join_parts(&mut tx, &keys, now).await?);
         }
-        self.assign_arrived(&mut tx, messages, now).await?;
-        tx.commit().await
+        let assigned = self.assign_arrived(&mut tx, messages, true, now).await?;
+        tx.commit().await?;
+        self.wake_for(&assigned);
+        Ok(())
     }
 
     /// Adds a delivery to what is stored.

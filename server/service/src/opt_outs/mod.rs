@@ -2,6 +2,7 @@
 //! test key are separate.
 
 pub(crate) mod numbers;
+pub(crate) mod settings;
 
 use domain::history::HistoryAction;
 use domain::records::Paged;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::ids::{self, Shard, id_of_day};
-use domain::records::{MarginFigures, MarginLine, MarginReport};
+use domain::records::{MarginFigures, MarginLine, MarginReport, SYSTEM_KIND};
 use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
 use crate::applications::chosen;
@@ -111,6 +111,7 @@ impl Messages<'_> {
         let number = Number::from_stored(message.number.clone(), message.kind);
         let price = prices.explain(&number, message.created_at, message.unit_price);
         let rule = match (price.prefix, message.kind) {
+            _ if message.cost == Money::ZERO => SYSTEM_KIND.to_owned(),
             (Some(prefix), _) => prefix.into(),
             (None, Kind::Local) => Kind::Local.as_str().to_owned(),
             (None, Kind::International) => Kind::International.as_str().to_owned(),

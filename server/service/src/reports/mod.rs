@@ -11,7 +11,9 @@ use std::time::Instant;
 use domain::ids::Shard;
 use domain::number::LOCAL_DIGITS;
 use domain::pricing::cost_at;
-use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
+use domain::records::{
+    ChargeRecord, MessageDetail, MessageRecord, Paged, SYSTEM_KIND, TimelineEntry,
+};
 use domain::{
     ApplicationId, BatchId, KeyKind, Kind, MessageStatus, Money, Number, PriceHistory, Reference,
     Timestamp, Transid, ids,
@@ -328,6 +330,11 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     let (pages, unit_price, charged) = (record.pages, row.unit_price, record.cost);
     if cost_at(unit_price, usize::try_from(pages).ok()?)? != charged {
         return None;
+    }
+    if record.is_reply() {
+        let why = "The reply to a command about opt-outs is free.".to_owned();
+        let (rule, released) = (SYSTEM_KIND.to_owned(), Money::ZERO);
+        return Some(ChargeRecord { rule, pages, unit_price, charged, released, why });
     }
     let kind = match record.kind {
         Kind::Local => "a local number (8 digits)",

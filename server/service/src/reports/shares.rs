@@ -95,6 +95,7 @@ mod tests {
             limits: Limits::default(),
             mail: MailSettings::default(),
             endpoints: crate::EndpointRules::default(),
+            opt_outs: crate::OptOutSettings::default(),
             clock: Clock::system(),
             entropy: Entropy::seeded(1),
         };

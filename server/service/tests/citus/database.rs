@@ -155,6 +155,7 @@ pub async fn distribute(url: &str) {
         limits: Limits::default(),
         mail: service::MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::fixed(Arc::new(AtomicI64::new(START_MS))),
         entropy: Entropy::seeded(9_000_000),
     };

@@ -223,6 +223,7 @@ fn config(
         limits: Limits::default(),
         mail: MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::fixed(Arc::clone(clock)),
         entropy: Entropy::seeded(clock.load(Ordering::Relaxed).cast_unsigned() ^ opened),
     }

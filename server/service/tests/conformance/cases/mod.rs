@@ -10,6 +10,7 @@ mod bounds;
 mod call_log;
 mod check;
 mod clock_set_back;
+mod commands;
 mod commit_group;
 mod deposits;
 mod desk_accounts;

@@ -26,6 +26,7 @@ async fn service(folder: &TempDir) -> Service {
         limits: Limits::default(),
         mail: service::MailSettings::default(),
         endpoints: service::EndpointRules::default(),
+        opt_outs: service::OptOutSettings::default(),
         clock: Clock::system(),
         entropy: Entropy::system(),
     })
