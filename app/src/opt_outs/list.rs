@@ -128,7 +128,8 @@ fn OptOuts(data: OptOutsView, forms: Forms) -> impl IntoView {
             {confirmation}
             <p>
                 "We send no messages to these numbers, even if your system asks for it. You don't \
-                 pay for such messages. "
+                 pay for such messages. A recipient who replies STOP to your number is added, and \
+                 one who replies START is removed. "
                 <a href="/docs#optouts" rel="external">"Opt-outs in the API"</a>
             </p>
             {tabs}

@@ -21,7 +21,6 @@ const CONNECTIONS: usize = 64;
 const BESIDE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEADLINE: Duration = Duration::from_mins(3);
-const BOUNDARY: &str = "divider";
 
 pub fn measure(table: &mut Table) {
     alone("SQLite", Server::start(), 5.0, table);
@@ -92,21 +91,10 @@ struct Upload {
 
 impl Upload {
     fn of(file: &str, server: &Server) -> Self {
-        let head = format!(
-            "--{BOUNDARY}\r\n\
-             Content-Disposition: form-data; name=\"bulksms\"; filename=\"rows.csv\"\r\n\
-             Content-Type: text/csv\r\n\r\n"
-        );
-        let tail = format!("\r\n--{BOUNDARY}--\r\n");
-        let request = format!(
-            "POST /sms/bulk/{} HTTP/1.1\r\nHost: bench\r\nContent-Length: {}\r\n\
-             Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n",
-            server.key(),
-            head.len() + file.len() + tail.len()
-        );
+        let [head, tail] = http::around(&format!("/sms/bulk/{}", server.key()), "bulksms", file);
         let mut stream = TcpStream::connect(server.address()).unwrap();
         let started = Instant::now();
-        for part in [&request, &head, file, &tail] {
+        for part in [&head, file, &tail] {
             stream.write_all(part.as_bytes()).unwrap();
         }
         let written = Instant::now();

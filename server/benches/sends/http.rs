@@ -33,6 +33,23 @@ pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
     request.into_bytes()
 }
 
+/// Returns what comes before and after a file in a request that uploads it in the field `name`. The
+/// connection ends with the answer.
+pub fn around(target: &str, name: &str, file: &str) -> [String; 2] {
+    const BOUNDARY: &str = "divider";
+    let part = format!(
+        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"; \
+         filename=\"rows.csv\"\r\nContent-Type: text/csv\r\n\r\n"
+    );
+    let tail = format!("\r\n--{BOUNDARY}--\r\n");
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Length: {}\r\n\
+         Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n{part}",
+        part.len() + file.len() + tail.len()
+    );
+    [head, tail]
+}
+
 /// Sends a GET on a connection of its own and returns the whole response.
 pub fn fetch(address: &str, target: &str) -> String {
     let request = format!("GET {target} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");

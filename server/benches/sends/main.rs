@@ -34,6 +34,7 @@ mod load;
 mod machine;
 mod measured;
 mod metrics;
+mod opt_outs;
 mod portal;
 mod postgres;
 mod requests;
@@ -58,7 +59,7 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 21] = [
+const PARTS: [(&str, Measure); 22] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
@@ -66,6 +67,7 @@ const PARTS: [(&str, Measure); 21] = [
     ("storm", storm::measure),
     ("events", events::measure),
     ("inbound", inbound::measure),
+    ("opt-outs", opt_outs::measure),
     ("portal", portal::measure),
     ("history", history::measure),
     ("desk", desk::measure),

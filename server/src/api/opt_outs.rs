@@ -153,8 +153,9 @@ impl Question for OptOuts {
     path = "/sms/optouts/{key}",
     operation_id = "optouts",
     summary = "List opt-outs, newest first",
-    description = "A send to one of these numbers is refused with opted_out. A test key has a list \
-        of its own.",
+    description = "A send to one of these numbers is refused with opted_out. A handset that sends \
+        STOP to the application's number is added and gets a free confirmation, and START removes \
+        it. A test key has a list of its own.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = Option<schemas::Number>, Query, description = "The opt-out of this number."),

@@ -7,7 +7,7 @@ use testing::smsc::{c_string, tlv};
 
 use crate::acme::{settings, start};
 use crate::peer::Kind;
-use crate::scripted::Scripted;
+use crate::scripted::{self, Scripted};
 use crate::sending::{Carrier, Sending};
 use crate::started::Started;
 
@@ -108,6 +108,39 @@ fn a_message_that_is_delivered_again_on_another_connection_is_stored_once() {
     smsc.deliver(&part(1, (2, 2), 3, b"b"));
     smsc.deliver(&part(1, (2, 2), 3, b"b"));
     assert_eq!(texts(&started), ["once", "ab"]);
+    started.stop();
+}
+
+#[test]
+fn a_handset_that_sends_stop_gets_a_confirmation_and_no_more_messages() {
+    let (smsc, started) = start(scripted::deliver);
+    add_number(&started);
+    let balance = started.balance();
+    smsc.deliver(&message(0, 3, b"Stop!", &[]));
+    smsc.until_submits(1);
+    let reply = &smsc.submits()[0];
+    assert_eq!(reply.number, HANDSET);
+    assert!(reply.text.starts_with(b"You will get no more messages"));
+    let send = || started.server.send(started.key(), &[("number", "57000001"), ("message", "x")]);
+    let refused = send();
+    assert_eq!((refused.status, refused.json()["reason"].as_str()), (403, Some("opted_out")));
+    let list = |path: &str, field: &str| {
+        let answer = started.server.get(&format!("{path}/{}", started.key())).json();
+        answer[field].as_array().unwrap().clone()
+    };
+    let delivered = until("the reply to be delivered", || {
+        let reports = list("/sms/reports", "reports");
+        reports.into_iter().find(|report| report["status"] == "delivered")
+    });
+    assert_eq!((delivered["kind"].as_str(), &delivered["cost"]), (Some("system"), &json!(0)));
+    assert_eq!(started.balance(), balance);
+    let opt_outs = list("/sms/optouts", "optouts");
+    assert_eq!((opt_outs.len(), opt_outs[0]["source"].as_str()), (1, Some("reply")));
+    let types: Vec<Value> =
+        list("/sms/events", "events").into_iter().map(|event| event["type"].clone()).collect();
+    assert!(types.contains(&json!("optout.added")), "{types:?}");
+    smsc.deliver(&message(0, 3, b"START", &[]));
+    assert_eq!(send().status, 200);
     started.stop();
 }
 
