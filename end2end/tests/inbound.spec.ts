@@ -71,7 +71,7 @@ test('staff give a number to an application, and its owner reads the messages', 
 
   await portal.staff();
   await portal.open('/support');
-  await portal.link('Messages for nobody').click();
+  await portal.link('Unassigned messages').first().click();
   await portal.hydrated();
   const early = portal.row('Too early');
   await expect(early).toContainText(`266${ours}`);
@@ -98,7 +98,9 @@ test('staff give a number to an application, and its owner reads the messages', 
   // The open page shows the new message.
   await expect(customer.row(`266${another}`)).toContainText('stop');
 
-  await customer.page.getByLabel('Number').fill(handset);
+  await customer.page.getByLabel('From number').fill(handset);
+  await customer.page.getByLabel('To number').fill(ours);
+  await customer.page.getByLabel('Text').fill('too EARLY');
   await customer.button('Apply filters').click();
   await expect(customer.row('Too early')).toHaveCount(1);
   await expect(customer.row(`266${another}`)).toHaveCount(0);
@@ -106,6 +108,10 @@ test('staff give a number to an application, and its owner reads the messages', 
     (await customer.link('Download CSV').getAttribute('href'))!,
   );
   expect(await file.text()).toMatch(/^inboundid,number,.*\r\ni_.*Too early.*\r\n$/);
+
+  // The STOP added an opt-out.
+  await customer.link('Opt-outs').click();
+  await expect(customer.row(`+266${another}`)).toContainText('The recipient');
 
   await portal.open('/support/numbers');
   await portal.row(`266${ours}`).getByRole('button', { name: 'Remove' }).click();

@@ -636,9 +636,9 @@ CREATE TABLE inbound_numbers (
 
 CREATE TABLE inbound_seen (
     fingerprint    BIGINT PRIMARY KEY,
-    received_at    BIGINT NOT NULL
+    expires_at     BIGINT NOT NULL
 );
-CREATE INDEX inbound_seen_by_age ON inbound_seen (received_at);
+CREATE INDEX inbound_seen_by_expiry ON inbound_seen (expires_at);
 
 CREATE TABLE inbound_parts (
     id             BIGINT PRIMARY KEY,

@@ -710,13 +710,13 @@ CREATE TABLE inbound_numbers (
     PRIMARY KEY (number, keyword)
 ) STRICT, WITHOUT ROWID;
 
--- Deliveries of inbound messages in the last minutes. A carrier repeats a delivery if it misses the
+-- Deliveries of inbound messages that the carrier may repeat, because it missed the
 -- acknowledgement.
 CREATE TABLE inbound_seen (
     fingerprint    INTEGER PRIMARY KEY, -- hash of the delivery
-    received_at    INTEGER NOT NULL
+    expires_at     INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX inbound_seen_by_age ON inbound_seen (received_at);
+CREATE INDEX inbound_seen_by_expiry ON inbound_seen (expires_at);
 
 -- Parts of long inbound messages of which other parts are missing.
 CREATE TABLE inbound_parts (

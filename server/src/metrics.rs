@@ -25,7 +25,7 @@ use prometheus_client::registry::Registry;
 use service::{GroupFigures, MailCounts, QueueState};
 
 use requests::Requests;
-use values::{age_s, seconds};
+use values::{ByLabels, age_s, seconds};
 
 /// The media type of the text that [`Metrics::render`] returns.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -47,6 +47,8 @@ pub struct Readings {
     pub commit_groups: GroupFigures,
     /// How often work skipped a shard because its database couldn't be reached.
     pub shards_skipped: u64,
+    /// What this process did with inbound messages, by outcome.
+    pub inbound: [(&'static str, u64); 4],
     /// The number of passwords hashed.
     pub password_hashes: u64,
     /// The number of kinds of attempts, such as sign-ins, that are over the limit of all clients
@@ -147,6 +149,15 @@ impl Readings {
             "shards_skipped",
             "How often work over all applications skipped a shard that couldn't be reached",
             ConstCounter::new(self.shards_skipped),
+        );
+        let inbound = self
+            .inbound
+            .map(|(outcome, count)| ([("outcome", outcome.to_owned())], ConstCounter::new(count)));
+        registry.register(
+            "inbound_messages",
+            "Messages of handsets: stored for an application, unassigned, or repeated by the \
+             carrier; and replies to their commands",
+            ByLabels(Vec::from(inbound)),
         );
         registry.register(
             "password_hashes",

@@ -51,6 +51,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         now: service.clock().now(),
         commit_groups: service.group_figures(),
         shards_skipped: service.shards_skipped(),
+        inbound: service.inbound_counts(),
         password_hashes: service.accounts().password_hashes(),
         strained_limits: service.accounts().strained_limits().len(),
         queue: readable("the queue", service.delivery().queue_state().await),

@@ -122,6 +122,8 @@ words! {
         SenderNames = "sender names",
         Deposits = "deposits",
         Mails = "mails",
+        /// Messages of handsets to numbers that no application has.
+        Inbound = "inbound messages",
     }
 }
 

@@ -140,6 +140,17 @@ impl Number {
         is_meant.then(|| Self::from_stored(digits.to_owned(), Kind::Local))
     }
 
+    /// Returns the number as it is, and in its other form if it is one of the home country.
+    pub fn forms(&self, country_code: &str) -> Vec<Self> {
+        let other = match self.kind {
+            Kind::Local => {
+                Some(Self::from_stored(self.for_carrier(country_code), Kind::International))
+            }
+            Kind::International => self.local_form(country_code),
+        };
+        [self.clone()].into_iter().chain(other).collect()
+    }
+
     /// Returns the reasons why an international number is probably a mistake. Local numbers have
     /// none.
     pub fn warnings(&self, country_code: &str) -> impl Iterator<Item = NumberWarning> {

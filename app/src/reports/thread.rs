@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use {
     crate::problem::Problem,
     domain::records::MessageRecord,
+    domain::timestamp::DAY_MS,
     domain::{KeyKind, Kind, Number, Reference},
     service::{InboundFilter, MessageFilter, Service},
 };
@@ -42,14 +43,21 @@ pub async fn thread(
     let Ok(number) = number else { return Ok(Vec::new()) };
     let key = Some(if message.test { KeyKind::Test } else { KeyKind::Live });
     let (limit, messages) = (MESSAGES, service.messages());
-    let inbound = InboundFilter { number: Some(number), key, limit, ..InboundFilter::default() };
+    // An old message is shown with its own conversation.
+    let to = Some(message.created_at.plus_ms(DAY_MS));
+    let forms = number.forms(service.country_code());
+    let inbound =
+        InboundFilter { number: Some(number), key, limit, to, ..InboundFilter::default() };
     let received = messages.account_inbound(account_id, reference, &inbound).await?.items;
     if received.is_empty() {
         return Ok(Vec::new());
     }
-    let number = Some(message.number.clone());
-    let sent = MessageFilter { number, key, limit, ..MessageFilter::default() };
-    let sent = messages.account_messages(account_id, Some(reference), &sent).await?.items;
+    let mut sent = Vec::new();
+    for number in forms {
+        let number = Some(number.digits().to_owned());
+        let filter = MessageFilter { number, key, limit, to, ..MessageFilter::default() };
+        sent.extend(messages.account_messages(account_id, Some(reference), &filter).await?.items);
+    }
     let received = received.into_iter().map(|message| ThreadMessage {
         at: message.received_at,
         is_inbound: true,

@@ -14,6 +14,8 @@ use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark, Table, within};
 
+/// The messages of handsets to numbers that no application has.
+const UNASSIGNED: &str = "Unassigned messages";
 /// The pages for staff.
 const PAGES: [(&str, &str); 12] = [
     ("/support/accounts", "Accounts"),
@@ -23,7 +25,7 @@ const PAGES: [(&str, &str); 12] = [
     ("/support/senders", "Sender names"),
     ("/support/deposits?list=all", "Deposits"),
     ("/support/numbers", "Numbers"),
-    ("/support/inbound", "Messages for nobody"),
+    ("/support/inbound", UNASSIGNED),
     ("/support/prices", "Prices"),
     ("/support/margin", "Margin"),
     ("/support/approvals", "Approvals"),
@@ -137,6 +139,7 @@ fn link(work: Work) -> impl IntoView {
         Work::SenderNames => ("Sender names", "/support/senders"),
         Work::Deposits => ("Unmatched deposits", "/support/deposits"),
         Work::Mails => ("Mails that failed", "/support/mail"),
+        Work::Inbound => (UNASSIGNED, "/support/inbound"),
     };
     view! { <a href=href>{title}</a> }
 }

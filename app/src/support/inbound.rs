@@ -56,7 +56,7 @@ pub fn UnassignedPage() -> impl IntoView {
 fn Unassigned(data: UnassignedView, form: FormState) -> impl IntoView {
     let Paged { items, next } = data.messages;
     view! {
-        <Page title="Messages for nobody" back=("/support", "Support")>
+        <Page title="Unassigned messages" back=("/support", "Support")>
             <p class="lead">
                 "No application had the number of these messages when they arrived. To assign \
                  them, add the number under " <a href="/support/numbers">"Numbers"</a>
@@ -81,5 +81,5 @@ fn listed(messages: &[UnassignedRecord], form: FormState) -> AnyView {
         .styled(BUTTONS, "Action", move |message| {
             row_form(form, "Assign", vec![("recipient", message.recipient.clone())], None)
         })
-        .in_region_or("Messages for nobody", "Every message belongs to an application.")
+        .in_region_or("Unassigned messages", "Every message belongs to an application.")
 }

@@ -191,6 +191,7 @@ struct Inner {
     uploads: Uploads,
     searches: SearchShares,
     unpaid: operations::unpaid::LastUse,
+    inbound_counts: inbound::InboundCounts,
     router: Router,
     prices: KnownPrices,
     scan_starts: ScanStarts,
@@ -291,6 +292,7 @@ impl Service {
             uploads: Uploads::default(),
             searches: SearchShares::new(readers),
             unpaid: Mutex::default(),
+            inbound_counts: inbound::InboundCounts::default(),
             router: Router::new(config.network),
             prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),
@@ -448,7 +450,7 @@ impl Service {
     }
 
     /// Returns the home country's code, which local numbers have when carriers get them.
-    fn country_code(&self) -> &str {
+    pub fn country_code(&self) -> &str {
         &self.inner.router.network.country_code
     }
 

@@ -20,12 +20,18 @@ pub fn unescape(text: &[u8]) -> Vec<u8> {
 
 /// Returns the name-value pairs of a query or form. A name or value is `None` if it isn't UTF-8.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = (Option<String>, Option<String>)> {
+    let decoded = |bytes| String::from_utf8(bytes).ok();
+    raw_pairs(text).map(move |(name, value)| (decoded(name), decoded(value)))
+}
+
+/// Returns the name-value pairs of a query or form, in any encoding.
+pub fn raw_pairs(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     text.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = match pair.iter().position(|&byte| byte == b'=') {
             Some(at) => (&pair[..at], &pair[at + 1..]),
             None => (pair, &b""[..]),
         };
-        (decode(name, true), decode(value, true))
+        (unescape(name), unescape(value))
     })
 }
 

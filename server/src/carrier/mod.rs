@@ -35,10 +35,13 @@ pub trait CarrierConnection: Send + Sync + 'static {
     /// `None` once the connection is closed and everything is reported.
     async fn report(&self) -> Option<CarrierReport>;
 
-    /// Notifies the connection that a report is stored. `taken` lists the messages that are stored
-    /// as accepted. The report still has the submitted messages and the deliveries to acknowledge,
-    /// but no longer its receipts and inbound messages.
+    /// Notifies the connection that a report is stored, except its messages from handsets. `taken`
+    /// lists the messages that are stored as accepted. The report still has the submitted messages
+    /// and the deliveries to acknowledge, but no longer its receipts.
     fn stored(&self, report: CarrierReport, taken: &[Transid]);
+
+    /// Notifies the connection that the messages from handsets in these deliveries are stored.
+    fn acknowledge(&self, deliveries: Vec<::smpp::DeliveryHandle>);
 
     /// Returns the connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
@@ -56,9 +59,16 @@ pub struct CarrierReport {
     pub receipts: Vec<Receipt>,
     /// Receipts that identify a message by the carrier message ID.
     pub carrier_receipts: Vec<CarrierReceipt>,
-    /// Messages from handsets.
-    pub inbound: Vec<InboundDelivery>,
     /// SMPP deliveries to acknowledge once the report is durable.
+    pub deliveries: Vec<::smpp::DeliveryHandle>,
+    pub inbound: InboundReport,
+}
+
+/// Messages from handsets.
+#[derive(Default)]
+pub struct InboundReport {
+    pub messages: Vec<InboundDelivery>,
+    /// SMPP deliveries to acknowledge once these messages are durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 

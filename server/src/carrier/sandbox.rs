@@ -246,6 +246,8 @@ impl CarrierConnection for Sandbox {
         self.freed.notify_waiters();
     }
 
+    fn acknowledge(&self, _deliveries: Vec<::smpp::DeliveryHandle>) {}
+
     fn state(&self) -> ConnectionStatus {
         let inner = self.inner();
         ConnectionStatus {

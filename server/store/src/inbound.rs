@@ -27,19 +27,20 @@ macro_rules! listed {
 }
 
 statements! {
-    /// Returns the fingerprints that weren't seen since `$3`. `$1` is `[fingerprint]`.
+    /// Returns the fingerprints of which there is no note at the time `$2`. `$1` is `[[fingerprint,
+    /// when its note expires]]`.
     const NOTE: Sql = Sql {
         sqlite: r"
-            INSERT INTO inbound_seen (fingerprint, received_at) VALUES (?1, ?2)
-            ON CONFLICT (fingerprint) DO UPDATE SET received_at = ?2 WHERE received_at < ?3
+            INSERT INTO inbound_seen (fingerprint, expires_at) VALUES (?1, ?2)
+            ON CONFLICT (fingerprint) DO UPDATE SET expires_at = ?2 WHERE expires_at < ?3
             RETURNING fingerprint",
         postgres: r"
             WITH new AS (
-                INSERT INTO inbound_seen (fingerprint, received_at)
-                SELECT value::bigint, $2
-                FROM jsonb_array_elements_text($1::text::jsonb)
-                ON CONFLICT (fingerprint) DO UPDATE SET received_at = $2
-                WHERE inbound_seen.received_at < $3
+                INSERT INTO inbound_seen (fingerprint, expires_at)
+                SELECT (value ->> 0)::bigint, (value ->> 1)::bigint
+                FROM jsonb_array_elements($1::text::jsonb)
+                ON CONFLICT (fingerprint) DO UPDATE SET expires_at = excluded.expires_at
+                WHERE inbound_seen.expires_at < $2
                 RETURNING fingerprint)
             SELECT COALESCE(json_agg(json_build_array(fingerprint)), '[]')::text AS found FROM new",
         ..Sql::ANYWHERE
@@ -48,7 +49,7 @@ statements! {
         DELETE FROM inbound_seen
         WHERE fingerprint IN (
             SELECT fingerprint
-            FROM inbound_seen WHERE received_at < $1 ORDER BY received_at LIMIT $2)");
+            FROM inbound_seen WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)");
     /// `$1` is `[[ID, number, recipient, reference, total, sequence, esm_class, data_coding,
     /// alphabet, payload]]`.
     const KEEP_PARTS: Sql = Sql {
@@ -304,21 +305,18 @@ fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
     })
 }
 
-/// Notes deliveries. Returns the fingerprints of those that weren't noted since `since`. The
-/// fingerprints must be sorted and distinct, so that two transactions can't wait for each other.
+/// Notes deliveries by their fingerprints, each until a time. Returns the fingerprints that weren't
+/// noted. They must be sorted and distinct, so that two transactions can't wait for each other.
 pub async fn note(
     conn: &mut dyn Connection,
-    fingerprints: &[i64],
+    notes: impl IntoIterator<Item = (i64, Timestamp)>,
     now: Timestamp,
-    since: Timestamp,
 ) -> Result<Vec<i64>> {
-    let noting = query(NOTE, (now, since));
-    let new: Vec<(i64,)> =
-        noting.find_each(conn, fingerprints.iter().copied(), "inbound_seen").await?;
+    let new: Vec<(i64,)> = query(NOTE, now).find_each(conn, notes, "inbound_seen").await?;
     Ok(new.into_iter().map(|(fingerprint,)| fingerprint).collect())
 }
 
-/// Deletes notes of deliveries before this time. Returns whether there may be more.
+/// Deletes notes of deliveries that expired before this time. Returns whether there may be more.
 pub async fn forget_seen(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<bool> {
     let forgotten = query(FORGET_SEEN, (before, limit)).execute(conn).await?;
     Ok(forgotten >= limit.unsigned_abs())

@@ -39,6 +39,7 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (number, keyword) DO NOTHING");
     const REMOVE: Sql = Sql::same("DELETE FROM inbound_numbers WHERE number = $1 AND keyword = $2");
+    const REMOVE_ALL: Sql = Sql::same("DELETE FROM inbound_numbers WHERE application_id = $1");
     const APPLICATIONS_OF: Sql = Sql::same(r"
         SELECT DISTINCT application_id
         FROM inbound_numbers WHERE number = $1 ORDER BY application_id");
@@ -113,6 +114,11 @@ pub async fn remove(
     keyword: Option<&Keyword>,
 ) -> Result<bool> {
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
+}
+
+/// Takes all its numbers from an application.
+pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+    query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
 
 /// Returns all applications that get messages to a number.

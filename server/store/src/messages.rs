@@ -38,17 +38,33 @@ statements! {
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
-    /// Whether the application has sent to a number, in its local form (`$2`, or an empty text) or
-    /// in its international form.
-    const HAS_SENT: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM messages
-        WHERE application_id = $1 AND test = 0 AND number IN ($2, $3)
-          AND kind = CASE number WHEN $2 THEN 'local' ELSE 'international' END
-          AND id >= $4 AND unit_price > 0" => " AND shard = $5",
-        " LIMIT 1",
-    );
+    /// Finds those of the applications that have sent to a number, in its local form (`$2`, or an
+    /// empty text) or in its international form. Replies don't count. `$1` is `[application]`.
+    const SENDERS: Sql = Sql {
+        sqlite: r"
+            SELECT application_id
+            FROM messages
+            WHERE application_id = ?1 AND test = 0 AND number IN (?2, ?3)
+              AND kind = CASE number WHEN ?2 THEN 'local' ELSE 'international' END
+              AND id >= ?4 AND unit_price > 0
+            LIMIT 1",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(r.value::bigint)), '[]')::text AS found
+            FROM jsonb_array_elements_text($1::text::jsonb) AS r
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM messages m
+                WHERE m.application_id = r.value::bigint AND m.test = 0 AND m.number IN ($2, $3)
+                  AND m.kind = CASE m.number WHEN $2 THEN 'local' ELSE 'international' END
+                  AND m.id >= $4 AND m.unit_price > 0 AND m.shard = $5
+                LIMIT 1) m",
+        ..Sql::IN_SHARD
+    };
+    /// Locks the replies of an application to a number until the commit, so that two transactions
+    /// can't both send the only one of a day.
+    const LOCK_REPLIES: Sql = Sql::postgres(r"
+        SELECT COUNT(*) AS n
+        FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, $2))) l");
     const HAS_REPLIED: Sql = in_shard!(
         r"
         SELECT id
@@ -187,19 +203,40 @@ pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Resu
     touched("messages", messages.len(), written)
 }
 
-/// Whether an application has sent a message to a number since the first ID `from`, in its local
-/// form or its international form.
-pub async fn has_sent(
-    conn: &mut dyn Connection,
-    application_id: ApplicationId,
-    (local, international): (Option<&str>, &str),
-    from: i64,
-) -> Result<bool> {
-    let finding = query(HAS_SENT, (application_id, local.unwrap_or(""), international, from));
-    Ok(finding.fetch_optional(conn, |row| row.get::<i64>("id")).await?.is_some())
+/// The digits of a number in both forms.
+#[derive(Clone, Copy)]
+pub struct Recipient<'a> {
+    /// Empty if the number is that of another country.
+    pub local: &'a str,
+    pub international: &'a str,
 }
 
-/// Whether an application has replied to a number with this text since the first ID `from`.
+/// Returns those of the applications that have sent a message to a number since the ID `from`.
+pub async fn senders(
+    conn: &mut dyn Connection,
+    applications: &[ApplicationId],
+    recipient: Recipient<'_>,
+    from: i64,
+) -> Result<Vec<ApplicationId>> {
+    let finding = query(SENDERS, (recipient.local, recipient.international, from));
+    let applications = applications.iter().copied();
+    let found: Vec<(ApplicationId,)> = finding.find_each(conn, applications, "messages").await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
+}
+
+/// Locks the replies of an application to a number until the commit.
+pub async fn lock_replies(
+    tx: &mut WriteTx<'_>,
+    application_id: ApplicationId,
+    number: &Number,
+) -> Result<()> {
+    if tx.must_lock() {
+        query(LOCK_REPLIES, (number.digits(), application_id)).finds(tx).await?;
+    }
+    Ok(())
+}
+
+/// Whether an application has replied to a number with this text since the ID `from`.
 pub async fn has_replied(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -208,7 +245,7 @@ pub async fn has_replied(
     text: &MessageText,
 ) -> Result<bool> {
     let finding = query(HAS_REPLIED, (application_id, number.digits(), from, text.as_str()));
-    Ok(finding.fetch_optional(conn, |row| row.get::<i64>("id")).await?.is_some())
+    finding.finds(conn).await
 }
 
 pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {

@@ -97,6 +97,10 @@ statements! {
         "due_at",
         "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
     ));
+    const INBOUND: Sql = Sql::same(waiting!(
+        "((id >> 21) + 1704067200000)",
+        "FROM unassigned_inbound WHERE (id >> 21) + 1704067200000 <= $1"
+    ));
 }
 
 /// The recipient of a mail: the owner of an application.
@@ -229,6 +233,7 @@ pub async fn waiting(
         Work::SenderNames => SENDER_NAMES,
         Work::Deposits => DEPOSITS,
         Work::Mails => MAILS,
+        Work::Inbound => INBOUND,
     };
     let read = |row: &Row<'_>| {
         Ok(Waiting {

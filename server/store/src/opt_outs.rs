@@ -82,6 +82,9 @@ statements! {
         "DELETE FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
             => " AND shard = $4",
     );
+    const REMOVE_ALL: Sql = in_shard!(
+        "DELETE FROM opt_outs WHERE application_id = $1" => " AND shard = $2",
+    );
     const LIST: Sql = in_shard!(
         r"
         SELECT number, source, id
@@ -158,6 +161,11 @@ pub async fn add(
 pub async fn remove(conn: &mut dyn Connection, list: EventStream, number: &str) -> Result<bool> {
     let removing = query(REMOVE, (list.application_id, list.test, number));
     Ok(removing.execute(conn).await? == 1)
+}
+
+/// Removes the lists of an application.
+pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+    query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` opt-outs of a list with IDs below `below`, newest first.

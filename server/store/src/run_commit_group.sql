@@ -438,11 +438,12 @@ END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
 -- messages among them. Instead of claiming the rows of suspended applications, defers them. Doesn't
--- claim messages whose recipients have opted out, except replies, which are free, and messages of
--- which a carrier has or may have a segment. These are due again when the lease ends, but normally the process rejects them before.
--- Returns all rows that were found, the claimed messages, those of their segments that a carrier has
--- or may have, and the messages to reject. Also returns when the next row is due, if fewer rows than
--- `all_max` and fewer single messages than `singles_max` were found.
+-- claim messages whose recipients have opted out, and returns them, so that the process rejects
+-- them. If it doesn't, they are due again when the lease would end. Replies, which are free, and
+-- messages of which a carrier has or may have a segment are claimed all the same.
+-- Also returns all rows that were found, the claimed messages, and those of their segments that a
+-- carrier has or may have, and when the next row is due, if fewer rows than `all_max` and fewer
+-- single messages than `singles_max` were found.
 CREATE FUNCTION commit_group_claims(
     of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,

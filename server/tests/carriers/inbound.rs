@@ -209,7 +209,10 @@ fn an_upstream_posts_messages_of_handsets() {
     let body = json!({ "from": 26_657_000_001_u64, "to": OURS, "text": "", "id": 3 }).to_string();
     let answer = server.exchange(&posted(&target, "application/json", body.as_bytes()));
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(texts(&started), ["Ünï = 1", "Ünï = 1", ""]);
+    // This one writes Latin-1.
+    let latin1 = format!("{target}?from={HANDSET}&to={OURS}&text=caf%E9&id=4");
+    assert_eq!(server.get(&latin1).status, 200);
+    assert_eq!(texts(&started), ["Ünï = 1", "Ünï = 1", "", "café"]);
     assert!(inbound(&started).iter().all(|message| message["number"] == HANDSET));
     for (path, status) in [
         (format!("/carriers/upstream/inbound/{SECRET}x?{query}"), 404),

@@ -71,7 +71,7 @@ impl MessageText {
 
 impl std::fmt::Debug for MessageText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "MessageText({} pages, hidden)", self.pages())
+        write!(f, "MessageText({} pages)", self.pages())
     }
 }
 

@@ -85,6 +85,8 @@ fn the_first_reason_that_applies_is_the_answer() {
     attempt.application = Some(application);
     assert_eq!(admit(&attempt), Err(Reason::InsufficientFunds));
     attempt.reserved_outcome = None;
+    assert_eq!(admit(&attempt), Err(Reason::OptedOut));
+    attempt.is_opted_out = false;
     assert_eq!(admit(&attempt), Ok(Admission::New));
 }
 

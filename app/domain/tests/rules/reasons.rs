@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 29] = [
+const TABLE: [(Reason, &str, u16, u16); 30] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),
@@ -19,6 +19,7 @@ const TABLE: [(Reason, &str, u16, u16); 29] = [
     (Reason::InvalidEncoding, "invalid_encoding", 500, 400),
     (Reason::SenderPending, "sender_pending", 500, 403),
     (Reason::SenderRejected, "sender_rejected", 500, 403),
+    (Reason::OptedOut, "opted_out", 500, 403),
     (Reason::NotFound, "not_found", 500, 404),
     (Reason::MethodNotAllowed, "method_not_allowed", 500, 405),
     (Reason::Timeout, "timeout", 500, 408),

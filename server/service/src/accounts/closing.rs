@@ -12,7 +12,9 @@ use crate::mail::{self, texts};
 use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
-use store::{accounts, api_calls, api_keys, applications, sessions, webhooks};
+use store::{
+    accounts, api_calls, api_keys, applications, inbound_numbers, opt_outs, sessions, webhooks,
+};
 
 impl Accounts<'_> {
     /// Closes an account permanently. Once this commits, nobody can sign in, and the account's keys
@@ -64,6 +66,8 @@ impl Accounts<'_> {
                 api_keys::forget(tx, application.reference).await?;
                 api_calls::forget(tx, application.reference).await?;
                 webhooks::remove_all(tx, application.id, now).await?;
+                inbound_numbers::remove_all(tx, application.id).await?;
+                opt_outs::remove_all(tx, application.id).await?;
             }
             applications::set_disabled(tx, id, Some(now)).await?;
             accounts::close(tx, id, now).await?;

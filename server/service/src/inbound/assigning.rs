@@ -3,31 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use domain::ids::{Shard, id_unix_ms};
+use domain::inbound::MISSING_PARTS;
 use domain::opt_out::Command;
 use domain::records::UnassignedRecord;
 use domain::{ApplicationId, EventStream, InboundRecord, Keyword, Timestamp};
 
 use super::Arrived;
-use super::commands::Order;
+use super::commands::{Addressee, HandsetCommand};
+use super::counts::Assigned;
 use crate::Service;
 use store::error::Result;
 use store::inbound_numbers::{self, Owner};
 use store::{WriteTx, inbound};
 
-/// What became of messages.
-#[derive(Default)]
-pub(super) struct Assigned {
-    /// The number of messages that applications got.
-    pub(super) messages: usize,
-    /// The number of replies that are in the queue.
-    pub(super) replies: usize,
-}
-
 /// What a shard stores.
 #[derive(Default)]
 struct OfShard {
     messages: Vec<(ApplicationId, InboundRecord)>,
-    orders: Vec<Order>,
+    commands: Vec<HandsetCommand>,
+}
+
+/// Returns the first word of a message, unless the beginning is missing.
+fn keyword_of(message: &Arrived) -> Option<Keyword> {
+    let begins = !message.text.starts_with(MISSING_PARTS);
+    begins.then(|| Keyword::first_of(&message.text)).flatten()
 }
 
 /// The applications that get messages, by number and keyword.
@@ -35,7 +34,7 @@ struct Owners(HashMap<(String, String), ApplicationId>);
 
 impl Owners {
     async fn of(tx: &mut WriteTx<'_>, messages: &[Arrived]) -> Result<Self> {
-        let keywords = messages.iter().map(|it| Keyword::first_of(&it.text));
+        let keywords = messages.iter().map(keyword_of);
         let keywords: Vec<Option<Keyword>> = keywords.collect();
         let mut wanted = BTreeSet::new();
         for (message, keyword) in messages.iter().zip(&keywords) {
@@ -53,21 +52,21 @@ impl Owners {
     fn find(&self, message: &Arrived) -> Option<(ApplicationId, Option<Keyword>)> {
         let owner =
             |keyword: &str| self.0.get(&(message.recipient.clone(), keyword.to_owned())).copied();
-        let by_keyword = Keyword::first_of(&message.text)
-            .and_then(|keyword| Some((owner(keyword.as_str())?, Some(keyword))));
+        let by_keyword =
+            keyword_of(message).and_then(|keyword| Some((owner(keyword.as_str())?, Some(keyword))));
         by_keyword.or_else(|| Some((owner("")?, None)))
     }
 }
 
 impl Service {
-    /// Stores messages for the applications that have their numbers, with the events, and obeys
-    /// their commands. Keeps the messages to numbers that nobody has. With `replies`, handsets get
-    /// replies to their commands.
-    pub(super) async fn assign_arrived(
+    /// Stores messages for the applications that have their numbers, with the events, and executes
+    /// their commands. Keeps the messages to numbers that nobody has. `is_late` tells that the
+    /// messages were kept until now.
+    pub(super) async fn assign(
         &self,
         tx: &mut WriteTx<'_>,
         messages: Vec<Arrived>,
-        replies: bool,
+        is_late: bool,
         now: Timestamp,
     ) -> Result<Assigned> {
         let mut assigned = Assigned::default();
@@ -82,21 +81,14 @@ impl Service {
             let keyword = keyword.flatten();
             let command = self.command(&message, keyword.as_ref());
             if let Some(command) = command {
-                let meant = match owner.filter(|_| keyword.is_some()) {
-                    Some(owner) => vec![owner],
-                    None => self.applications_meant(tx, &message, command, owner).await?,
-                };
-                let replying = owner.filter(|owner| meant.contains(owner));
-                let replying = replying.or(meant.first().copied()).filter(|_| replies);
-                for application_id in meant {
-                    let shard = self.shard_of_application(application_id).await?;
-                    shards.entry(shard).or_default().orders.push(Order {
-                        application_id,
-                        command,
-                        handset: message.number.clone(),
-                        replies: replying == Some(application_id),
-                    });
+                let addressee = Addressee { owner, by_keyword: keyword.is_some() };
+                for one in self.commands_of(tx, &message, command, addressee, is_late).await? {
+                    let shard = self.shard_of_application(one.application_id).await?;
+                    shards.entry(shard).or_default().commands.push(one);
                 }
+            }
+            if message.is_repeated {
+                continue;
             }
             let Some(owner) = owner else {
                 unassigned.push(kept(message));
@@ -107,25 +99,42 @@ impl Service {
             let of_shard = shards.entry(shard).or_default();
             of_shard.messages.push((owner, record(message, keyword, command)));
         }
+        assigned.unassigned = unassigned.len();
         inbound::keep(tx, &unassigned).await?;
-        for (shard, OfShard { messages, orders }) in shards {
+        for (shard, of_shard) in shards {
             tx.at(shard);
-            inbound::insert(tx, &messages).await?;
-            for (application_id, message) in &messages {
-                let stream = EventStream { application_id: *application_id, test: message.test };
-                tx.tally.receive(stream, message.inboundid, now);
-            }
-            for order in &orders {
-                assigned.replies += usize::from(self.obey(tx, order, now).await?);
-            }
-            tx.write_counts().await?;
+            assigned.replies += self.store_at_shard(tx, of_shard, now).await?;
         }
         Ok(assigned)
+    }
+
+    /// Stores what a shard gets. Returns the number of replies in the queue.
+    async fn store_at_shard(
+        &self,
+        tx: &mut WriteTx<'_>,
+        OfShard { messages, mut commands }: OfShard,
+        now: Timestamp,
+    ) -> Result<usize> {
+        inbound::insert(tx, &messages).await?;
+        for (application_id, message) in &messages {
+            let stream = EventStream { application_id: *application_id, test: message.test };
+            tx.tally.receive(stream, message.inboundid, now);
+        }
+        // All transactions lock the rows of numbers in this order. The commands of a handset keep
+        // theirs.
+        commands
+            .sort_by(|a, b| (a.application_id, &a.handset).cmp(&(b.application_id, &b.handset)));
+        let mut replies = 0;
+        for command in commands {
+            replies += usize::from(self.execute(tx, command, now).await?);
+        }
+        tx.write_counts().await?;
+        Ok(replies)
     }
 }
 
 fn record(message: Arrived, keyword: Option<Keyword>, optout: Option<Command>) -> InboundRecord {
-    let Arrived { id, number, recipient, text, segments, carrier: _ } = message;
+    let Arrived { id, number, recipient, text, segments, .. } = message;
     InboundRecord {
         inboundid: id,
         number,
@@ -140,7 +149,7 @@ fn record(message: Arrived, keyword: Option<Keyword>, optout: Option<Command>) -
 }
 
 fn kept(message: Arrived) -> UnassignedRecord {
-    let Arrived { id, carrier, number, recipient, text, segments } = message;
+    let Arrived { id, carrier, number, recipient, text, segments, .. } = message;
     UnassignedRecord {
         inboundid: id,
         carrier,

@@ -1,5 +1,8 @@
-//! Obeys the commands about opt-outs that handsets send.
+//! Executes the commands about opt-outs that handsets send.
 
+use std::collections::BTreeMap;
+
+use domain::ids::Shard;
 use domain::opt_out::Command;
 use domain::{
     ApplicationId, ApplicationStatus, EventStream, Keyword, MessageText, Money, Number,
@@ -7,29 +10,41 @@ use domain::{
 };
 
 use super::Arrived;
-use super::assigning::Assigned;
 use crate::delivery::routing::Message;
 use crate::reports::first_id;
-use crate::wakeups::Wakeup;
 use crate::{Service, opt_outs};
 use store::applications::{self, SendingRow};
 use store::error::Result;
-use store::messages::{self, NewMessage};
+use store::messages::{self, NewMessage, Recipient};
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::{WriteTx, inbound_numbers};
 
-/// An application that hasn't sent to a handset for this long isn't meant by a command to a number
-/// that it shares.
+/// A command to a shared number doesn't count for an application that hasn't sent to the handset
+/// for this long.
 const SENT_WITHIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A command for one application.
-pub(super) struct Order {
+pub(super) struct HandsetCommand {
     pub(super) application_id: ApplicationId,
-    pub(super) command: Command,
+    command: Command,
     /// The handset's number as carriers write it.
     pub(super) handset: String,
-    /// Whether the handset gets a reply.
-    pub(super) replies: bool,
+    /// The free message that the handset gets.
+    reply: Option<Reply>,
+}
+
+struct Reply {
+    text: MessageText,
+    sending: SendingRow,
+}
+
+/// The application that gets a message.
+#[derive(Clone, Copy)]
+pub(super) struct Addressee {
+    /// `None` if nobody gets it.
+    pub(super) owner: Option<ApplicationId>,
+    /// Whether a keyword decided this.
+    pub(super) by_keyword: bool,
 }
 
 impl Service {
@@ -37,91 +52,144 @@ impl Service {
     pub(super) fn command(&self, message: &Arrived, keyword: Option<&Keyword>) -> Option<Command> {
         let words = &self.inner.opt_outs.words;
         match keyword {
+            _ if !message.is_whole => None,
             Some(keyword) => words.command_after(keyword, &message.text),
             None => words.command(&message.text),
         }
     }
 
+    /// Returns the command of a message for each application that it is for. A message that arrived
+    /// long ago or repeatedly can only add opt-outs, because a START may have been undone since.
+    pub(super) async fn commands_of(
+        &self,
+        tx: &mut WriteTx<'_>,
+        message: &Arrived,
+        command: Command,
+        addressee: Addressee,
+        is_late: bool,
+    ) -> Result<Vec<HandsetCommand>> {
+        if (is_late || message.is_repeated) && command != Command::Stop {
+            return Ok(Vec::new());
+        }
+        let Addressee { owner, by_keyword } = addressee;
+        let applications = if is_late || by_keyword {
+            owner.into_iter().collect()
+        } else {
+            self.applications_of_command(tx, message, command, owner).await?
+        };
+        let text = self.inner.opt_outs.reply(command, &message.recipient);
+        let mut replying = match text.filter(|_| !is_late) {
+            Some(text) => self.replying(tx, &applications, owner, text).await?,
+            None => None,
+        };
+        let commands = applications.into_iter().map(|application_id| HandsetCommand {
+            application_id,
+            command,
+            handset: message.number.clone(),
+            reply: replying.take_if(|(id, _)| *id == application_id).map(|(_, reply)| reply),
+        });
+        Ok(commands.collect())
+    }
+
     /// Returns the applications that a command without a keyword is for. `default` gets the
     /// number's messages without keywords.
-    pub(super) async fn applications_meant(
+    async fn applications_of_command(
         &self,
         tx: &mut WriteTx<'_>,
         message: &Arrived,
         command: Command,
         default: Option<ApplicationId>,
     ) -> Result<Vec<ApplicationId>> {
-        let (recipient, handset) = (&message.recipient, &message.number);
-        let all = inbound_numbers::applications_of(tx, recipient).await?;
+        let all = inbound_numbers::applications_of(tx, &message.recipient).await?;
+        let Some(number) = international(&message.number) else {
+            return Ok(Vec::new());
+        };
         if all.len() < 2 || command == Command::Start {
             return Ok(all);
         }
-        let number = international(handset);
-        let local = number.as_ref().and_then(|number| number.local_form(self.country_code()));
-        let local = local.as_ref().map(Number::digits);
-        let from = first_id(self.now().plus_ms(-SENT_WITHIN_MS));
-        let mut meant = Vec::new();
-        for application_id in all {
-            tx.at(self.shard_of_application(application_id).await?);
-            if messages::has_sent(tx, application_id, (local, handset), from).await? {
-                meant.push(application_id);
-            }
+        let mut shards: BTreeMap<Shard, Vec<ApplicationId>> = BTreeMap::new();
+        for id in all {
+            shards.entry(self.shard_of_application(id).await?).or_default().push(id);
         }
-        Ok(if meant.is_empty() { default.into_iter().collect() } else { meant })
+        let local = number.local_form(self.country_code());
+        let recipient = Recipient {
+            local: local.as_ref().map_or("", Number::digits),
+            international: number.digits(),
+        };
+        let from = first_id(self.now().plus_ms(-SENT_WITHIN_MS));
+        let mut senders = Vec::new();
+        for (shard, ids) in shards {
+            tx.at(shard);
+            senders.extend(messages::senders(tx, &ids, recipient, from).await?);
+        }
+        Ok(if senders.is_empty() { default.into_iter().collect() } else { senders })
     }
 
-    /// Obeys a command in the caller's transaction. Returns whether it queued a reply.
-    pub(super) async fn obey(
+    /// Returns the application that replies, with its reply: the first one that is Active, and the
+    /// owner of the number before the others.
+    async fn replying(
         &self,
         tx: &mut WriteTx<'_>,
-        order: &Order,
+        applications: &[ApplicationId],
+        owner: Option<ApplicationId>,
+        text: MessageText,
+    ) -> Result<Option<(ApplicationId, Reply)>> {
+        let first = owner.filter(|owner| applications.contains(owner));
+        let others = applications.iter().copied().filter(|id| Some(*id) != first);
+        for id in first.into_iter().chain(others) {
+            tx.at(self.shard_of_application(id).await?);
+            let sending = applications::sending(tx, id).await?;
+            if sending.status == ApplicationStatus::Active {
+                return Ok(Some((id, Reply { text, sending })));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Executes a command in the caller's transaction. Returns whether it queued a reply.
+    pub(super) async fn execute(
+        &self,
+        tx: &mut WriteTx<'_>,
+        command: HandsetCommand,
         now: Timestamp,
     ) -> Result<bool> {
+        let HandsetCommand { application_id, command, handset, reply } = command;
         // Nobody can send to an address that isn't a number, such as a name.
-        let Some(number) = international(&order.handset) else {
+        let Some(number) = international(&handset) else {
             return Ok(false);
         };
-        let list = EventStream { application_id: order.application_id, test: false };
-        let numbers = std::slice::from_ref(&order.handset);
-        match order.command {
+        let list = EventStream { application_id, test: false };
+        let numbers = [handset];
+        match command {
             Command::Stop => {
-                opt_outs::add(self, tx, list, numbers, OptOutSource::Reply, now).await?;
+                opt_outs::add(self, tx, list, &numbers, OptOutSource::Reply, now).await?;
             }
             Command::Start => {
-                opt_outs::remove(tx, list, numbers, OptOutSource::Reply, now).await?;
+                opt_outs::remove(tx, list, &numbers, OptOutSource::Reply, now).await?;
             }
             Command::Help => {}
         }
-        match self.inner.opt_outs.reply(order.command).filter(|_| order.replies) {
-            Some(text) => self.reply(tx, order.application_id, number, text, now).await,
+        match reply {
+            Some(reply) => self.queue_reply(tx, application_id, number, reply, now).await,
             None => Ok(false),
-        }
-    }
-
-    /// Wakes the connections to carriers if there are replies to submit.
-    pub(super) fn wake_for(&self, assigned: &Assigned) {
-        if assigned.replies > 0 {
-            self.inner.wake(Wakeup::Queued);
         }
     }
 
     /// Queues a free message by the route of the application, at most once a day. Returns false if
     /// it queued none.
-    async fn reply(
+    async fn queue_reply(
         &self,
         tx: &mut WriteTx<'_>,
         application_id: ApplicationId,
         number: Number,
-        text: &MessageText,
+        reply: Reply,
         now: Timestamp,
     ) -> Result<bool> {
-        let application = applications::sending(tx, application_id).await?;
-        let SendingRow { reference, sender, status } = application;
+        let Reply { text, sending: SendingRow { reference, sender, .. } } = reply;
         let number = number.local_form(self.country_code()).unwrap_or(number);
+        messages::lock_replies(tx, application_id, &number).await?;
         let today = ids::id_of_day(now.day());
-        if status != ApplicationStatus::Active
-            || messages::has_replied(tx, application_id, &number, today, text).await?
-        {
+        if messages::has_replied(tx, application_id, &number, today, &text).await? {
             return Ok(false);
         }
         let facts = Message {
@@ -137,10 +205,10 @@ impl Service {
             test: false,
             number,
             sender,
-            body: text.clone(),
-            requestid: None,
             pages: text.pages(),
             segments: text.segments(),
+            body: text,
+            requestid: None,
             unit_price: Money::ZERO,
             cost: Money::ZERO,
             sending_at: None,

@@ -16,6 +16,9 @@ use store::{Chore, WriteTx};
 /// How long after the first part of a message the others may arrive. Then the message is stored
 /// without the missing parts.
 const MISSING_MS: i64 = 10 * 60 * 1000;
+/// The maximum number of parts that wait for others of their message. A handset that repeats a
+/// reference with ever new parts would make each of them slower to store.
+const PARTS_MAX: usize = 1000;
 /// The maximum number of messages that one transaction of the chore joins.
 const CHUNK: i64 = 100;
 
@@ -44,9 +47,9 @@ impl Delivery<'_> {
         }
         let messages = self.join_parts(&mut tx, &keys, now).await?;
         let joined = !messages.is_empty();
-        let assigned = self.assign_arrived(&mut tx, messages, true, now).await?;
+        let assigned = self.assign(&mut tx, messages, false, now).await?;
         tx.commit().await?;
-        self.wake_for(&assigned);
+        self.committed(&assigned);
         Ok(joined && keys.len() as u64 == CHUNK.unsigned_abs())
     }
 
@@ -83,7 +86,8 @@ fn take_message(parts: &mut Vec<StoredPart>, before: Timestamp) -> Option<Vec<St
     let is_first = |part: &&StoredPart| seen.insert(part.sequence);
     let of_message: Vec<StoredPart> = parts.iter().filter(is_first).cloned().collect();
     let is_whole = i64::try_from(of_message.len()) == Ok(total);
-    if !is_whole && of_message.iter().all(|part| part.received_at >= before) {
+    let may_wait = of_message.iter().all(|part| part.received_at >= before);
+    if !is_whole && may_wait && parts.len() <= PARTS_MAX {
         return None;
     }
     let ids: HashSet<i64> = of_message.iter().map(|part| part.id).collect();
@@ -102,6 +106,8 @@ fn arrived(id: InboundId, key: &PartsKey, parts: &[StoredPart]) -> Arrived {
         recipient: key.recipient.clone(),
         text: inbound::join(&parts, alphabet),
         segments: i64::try_from(inbound::segments(&parts, alphabet)).unwrap_or(i64::MAX),
+        is_whole: inbound::is_complete(&parts),
+        is_repeated: false,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod assigning;
 mod commands;
+mod counts;
 mod joining;
 mod listing;
 mod numbers;
@@ -13,6 +14,7 @@ use domain::{InboundId, Number};
 
 use crate::Service;
 
+pub(crate) use counts::InboundCounts;
 pub use listing::InboundFilter;
 pub use receiving::{InboundContent, InboundDelivery};
 
@@ -29,6 +31,11 @@ struct Arrived {
     recipient: String,
     text: String,
     segments: i64,
+    /// False if parts are missing. Such a message can't be a command.
+    is_whole: bool,
+    /// Whether an equal message arrived just before. Then it isn't stored, because the carrier
+    /// probably repeats it. But if it says STOP, it is obeyed.
+    is_repeated: bool,
 }
 
 impl Service {

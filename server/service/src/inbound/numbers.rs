@@ -111,7 +111,7 @@ impl Support<'_> {
                         kept.iter().map(|message| message.inboundid).collect();
                     inbound::drop_unassigned(tx, &all).await?;
                     let arrived = kept.into_iter().map(Arrived::from).collect();
-                    let assigned = service.assign_arrived(tx, arrived, false, now).await?;
+                    let assigned = service.assign(tx, arrived, true, now).await?;
                     let assigned = assigned.messages;
                     if assigned > 0 {
                         note(tx, now, &actor, &recipient, assigned).await?;
@@ -158,6 +158,8 @@ impl From<UnassignedRecord> for Arrived {
             recipient: message.recipient,
             text: message.message,
             segments: message.segments,
+            is_whole: true,
+            is_repeated: false,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Stores the deliveries of carriers.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use domain::inbound::{self, DefaultAlphabet, PartPosition, ReceivedPart};
+use domain::timestamp::DAY_MS;
 use domain::{InboundId, Timestamp, message};
 use sha2::{Digest as _, Sha256};
 
@@ -14,10 +16,15 @@ use store::error::Result;
 use store::gate::Priority;
 use store::inbound::{PartsKey, StoredPart};
 
-/// How long deliveries are noted. Within this time, a carrier repeats a delivery whose
-/// acknowledgement it didn't get. SMPP has nothing else that identifies a delivery, so an equal
-/// message that a handset sends within this time counts as a repetition, too.
-pub(super) const NOTED_MS: i64 = 5 * 60 * 1000;
+/// How long a whole message is noted. Within this time, a carrier repeats a delivery whose
+/// acknowledgement it didn't get. SMPP has nothing that identifies a delivery, so an equal message
+/// that a handset sends within this time counts as a repetition, too.
+const MESSAGE_NOTED_MS: i64 = 5 * 60 * 1000;
+/// How long a part is noted. A repeated part of a message that is stored already would become a
+/// message of its own.
+const PART_NOTED_MS: i64 = 60 * 60 * 1000;
+/// How long a carrier's ID of a message is noted. Nothing else has this ID.
+const ID_NOTED_MS: i64 = 3 * DAY_MS;
 
 /// A message from a handset, or a part of one, as a carrier delivered it.
 #[derive(Clone, Debug)]
@@ -82,6 +89,18 @@ impl InboundDelivery {
 }
 
 impl InboundContent {
+    /// Returns how long a delivery of this content is noted.
+    fn noted_ms(&self) -> i64 {
+        match self {
+            Self::Text { message_id: Some(_), .. } => ID_NOTED_MS,
+            Self::Text { message_id: None, .. } => MESSAGE_NOTED_MS,
+            Self::Octets { esm_class, data_coding, payload, sar, .. } => {
+                let part = ReceivedPart::parse(*esm_class, *data_coding, payload, *sar);
+                if part.position().is_some() { PART_NOTED_MS } else { MESSAGE_NOTED_MS }
+            }
+        }
+    }
+
     fn add_to(&self, mut add: impl FnMut(&[u8])) {
         match self {
             Self::Octets { esm_class, data_coding, payload, sar, .. } => {
@@ -128,8 +147,9 @@ impl Delivery<'_> {
         let now = self.now();
         let mut tx = self.store().begin_as(Priority::Results).await?;
         let mut received = Received::default();
-        for delivery in unseen(&mut tx, carrier, deliveries, now).await? {
-            self.read_inbound(carrier, delivery, now, &mut received);
+        let all = repetitions(&mut tx, carrier, deliveries, now).await?;
+        for (delivery, is_repeated) in deliveries.iter().zip(&all) {
+            self.read_inbound(carrier, (delivery, *is_repeated), now, &mut received);
         }
         let Received { mut messages, parts } = received;
         if !parts.is_empty() {
@@ -138,9 +158,11 @@ impl Delivery<'_> {
             let keys: Vec<PartsKey> = keys.into_iter().collect();
             messages.extend(self.join_parts(&mut tx, &keys, now).await?);
         }
-        let assigned = self.assign_arrived(&mut tx, messages, true, now).await?;
+        let assigned = self.assign(&mut tx, messages, false, now).await?;
         tx.commit().await?;
-        self.wake_for(&assigned);
+        self.committed(&assigned);
+        let repeated = all.iter().filter(|is_repeated| **is_repeated).count();
+        self.inner.inbound_counts.repeated.fetch_add(repeated as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -148,7 +170,7 @@ impl Delivery<'_> {
     fn read_inbound(
         &self,
         carrier: &str,
-        delivery: &InboundDelivery,
+        (delivery, is_repeated): (&InboundDelivery, bool),
         now: Timestamp,
         received: &mut Received,
     ) {
@@ -163,6 +185,9 @@ impl Delivery<'_> {
             }
             InboundContent::Octets { esm_class, data_coding, payload, sar, alphabet } => {
                 let part = ReceivedPart::parse(*esm_class, *data_coding, payload, *sar);
+                if part.position().is_some() && is_repeated {
+                    return;
+                }
                 if let Some(position) = part.position() {
                     received.parts.push(StoredPart {
                         id,
@@ -186,22 +211,30 @@ impl Delivery<'_> {
         };
         let segments = i64::try_from(segments).unwrap_or(i64::MAX);
         let id = InboundId(id);
-        received.messages.push(Arrived { id, carrier, number, recipient, text, segments });
+        received.messages.push(Arrived {
+            id,
+            carrier,
+            number,
+            recipient,
+            text,
+            segments,
+            is_whole: true,
+            is_repeated,
+        });
     }
 }
 
-/// Notes the deliveries, and returns those that the carrier didn't deliver before.
-async fn unseen<'a>(
+/// Notes the deliveries. Returns for each whether the carrier delivered it before.
+async fn repetitions(
     tx: &mut WriteTx<'_>,
     carrier: &str,
-    deliveries: &'a [InboundDelivery],
+    deliveries: &[InboundDelivery],
     now: Timestamp,
-) -> Result<Vec<&'a InboundDelivery>> {
+) -> Result<Vec<bool>> {
     let all: Vec<i64> = deliveries.iter().map(|it| it.fingerprint(carrier)).collect();
-    let distinct: BTreeSet<i64> = all.iter().copied().collect();
-    let distinct: Vec<i64> = distinct.into_iter().collect();
-    let new = store::inbound::note(tx, &distinct, now, now.plus_ms(-NOTED_MS)).await?;
+    let expiries = deliveries.iter().map(|it| now.plus_ms(it.content.noted_ms()));
+    let notes: BTreeMap<i64, Timestamp> = all.iter().copied().zip(expiries).collect();
+    let new = store::inbound::note(tx, notes, now).await?;
     let mut new: HashSet<i64> = new.into_iter().collect();
-    let found = all.iter().zip(deliveries).filter(|(fingerprint, _)| new.remove(fingerprint));
-    Ok(found.map(|(_, delivery)| delivery).collect())
+    Ok(all.iter().map(|fingerprint| !new.remove(fingerprint)).collect())
 }

@@ -2,7 +2,6 @@
 
 use domain::timestamp::DAY_MS;
 
-use super::receiving::NOTED_MS;
 use crate::Operations;
 use crate::reports::first_id;
 use crate::transactions::work;
@@ -24,8 +23,7 @@ impl Operations<'_> {
             work!(|tx, now| {
                 let below = first_id(now.plus_ms(-days * DAY_MS));
                 let more = inbound::drop_old(tx, below, CHUNK).await?;
-                let before = now.plus_ms(-NOTED_MS);
-                Ok(more | inbound::forget_seen(tx, before, CHUNK).await?)
+                Ok(more | inbound::forget_seen(tx, now, CHUNK).await?)
             }),
         )
         .await

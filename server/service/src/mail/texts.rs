@@ -375,6 +375,11 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
             "The page \"Mail\" shows why. You can retry them there.",
             "/support/mail",
         ),
+        Work::Inbound => (
+            ["inbound message has no application", "inbound messages have no application"],
+            "The page \"Unassigned messages\" lists them. Give their numbers to applications.",
+            "/support/inbound",
+        ),
     };
     let (noun, each) = if count == 1 { (one, "It") } else { (many, "Each") };
     let subject = format!("{count} {noun}");

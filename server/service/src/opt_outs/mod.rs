@@ -6,7 +6,7 @@ pub(crate) mod settings;
 
 use domain::history::HistoryAction;
 use domain::records::Paged;
-use domain::{EventStream, Number, OptOutRecord, OptOutSource, Reference, Timestamp, ids};
+use domain::{EventStream, Number, OptOutRecord, OptOutSource, Timestamp, ids};
 use serde::{Deserialize, Serialize};
 
 use self::numbers::NumberList;
@@ -17,7 +17,7 @@ use crate::transactions::work;
 use crate::{Applications, Service};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
-use store::{WriteTx, opt_outs};
+use store::{WriteTx, applications, opt_outs};
 
 /// The maximum number of opt-outs on a page.
 const PAGE_MAX: i64 = 1000;
@@ -46,15 +46,17 @@ pub enum OptOutChange {
         rows: u64,
         /// The digest of the file.
         digest: Vec<u8>,
+        /// The upload slot that the file holds until its numbers are stored.
+        slot: Box<dyn Send + Sync>,
     },
 }
 
 /// Who changes a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptOutAuthor {
-    /// A program, with an API key.
+    /// A program, with an API key. The audit log records what it removes.
     Program,
-    /// The owner's account, in the portal. The audit log records the change.
+    /// The owner's account, in the portal. The audit log records every change.
     Owner(i64),
 }
 
@@ -116,8 +118,8 @@ impl Applications<'_> {
     ) -> Result<ChangedOptOuts> {
         let code = self.country_code();
         let once = key.map(|key| Once::new(access.stream(), key, change.digest(code)));
-        let note = change.note(access.reference, author);
-        let (numbers, is_added, rows) = change.numbers(code);
+        let note = change.note(access, author);
+        let Parsed { numbers, is_added, rows, slot: _slot } = change.numbers(code);
         let mut changed = ChangedOptOuts { rows, ..ChangedOptOuts::default() };
         let mut chunks = numbers.chunks(ADD_MAX).enumerate().peekable();
         while let Some((index, numbers)) = chunks.next() {
@@ -138,8 +140,11 @@ impl Applications<'_> {
                         } else {
                             changed.removed += remove(tx, list, &numbers, source, now).await?;
                         }
-                        if is_last {
-                            end(tx, &changed, note, once, now).await?;
+                        if let Some(note) = note.filter(|_| index == 0) {
+                            note.write(tx, changed.added + changed.removed, now).await?;
+                        }
+                        if let Some(once) = once.filter(|_| is_last) {
+                            once.keep(tx, &changed, now).await?;
                         }
                         Ok(changed)
                     }),
@@ -150,26 +155,6 @@ impl Applications<'_> {
             }
         }
         Ok(changed)
-    }
-}
-
-/// Writes the audit entry of a change, and stores the answer for its idempotency key.
-async fn end(
-    tx: &mut WriteTx<'_>,
-    changed: &ChangedOptOuts,
-    note: Option<Note>,
-    once: Option<Once>,
-    now: Timestamp,
-) -> Result<()> {
-    if let Some(Note { actor, action, subject, detail }) = note
-        && changed.added + changed.removed > 0
-    {
-        let detail = detail.unwrap_or_else(|| format!("{} new numbers", changed.added));
-        audit::insert(tx, now, &actor, action.as_str(), &subject, Some(&detail)).await?;
-    }
-    match once {
-        Some(once) => once.keep(tx, changed, now).await,
-        None => Ok(()),
     }
 }
 
@@ -217,11 +202,39 @@ pub(crate) async fn remove(
 /// An entry of the audit log. Only its last three digits show which number it is about.
 #[derive(Clone)]
 struct Note {
-    actor: Actor,
+    access: KeyAccess,
+    author: OptOutAuthor,
     action: HistoryAction,
-    subject: String,
-    /// `None` for the number of new opt-outs.
-    detail: Option<String>,
+    detail: String,
+}
+
+impl Note {
+    /// Writes the entry in the transaction of the change, unless the change had no effect. The
+    /// import of a file has its entry in its first transaction.
+    async fn write(self, tx: &mut WriteTx<'_>, changed: u64, now: Timestamp) -> Result<()> {
+        let Self { access, author, action, detail } = self;
+        if changed == 0 && action != HistoryAction::OptOutsImported {
+            return Ok(());
+        }
+        let account_id = match author {
+            OptOutAuthor::Owner(id) => id,
+            OptOutAuthor::Program => {
+                applications::owner(tx, access.application_id).await?.account_id
+            }
+        };
+        let (actor, subject) = (Actor::Account(account_id), access.reference.to_string());
+        audit::insert(tx, now, &actor, action.as_str(), &subject, Some(&detail)).await
+    }
+}
+
+/// A change, with its numbers as carriers get them.
+struct Parsed {
+    numbers: NumberList,
+    /// Whether to add them. Otherwise they are removed.
+    is_added: bool,
+    rows: u64,
+    /// The upload slot of a file.
+    slot: Option<Box<dyn Send + Sync>>,
 }
 
 impl OptOutChange {
@@ -237,25 +250,35 @@ impl OptOutChange {
         digest
     }
 
-    fn note(&self, reference: Reference, author: OptOutAuthor) -> Option<Note> {
-        let OptOutAuthor::Owner(account_id) = author else {
-            return None;
+    /// Returns the audit entry of the change. A program may add any number of numbers, so this has
+    /// none.
+    fn note(&self, access: &KeyAccess, author: OptOutAuthor) -> Option<Note> {
+        let by = match author {
+            OptOutAuthor::Owner(_) => "",
+            OptOutAuthor::Program => " by API",
         };
         let (action, detail) = match self {
-            Self::Add(number) => (HistoryAction::OptOutAdded, Some(number.masked())),
-            Self::Remove(number) => (HistoryAction::OptOutRemoved, Some(number.masked())),
-            Self::Import { .. } => (HistoryAction::OptOutsImported, None),
+            Self::Add(_) if author == OptOutAuthor::Program => return None,
+            Self::Add(number) => (HistoryAction::OptOutAdded, number.masked()),
+            Self::Remove(number) => (HistoryAction::OptOutRemoved, number.masked()),
+            Self::Import { rows, .. } => (HistoryAction::OptOutsImported, format!("{rows} rows")),
         };
-        let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-        Some(Note { actor, action, subject, detail })
+        Some(Note { access: *access, author, action, detail: detail + by })
     }
 
-    /// Returns the numbers, whether to add them, and the number of rows.
-    fn numbers(self, country_code: &str) -> (NumberList, bool, u64) {
+    fn numbers(self, country_code: &str) -> Parsed {
+        let one = |number: &Number, is_added| Parsed {
+            numbers: NumberList::of(number, country_code),
+            is_added,
+            rows: 1,
+            slot: None,
+        };
         match self {
-            Self::Add(number) => (NumberList::of(&number, country_code), true, 1),
-            Self::Remove(number) => (NumberList::of(&number, country_code), false, 1),
-            Self::Import { numbers, rows, .. } => (numbers, true, rows),
+            Self::Add(number) => one(&number, true),
+            Self::Remove(number) => one(&number, false),
+            Self::Import { numbers, rows, slot, .. } => {
+                Parsed { numbers, is_added: true, rows, slot: Some(slot) }
+            }
         }
     }
 }

@@ -12,9 +12,14 @@ const REPLY_PAGES_MAX: usize = 3;
 #[derive(Clone, Debug)]
 pub struct OptOutSettings {
     pub(crate) words: CommandWords,
-    stop_reply: MessageText,
-    help_reply: MessageText,
+    stop_reply: String,
+    help_reply: String,
 }
+
+/// The maximum number of digits in a short number.
+const SHORT_DIGITS_MAX: usize = 6;
+/// Stands for the number that the command was sent to.
+const NUMBER: &str = "{number}";
 
 /// The settings can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +37,11 @@ impl OptOutSettings {
     /// Returns an error if a list of words is invalid, or if a reply is empty or too long.
     pub fn parse<'a>(text: impl Fn(&str) -> &'a str) -> Result<Self, InvalidOptOutSettings> {
         let reply = |name| {
-            let text = MessageText::parse(text(name).to_owned(), REPLY_PAGES_MAX);
-            text.map_err(|_| InvalidOptOutSettings::Reply(name))
+            let text = text(name).to_owned();
+            match MessageText::parse(text.clone(), REPLY_PAGES_MAX) {
+                Ok(_) => Ok(text),
+                Err(_) => Err(InvalidOptOutSettings::Reply(name)),
+            }
         };
         let [stop, start, help] = ["stop_words", "start_words", "help_words"].map(&text);
         Ok(Self {
@@ -43,13 +51,16 @@ impl OptOutSettings {
         })
     }
 
-    /// Returns the reply to a command. A start needs none.
-    pub(crate) const fn reply(&self, command: Command) -> Option<&MessageText> {
-        match command {
-            Command::Stop => Some(&self.stop_reply),
-            Command::Help => Some(&self.help_reply),
-            Command::Start => None,
-        }
+    /// Returns the reply to a command that a number got. START needs none.
+    pub(crate) fn reply(&self, command: Command, number: &str) -> Option<MessageText> {
+        let reply = match command {
+            Command::Stop => &self.stop_reply,
+            Command::Help => &self.help_reply,
+            Command::Start => return None,
+        };
+        // Short numbers are of one network, and have no country code.
+        let plus = if number.len() > SHORT_DIGITS_MAX { "+" } else { "" };
+        Some(MessageText::from_stored(reply.replace(NUMBER, &format!("{plus}{number}"))))
     }
 }
 

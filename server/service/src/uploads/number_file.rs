@@ -11,15 +11,16 @@ use crate::uploads::UploadError;
 use crate::uploads::upload_slots::UploadSlot;
 use crate::{Messages, Service};
 
-/// A file of numbers. It holds an upload slot until it is dropped.
+/// A file of numbers. It holds an upload slot until its numbers are stored.
 pub struct NumberFile {
-    held: HeldSlot,
+    slot: HeldSlot,
     parser: BulkParser,
     bytes_left: u64,
     digest: Sha256,
     numbers: NumberList,
 }
 
+/// An upload slot that is taken.
 struct HeldSlot {
     service: Service,
     slot: UploadSlot,
@@ -51,7 +52,7 @@ impl Messages<'_> {
             message_pages_max: limits.message_pages_max,
         };
         Ok(NumberFile {
-            held: HeldSlot { service: self.0.clone(), slot },
+            slot: HeldSlot { service: self.0.clone(), slot },
             parser: BulkParser::new(BulkMode::OneToMany, writing, parser_limits),
             bytes_left: limits.bulk_bytes_max,
             digest: Sha256::new(),
@@ -66,12 +67,12 @@ impl NumberFile {
     /// # Errors
     /// `TooLarge`. The file can't continue after an error.
     pub fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
-        let limits = self.held.service.limits();
+        let limits = self.slot.service.limits();
         let left = self.bytes_left.checked_sub(bytes.len() as u64);
         let too_large = UploadError::TooLarge { limit: limits.bulk_bytes_max, of: "bytes" };
         self.bytes_left = left.ok_or(too_large)?;
         self.digest.update(bytes);
-        let (numbers, code) = (&mut self.numbers, self.held.service.country_code());
+        let (numbers, code) = (&mut self.numbers, self.slot.service.country_code());
         let parsed = self.parser.push(bytes, &mut |row| numbers.push(&row.number, code));
         parsed.map_err(|_| UploadError::TooLarge { limit: limits.bulk_rows_max, of: "rows" })
     }
@@ -81,8 +82,8 @@ impl NumberFile {
     /// # Errors
     /// `Bad`, `TooLarge`.
     pub fn finish(self) -> std::result::Result<OptOutChange, UploadError> {
-        let Self { held, parser, digest, mut numbers, .. } = self;
-        let (limits, code) = (held.service.limits(), held.service.country_code());
+        let Self { slot, parser, digest, mut numbers, .. } = self;
+        let (limits, code) = (slot.service.limits(), slot.service.country_code());
         let rows = parser.finish(&mut |row| numbers.push(&row.number, code));
         let rows = rows.map_err(|error| match error {
             BulkError::Bad(bad) => UploadError::Bad(bad),
@@ -91,6 +92,11 @@ impl NumberFile {
             }
         })?;
         numbers.sort();
-        Ok(OptOutChange::Import { numbers, rows, digest: digest.finalize().to_vec() })
+        Ok(OptOutChange::Import {
+            numbers,
+            rows,
+            digest: digest.finalize().to_vec(),
+            slot: Box::new(slot),
+        })
     }
 }

@@ -276,6 +276,8 @@ impl CarrierConnection for HttpConnection {
 
     fn stored(&self, _report: CarrierReport, _taken: &[Transid]) {}
 
+    fn acknowledge(&self, _deliveries: Vec<::smpp::DeliveryHandle>) {}
+
     fn state(&self) -> ConnectionStatus {
         let inner = self.shared.inner();
         ConnectionStatus {

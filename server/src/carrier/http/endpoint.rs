@@ -211,9 +211,14 @@ async fn read_fields(head: &Parts, body: Body) -> Result<Value, StatusCode> {
         return serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST);
     }
     let query = head.uri.query().unwrap_or_default().as_bytes();
-    let pairs = api::form::pairs(query).chain(api::form::pairs(&body));
-    // A receipt may quote the message's text in another encoding. It isn't needed there.
-    Ok(fields(pairs.filter_map(|(name, value)| name.zip(value))))
+    let pairs = api::form::raw_pairs(query).chain(api::form::raw_pairs(&body));
+    Ok(fields(pairs.map(|(name, value)| (read_text(name), read_text(value)))))
+}
+
+/// Reads a text as UTF-8, or as Latin-1 if it isn't UTF-8.
+fn read_text(bytes: Vec<u8>) -> String {
+    let as_latin1 = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect();
+    String::from_utf8(bytes).unwrap_or_else(|error| as_latin1(error.as_bytes()))
 }
 
 fn content_type(headers: &HeaderMap) -> &str {

@@ -98,14 +98,15 @@ impl SmppConnection {
                     inner.pending.answer(tag, outcome, &mut report.submitted);
                 }
                 Event::Deliver(delivery) => {
-                    report.deliveries.push(delivery.handle);
                     if let Some(receipt) = receipt::parse(&delivery) {
+                        report.deliveries.push(delivery.handle);
                         let form = self.settings.message_id;
                         let read = receipts::read(&delivery, &receipt, form);
                         report.carrier_receipts.extend(read);
                     } else {
                         let alphabet = self.settings.default_alphabet;
-                        report.inbound.push(inbound::read(delivery, alphabet));
+                        report.inbound.deliveries.push(delivery.handle);
+                        report.inbound.messages.push(inbound::read(delivery, alphabet));
                     }
                 }
             }
@@ -208,7 +209,11 @@ impl CarrierConnection for SmppConnection {
     }
 
     fn stored(&self, report: CarrierReport, _taken: &[Transid]) {
-        for delivery in report.deliveries {
+        self.acknowledge(report.deliveries);
+    }
+
+    fn acknowledge(&self, deliveries: Vec<::smpp::DeliveryHandle>) {
+        for delivery in deliveries {
             self.connection.acknowledge(delivery, ::smpp::status_code::OK);
         }
     }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use domain::Transid;
 use service::{Credit, Result, Service};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::free;
-use crate::carrier::{CarrierConnection, CarrierReport};
+use crate::carrier::{CarrierConnection, CarrierReport, InboundReport};
 use crate::worker::context::{Context, RETRY};
 
-/// Records until the connection is closed and has reported everything. Slots that responses have
-/// freed are offered before the responses are stored. So the commit group that stores the responses
-/// also claims the next messages.
+/// The maximum number of reports whose inbound messages one transaction stores.
+const INBOUND_MAX: usize = 100;
+
+/// Records until the connection is closed and has reported everything. Inbound messages are stored
+/// by a loop of their own, so that they delay no response if they can't be stored.
 pub(super) async fn run(
     context: Context,
     carrier: String,
@@ -20,16 +22,65 @@ pub(super) async fn run(
     credit: Credit,
     open: watch::Receiver<bool>,
 ) {
-    let free = || free(connection.as_ref(), *open.borrow());
+    // Bounded by the carrier's window of unacknowledged deliveries.
+    let (inbound, arrived) = mpsc::unbounded_channel();
+    tokio::join!(
+        run_reports(&context, &carrier, connection.as_ref(), (&credit, &open), inbound),
+        run_inbound(&context, &carrier, connection.as_ref(), arrived),
+    );
+}
+
+/// Stores responses and receipts. Slots that responses have freed are offered before the responses
+/// are stored. So the commit group that stores the responses also claims the next messages.
+async fn run_reports(
+    context: &Context,
+    carrier: &str,
+    connection: &dyn CarrierConnection,
+    (credit, open): (&Credit, &watch::Receiver<bool>),
+    inbound: mpsc::UnboundedSender<InboundReport>,
+) {
+    let free = || free(connection, *open.borrow());
     while let Some(mut report) = connection.report().await {
         credit.refresh(free);
-        let Some(taken) = record(&context, &carrier, &mut report).await else {
+        let messages = std::mem::take(&mut report.inbound);
+        if !messages.messages.is_empty() {
+            // The receiver lives as long as the sender.
+            let _ = inbound.send(messages);
+        }
+        let Some(taken) = record(context, carrier, &mut report).await else {
             // Nothing is lost: the carrier repeats the receipts that aren't acknowledged, and the
             // leases of the messages end.
             continue;
         };
         connection.stored(report, &taken);
         credit.refresh(free);
+    }
+}
+
+/// Stores inbound messages in the order in which they came, and acknowledges them.
+async fn run_inbound(
+    context: &Context,
+    carrier: &str,
+    connection: &dyn CarrierConnection,
+    mut arrived: mpsc::UnboundedReceiver<InboundReport>,
+) {
+    let mut reports = Vec::new();
+    while arrived.recv_many(&mut reports, INBOUND_MAX).await > 0 {
+        let (mut messages, mut deliveries) = (Vec::new(), Vec::new());
+        for report in reports.drain(..) {
+            messages.extend(report.messages);
+            deliveries.extend(report.deliveries);
+        }
+        let delivery = context.service.delivery();
+        while let Err(error) = delivery.record_inbound(carrier, messages.clone()).await {
+            tracing::error!(carrier, detail = ?error, "inbound messages can't be stored; trying \
+                again");
+            if context.pause(RETRY).await {
+                // The carrier repeats them.
+                return;
+            }
+        }
+        connection.acknowledge(deliveries);
     }
 }
 
@@ -55,9 +106,9 @@ async fn record(
     }
 }
 
-/// Stores results and receipts in one commit group, in this order, and inbound messages in another
-/// transaction. Stored receipts and messages are removed from the report, and `taken` is set once
-/// the results are stored. So after a failure, the next attempt stores only the rest.
+/// Stores results and receipts in one commit group, in this order. Stored receipts are removed from
+/// the report, and `taken` is set once the results are stored. So after a failure, the next attempt
+/// stores only the rest.
 async fn store(
     service: &Service,
     carrier: &str,
@@ -89,15 +140,7 @@ async fn store(
         }
         Ok(())
     };
-    let messages = &mut report.inbound;
-    let inbound = async {
-        if !messages.is_empty() {
-            service.delivery().record_inbound(carrier, messages.clone()).await?;
-            messages.clear();
-        }
-        Ok(())
-    };
-    let (submitted, receipts, carrier_receipts, inbound) =
-        tokio::join!(biased; submitted, receipts, carrier_receipts, inbound);
-    submitted.and(receipts).and(carrier_receipts).and(inbound)
+    let (submitted, receipts, carrier_receipts) =
+        tokio::join!(biased; submitted, receipts, carrier_receipts);
+    submitted.and(receipts).and(carrier_receipts)
 }

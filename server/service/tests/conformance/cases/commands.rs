@@ -5,7 +5,7 @@ use domain::{EventType, MessageStatus, OptOutRecord, OptOutSource, Reason};
 use service::{EventData, EventFilter, MessageFilter, OptOutFilter, SendError};
 
 use super::events::page;
-use super::inbound::{HANDSET, MINUTE_MS, add_number, receive, text};
+use super::inbound::{HANDSET, MINUTE_MS, add_number, part, receive, text, texts as received};
 use crate::database::Backend;
 use crate::uploads::{batch, plain, upload};
 use crate::world::{Customer, HOUR_MS, World, money};
@@ -13,6 +13,8 @@ use crate::world::{Customer, HOUR_MS, World, money};
 on_each_backend![
     a_stop_stops_everything_and_is_confirmed_once_a_day,
     a_start_ends_the_opt_out,
+    a_repeated_stop_counts_and_a_repeated_start_does_not,
+    a_message_with_missing_parts_is_no_command,
     help_is_answered_without_money,
     a_command_to_a_shared_number_is_for_those_who_sent,
     a_command_after_a_keyword_is_for_its_application,
@@ -23,7 +25,8 @@ on_each_backend![
 /// The handset's number as customers write it.
 const LOCAL: &str = "57000001";
 const REFUSED: SendError = SendError::Refused(Reason::OptedOut);
-const CONFIRMED: &str = "You will get no more messages from us. Reply START to get them again.";
+const CONFIRMED: &str =
+    "You will get no more messages from us. Send START to +26650000009 to get them again.";
 
 async fn with_number(backend: Backend, balance: &str) -> (World, Customer) {
     let world = World::new(backend).await;
@@ -121,13 +124,40 @@ async fn a_start_ends_the_opt_out(backend: Backend) {
     world.assert_sound().await;
 }
 
+async fn a_repeated_stop_counts_and_a_repeated_start_does_not(backend: Backend) {
+    let (world, customer) = with_number(backend, "1").await;
+    for message in ["STOP", "START", "STOP"] {
+        receive(&world, vec![text(message)]).await;
+    }
+    assert!(has_opted_out(&world, &customer).await);
+    // The carrier may repeat the START, which came before the second STOP.
+    receive(&world, vec![text("START")]).await;
+    assert!(has_opted_out(&world, &customer).await);
+    assert_eq!(received(&world, &customer).await, ["STOP", "START"]);
+    assert_eq!(replies(&world, &customer).await.len(), 1);
+    world.assert_sound().await;
+}
+
+async fn a_message_with_missing_parts_is_no_command(backend: Backend) {
+    let (world, customer) = with_number(backend, "1").await;
+    let news = world.active("two@example.org", "1").await;
+    add_number(&world, Some("NEWS"), news.reference).await;
+    receive(&world, vec![part(HANDSET, 1, (2, 2), "end"), part(HANDSET, 2, (2, 2), "news")]).await;
+    world.pass(11 * MINUTE_MS);
+    world.service.delivery().join_inbound().await.unwrap();
+    assert_eq!(received(&world, &customer).await, ["[…]end", "[…]news"]);
+    assert!(!has_opted_out(&world, &customer).await);
+    world.assert_sound().await;
+}
+
 async fn help_is_answered_without_money(backend: Backend) {
     let (world, customer) = with_number(backend, "0").await;
     receive(&world, vec![text("Help?")]).await;
     hear(&world, "HELP").await;
     let all = replies(&world, &customer).await;
     let texts: Vec<&str> = all.iter().map(|message| message.message.as_str()).collect();
-    let expected = "Reply STOP to get no more messages from us. Reply START to get them again.";
+    let expected = "Send STOP to +26650000009 to get no more messages from us, or START to get them \
+        again.";
     assert_eq!(texts, [expected]);
     // Each command has a reply of its own.
     hear(&world, "STOP").await;
@@ -191,8 +221,10 @@ async fn a_stop_to_nobodys_number_counts_when_the_number_is_assigned(backend: Ba
     add_number(&world, None, customer.reference).await;
     assert!(!has_opted_out(&world, &customer).await);
     let support = world.service.support();
-    support.assign_inbound(&service::Actor::CommandLine, "26650000009").await.unwrap();
+    let assign = || support.assign_inbound(&service::Actor::CommandLine, "26650000009");
+    assign().await.unwrap();
     assert!(has_opted_out(&world, &customer).await);
+    assert!(assign().await.is_err());
     // A reply would come too late.
     assert_eq!(replies(&world, &customer).await, []);
     world.assert_sound().await;
@@ -207,7 +239,7 @@ async fn only_active_applications_reply_and_only_to_numbers(backend: Backend) {
     hear(&world, "start").await;
     world.activate(&customer, "1").await;
     let mut named = text("STOP");
-    named.number = "Vodacom".to_owned();
+    named.number = "Vodacom".into();
     receive(&world, vec![named]).await;
     assert!(!has_opted_out(&world, &customer).await);
     assert_eq!(replies(&world, &customer).await, []);

@@ -52,7 +52,12 @@ pub fn text(text: &str) -> InboundDelivery {
 }
 
 /// Returns a part with a header that has an 8-bit reference.
-fn part(number: &str, reference: u8, (sequence, total): (u8, u8), text: &str) -> InboundDelivery {
+pub fn part(
+    number: &str,
+    reference: u8,
+    (sequence, total): (u8, u8),
+    text: &str,
+) -> InboundDelivery {
     let header = [5, 0, 3, reference, total, sequence];
     from(number, octets(3, 0x40, &[&header, text.as_bytes()].concat()))
 }
@@ -90,7 +95,7 @@ async fn list(world: &World, customer: &Customer) -> Vec<InboundRecord> {
     page.items.into_iter().rev().collect()
 }
 
-async fn texts(world: &World, customer: &Customer) -> Vec<String> {
+pub async fn texts(world: &World, customer: &Customer) -> Vec<String> {
     list(world, customer).await.into_iter().map(|message| message.message).collect()
 }
 

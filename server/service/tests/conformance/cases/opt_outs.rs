@@ -369,7 +369,7 @@ async fn the_history_shows_what_the_owner_changed(backend: Backend) {
     let expected = [
         (HistoryAction::OptOutRemoved, "•••••568"),
         (HistoryAction::OptOutAdded, "••••••••••678"),
-        (HistoryAction::OptOutsImported, "2 new numbers"),
+        (HistoryAction::OptOutsImported, "2 rows"),
     ];
     assert_eq!(entries, expected.map(|(action, detail)| (action, detail.to_owned())));
 }
