@@ -28,6 +28,8 @@ pub struct Receipt {
     pub by_text_alone: bool,
     /// The state of the message.
     pub state: State,
+    /// The state as the text has it.
+    pub state_text: Option<String>,
     /// The network's error code: the text's `err` as written there, otherwise the TLV's number in
     /// decimal. `None` if there is neither. Most SMSCs write `000` for no error.
     pub error: Option<String>,
@@ -91,6 +93,7 @@ pub fn parse(delivery: &Delivery) -> Option<Receipt> {
         intermediate: delivery.esm_class & MESSAGE_TYPE == INTERMEDIATE,
         by_text_alone,
         state: by_tlv.unwrap_or(by_text),
+        state_text: fields.get("stat").map(str::to_owned),
         error: fields
             .get("err")
             .map(str::to_owned)
@@ -119,14 +122,16 @@ fn error_number([_, high, low]: [u8; 3]) -> String {
 /// define.
 fn by_number(state: u8) -> Option<State> {
     Some(match state {
-        1 => State::Enroute,
+        // Scheduled, in SMPP 5.0.
+        0 | 1 => State::Enroute,
         2 => State::Delivered,
         3 => State::Expired,
         4 => State::Failed(Failure::Deleted),
         5 => State::Failed(Failure::Undeliverable),
         6 => State::Accepted,
         7 => State::Unknown,
-        8 => State::Failed(Failure::Rejected),
+        // 9 is skipped, in SMPP 5.0.
+        8 | 9 => State::Failed(Failure::Rejected),
         _ => return None,
     })
 }
@@ -144,6 +149,13 @@ fn by_word(word: &str) -> State {
         ("ACCEP", State::Accepted),
         ("ENROU", State::Enroute),
         ("UNKNO", State::Unknown),
+        // Not in SMPP 3.4, but common.
+        ("FAILE", State::Failed(Failure::Undeliverable)),
+        ("BUFFE", State::Enroute),
+        ("BUFFR", State::Enroute),
+        // SMPP 5.0, 4.7.15.
+        ("SCHED", State::Enroute),
+        ("SKIPP", State::Failed(Failure::Rejected)),
     ];
     let matches = |stem: &str| {
         let length = word.len().min(stem.len());

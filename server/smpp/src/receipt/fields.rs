@@ -31,7 +31,8 @@ impl<'a> Fields<'a> {
             if name == "text" {
                 break;
             }
-            let end = next_start(value).unwrap_or(value.len());
+            let end = [next_start(value), next_unknown(value)].into_iter().flatten().min();
+            let end = end.unwrap_or(value.len());
             found.push((name, value[..end].trim_matches(BLANKS)));
             rest = &value[end..];
         }
@@ -59,6 +60,15 @@ fn next_start(text: &str) -> Option<usize> {
     (1..bytes.len()).find(|at| {
         let begins = bytes[*at].is_ascii_alphabetic() && !bytes[*at - 1].is_ascii_alphanumeric();
         begins && bytes[*at - 1].is_ascii() && name_at(&text[*at..]).is_some()
+    })
+}
+
+/// Returns where the next field with another name begins. A word and a colon that follow a blank
+/// are such a field, so that its value doesn't become part of the value before it.
+fn next_unknown(text: &str) -> Option<usize> {
+    text.match_indices(BLANKS).map(|(at, blank)| at + blank.len()).find(|begin| {
+        let word = text[*begin..].trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '_');
+        word.len() < text[*begin..].len() && word.starts_with(':')
     })
 }
 

@@ -8,6 +8,10 @@ use service::CarrierReceipt;
 use super::ids;
 use crate::config::carriers::MessageIdForm;
 
+/// The maximum length of a network's error number. It has two octets (SMPP 3.4, 5.3.2.31), and some
+/// carriers write a longer one.
+const ERROR_NUMBER_CHARS_MAX: usize = 8;
+
 /// Returns what a receipt says about a message, or `None` if it has no final status. `receipt` is
 /// what the delivery contains.
 pub(super) fn read(
@@ -32,7 +36,13 @@ pub(super) fn read(
         State::Unknown => (MessageStatus::Failed, Some(DeliveryError::UnknownToCarrier)),
         State::Accepted | State::Enroute => return None,
         State::Unrecognised => {
-            tracing::warn!("ignored a receipt without a known state");
+            tracing::warn!(
+                message_id =
+                    receipt.message_id.as_deref().or(receipt.receipted_message_id.as_deref()),
+                state = receipt.state_text.as_deref(),
+                message_state = delivery.message_state,
+                "ignored a receipt with an unknown state; ask the carrier what it means"
+            );
             return None;
         }
     };
@@ -69,10 +79,16 @@ fn message_ids(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     message_ids
 }
 
-/// Returns a stable code, followed by the network's own error number if there is one.
+/// Returns a stable code, followed by the network's own error number if there is one. Customers see
+/// it, so anything else that a carrier writes there is left out.
 fn with_number(word: &str, number: Option<&str>) -> String {
-    match number {
-        Some(number) if number.bytes().any(|b| b != b'0') => format!("{word}_{number}"),
-        _ => word.to_owned(),
+    let is_number = |text: &&str| {
+        text.len() <= ERROR_NUMBER_CHARS_MAX
+            && text.bytes().all(|b| b.is_ascii_alphanumeric())
+            && text.bytes().any(|b| b != b'0')
+    };
+    match number.filter(is_number) {
+        Some(number) => format!("{word}_{number}"),
+        None => word.to_owned(),
     }
 }
