@@ -538,7 +538,7 @@ CREATE TABLE segments (
 CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
     WHERE carrier_message_id IS NOT NULL;
 CREATE INDEX segments_unanswered ON segments (carrier, message_id)
-    WHERE status = {unknown} AND carrier_message_id IS NULL;
+    WHERE status IN ({submitted}, {unknown}) AND carrier_message_id IS NULL;
 
 -- Receipts whose carrier message ID isn't known yet: the answer to the submit may come later.
 CREATE TABLE unmatched_receipts (

@@ -135,7 +135,8 @@ statements! {
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 CROSS JOIN messages m ON m.id = s.message_id
-                WHERE s.carrier = $2 AND s.status = {unknown} AND s.carrier_message_id IS NULL)
+                WHERE s.carrier = $2 AND s.status IN ({submitted}, {unknown})
+                  AND s.carrier_message_id IS NULL)
             WHERE address IN (SELECT value FROM json_each($1))",
         postgres: r"
             SELECT COALESCE(
@@ -150,7 +151,8 @@ statements! {
                        CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
-                WHERE s.carrier = $2 AND s.status = {unknown} AND s.carrier_message_id IS NULL
+                WHERE s.carrier = $2 AND s.status IN ({submitted}, {unknown})
+                  AND s.carrier_message_id IS NULL
                   AND s.shard = $5 AND m.shard = $5) u
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
         ..Sql::IN_SHARD
@@ -217,7 +219,8 @@ pub struct SegmentId {
     pub status: MessageStatus,
 }
 
-/// A segment whose submit got no answer. The fields are in the order of [`UNANSWERED`].
+/// A segment whose carrier message ID is unknown: its submit got no answer, or one without an ID. The
+/// fields are in the order of [`UNANSWERED`].
 #[derive(Deserialize)]
 pub struct Unanswered {
     pub id: SegmentId,

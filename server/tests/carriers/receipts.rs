@@ -124,6 +124,49 @@ fn a_receipt_with_a_submit_date_of_months_ago_matches_no_message() {
     started.stop();
 }
 
+/// These words aren't in SMPP 3.4. Customers don't see what the carrier writes beside the error.
+#[test]
+fn a_receipt_may_say_buffered_and_failed() {
+    let (smsc, started) = start(accept);
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
+    let receipt = |stat: &str| {
+        let text = format!("id:26657000001 stat:{stat} err:034 imsi:651010000000001 text:");
+        testing::smsc::deliver(4, 0, text.as_bytes(), &[])
+    };
+    smsc.deliver(&receipt("BUFFRED"));
+    assert_eq!(started.report(&transid)["status"], "submitted");
+    smsc.deliver(&receipt("FAILED"));
+    let report = started.report(&transid);
+    assert_eq!(
+        (&report["status"], &report["error"]),
+        (&"failed".into(), &"undeliverable_034".into())
+    );
+    started.stop();
+}
+
+/// The answers have no message IDs. The first receipt echoes the reference of its message, and the
+/// second one has only its number and date.
+#[test]
+fn a_receipt_finds_a_message_that_was_accepted_without_an_id() {
+    let (smsc, started) = start(|_| vec![Act::Accept(String::new())]);
+    let sent = started.send_to(57_000_001..57_000_003);
+    started.until_all(&sent, "submitted");
+    let now = smsc_date(started.report(&sent[0])["submitted_at"].as_str().unwrap());
+    for (place, transid) in sent.iter().enumerate() {
+        let submits = smsc.submits();
+        let number = format!("2665700000{}", place + 1);
+        let submit = submits.iter().find(|submit| submit.number == number).unwrap();
+        let mut body = receipt_from(&number, "unknown", &now, "DELIVRD");
+        if place == 0 {
+            body.extend(submit.user_reference());
+        }
+        smsc.deliver(&body);
+        assert_eq!(started.report(transid)["status"], "delivered", "{place}");
+    }
+    started.stop();
+}
+
 /// An older message to the same number got no answer, and the receipt of the newer message comes
 /// before its answer.
 #[test]
