@@ -10,11 +10,14 @@ use rusmpp::tlvs::MessageSubmissionRequestTlvValue as Tlv;
 use rusmpp::tokio_codec::CommandCodec;
 use rusmpp::types::{AnyOctetString, COctetString, OctetString};
 use rusmpp::values::{InterfaceVersion, MessagePayload, Npi, ServiceType, Ton};
-use rusmpp::{Command, CommandStatus, Pdu};
+use rusmpp::{Command, CommandId, CommandStatus, Pdu};
 use tokio_util::codec::Encoder;
 
 use crate::frames::MAX_LENGTH;
 use crate::{BindMode, Settings, Submit, status_code};
+
+/// The maximum length of a password in SMPP 3.4 (5.2.2).
+const PASSWORD_MAX: usize = 8;
 
 /// How a link is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +49,11 @@ pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
 /// # Errors
 /// The error names the setting that SMPP can't carry.
 pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str> {
+    if settings.password.len() > PASSWORD_MAX {
+        return Ok(long_bind(settings, role));
+    }
     let system_id = field(&settings.system_id, "system_id isn't 1 to 15 ASCII characters")?;
-    let password = field(&settings.password, "password isn't 0 to 8 ASCII characters")?;
+    let password = field(&settings.password, "password isn't ASCII characters")?;
     let system_type = field(&settings.system_type, "system_type isn't 0 to 12 ASCII characters")?;
     let (version, range) = (InterfaceVersion::Smpp3_4, COctetString::empty());
     let (ton, npi) = (Ton::Unknown, Npi::Unknown);
@@ -62,6 +68,24 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
             BindReceiver::new(system_id, password, system_type, version, ton, npi, range).into()
         }
     })
+}
+
+/// Builds the bind PDU of a role with a password that is longer than SMPP allows. Some carriers have
+/// such passwords and check all of them. The codec has no type for it.
+fn long_bind(settings: &Settings, role: Role) -> Pdu {
+    let mut body = Vec::new();
+    for text in [&settings.system_id, &settings.password, &settings.system_type] {
+        body.extend(text.bytes().filter(|byte| *byte != 0));
+        body.push(0);
+    }
+    // Then addr_ton, addr_npi and an empty address_range.
+    body.extend([u8::from(InterfaceVersion::Smpp3_4), 0, 0, 0]);
+    let command_id = match role {
+        Role::Transceiver => CommandId::BindTransceiver,
+        Role::Transmitter => CommandId::BindTransmitter,
+        Role::Receiver => CommandId::BindReceiver,
+    };
+    Pdu::Other { command_id, body: AnyOctetString::from_vec(body) }
 }
 
 /// Estimates the size of a submit_sm in octets.

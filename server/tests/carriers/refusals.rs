@@ -109,3 +109,19 @@ fn only_the_throttled_segment_of_a_message_is_sent_again() {
     assert_eq!(started.balance(), "99.85");
     started.stop();
 }
+
+/// ESME_RINVEXPIRY. All messages of the window have a validity period when it is refused.
+#[test]
+fn a_carrier_that_refuses_validity_periods_gets_messages_without_them() {
+    let (smsc, started) = start(|submit| {
+        let accepted = submit.validity_period.is_empty();
+        vec![if accepted { Act::Accept(submit.number.clone()) } else { Act::Refuse(0x62) }]
+    });
+    let sent = started.send_to(57_000_001..57_000_011);
+    started.until_all(&sent, "submitted");
+    let last = started.send("57000011", "Hello");
+    started.until(&last, "submitted");
+    assert_eq!(smsc.count("26657000011"), 1);
+    assert_eq!(started.balance(), "99.45");
+    started.stop();
+}

@@ -33,6 +33,7 @@ pub struct Submit {
     pub sender: String,
     /// The text, including its user data header if it has one.
     pub text: Vec<u8>,
+    pub validity_period: String,
     /// The number of submits before this one.
     pub before: usize,
     sequence: u32,
@@ -298,9 +299,13 @@ fn read(request: &Pdu, before: usize) -> Submit {
     let _ = text(0);
     let sender = text(2);
     let number = text(2);
+    // esm_class, protocol_id, priority_flag; schedule_delivery_time.
+    let _ = text(3);
+    let validity_period = text(0);
     Submit {
         number,
         sender,
+        validity_period,
         text: short_message(&request.body),
         before,
         sequence: request.sequence,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use smpp::{Outcome, State, UnknownCause};
 use testing::smsc::{
-    ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND, UNBIND_RESP, pdu,
+    BIND_TRANSCEIVER, ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND,
+    UNBIND_RESP, pdu,
 };
 use tokio::time::Instant;
 
@@ -39,10 +40,22 @@ async fn the_bind_has_our_credentials_and_is_repeated_until_accepted() {
 async fn a_setting_that_a_bind_cannot_carry_is_told_to_the_operator() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.password = "longer than eight".to_owned();
+    settings.system_id = "sixteen letters.".to_owned();
     let client = Client::open(settings);
     let status = client.until(|status| status.last_error.is_some()).await;
-    assert!(status.last_error.unwrap().contains("password"));
+    assert!(status.last_error.unwrap().contains("system_id"));
+}
+
+/// SMPP allows 8 characters, but carriers have longer passwords.
+#[tokio::test]
+async fn a_long_password_is_sent_whole() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.password = "twelve-chars".to_owned();
+    let _client = Client::open(settings);
+    let bind = smsc.accept().await.expect_bind().await;
+    assert_eq!(bind.command, BIND_TRANSCEIVER);
+    assert_eq!(bind.body, b"heliograph\0twelve-chars\0\0\x34\0\0\0");
 }
 
 #[tokio::test]

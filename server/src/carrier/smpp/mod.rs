@@ -24,6 +24,8 @@ use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
+/// The maximum length of a password in SMPP 3.4 (5.2.2).
+const PASSWORD_MAX: usize = 8;
 /// How long a message may wait to be written, unless its lease allows less time. A message that
 /// waits longer goes back to the queue, and may take another route.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -51,12 +53,39 @@ struct Inner {
     /// Submits of claimed messages that have no slot in the window yet.
     waiting: VecDeque<Submit>,
     refused: Refused,
+    /// Set when the carrier has refused a validity period: the highest tag of the submits that have
+    /// one.
+    last_with_validity: Option<u64>,
+}
+
+impl Inner {
+    /// Returns the outcome of a submit that the carrier refused. If the carrier refused its validity
+    /// period, the message is submitted again without one, and so are all later ones.
+    fn refused(&mut self, tag: u64, status: u32, with_validity: bool) -> SubmitOutcome {
+        if status != ::smpp::status_code::INVALID_VALIDITY || !with_validity {
+            return refusals::outcome(status);
+        }
+        if self.last_with_validity.is_none() {
+            tracing::warn!(
+                "the carrier refuses the validity period; messages are submitted without one from \
+                 now on. Set validity_period = false in its settings"
+            );
+        }
+        let last = *self.last_with_validity.get_or_insert(self.pending.last_tag());
+        if tag <= last { SubmitOutcome::NotSent } else { refusals::outcome(status) }
+    }
 }
 
 impl SmppConnection {
     /// Opens the connection, which binds and reconnects on its own. `lease` is how long a claim
     /// lasts. `seed` determines the jitter of the backoff between binds.
     pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
+        if settings.password.expose().len() > PASSWORD_MAX {
+            tracing::warn!(
+                "the password is longer than the {PASSWORD_MAX} characters that SMPP allows; if the \
+                 carrier refuses the bind, ask whether it checks only the first ones"
+            );
+        }
         let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
         let session = session_settings(&settings, answer_timeout);
         let (connection, events) = Connection::open(session, seed);
@@ -89,7 +118,7 @@ impl SmppConnection {
         for event in events {
             match event {
                 Event::Answer { tag, outcome } => {
-                    let outcome = self.outcome(outcome);
+                    let outcome = self.outcome(&mut inner, tag, outcome);
                     if let SubmitOutcome::Refused { error } | SubmitOutcome::Temporary { error } =
                         &outcome
                     {
@@ -130,14 +159,16 @@ impl SmppConnection {
         }
     }
 
-    fn outcome(&self, outcome: Outcome) -> SubmitOutcome {
+    fn outcome(&self, inner: &mut Inner, tag: u64, outcome: Outcome) -> SubmitOutcome {
         match outcome {
             Outcome::Accepted { message_id } => SubmitOutcome::Accepted {
                 carrier_message_id: message_id
                     .filter(|id| !id.is_empty())
                     .map(|id| ids::of_answer(&id, self.settings.message_id)),
             },
-            Outcome::Refused { status } => refusals::outcome(status),
+            Outcome::Refused { status } => {
+                inner.refused(tag, status, self.settings.validity_period)
+            }
             Outcome::NotSent => SubmitOutcome::NotSent,
             Outcome::Unknown { cause } => {
                 SubmitOutcome::Unknown { error: refusals::lost(cause).to_owned() }
@@ -170,7 +201,8 @@ impl CarrierConnection for SmppConnection {
         let now = self.clock.now();
         let mut inner = self.inner();
         for message in messages {
-            let parts = submits::parts(&message, &self.settings, now);
+            let with_validity = self.settings.validity_period && inner.last_with_validity.is_none();
+            let parts = submits::parts(&message, &self.settings, with_validity, now);
             let tags = inner.pending.add(&message, lease, &parts);
             for (part, tag) in parts.into_iter().zip(tags) {
                 if let Some(tag) = tag {

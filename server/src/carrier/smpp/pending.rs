@@ -63,6 +63,11 @@ impl Pending {
         tags
     }
 
+    /// Returns the highest tag so far.
+    pub(super) const fn last_tag(&self) -> u64 {
+        self.next_tag
+    }
+
     /// Takes the messages whose segments are all submitted already.
     pub(super) fn take_done(&mut self) -> Vec<Submitted> {
         std::mem::take(&mut self.done)

@@ -13,8 +13,14 @@ const UDH_INDICATOR: u8 = 0x40;
 /// `registered_delivery`: requests a receipt for every final status (5.2.17).
 const RECEIPT: u8 = 1;
 
-/// Returns a submit for each part, in order. The caller sets tags and deadlines.
-pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) -> Vec<Submit> {
+/// Returns a submit for each part, in order. The caller sets tags and deadlines, and decides whether
+/// they have a validity period.
+pub(super) fn parts(
+    message: &Claimed,
+    settings: &SmppSettings,
+    with_validity: bool,
+    now: Timestamp,
+) -> Vec<Submit> {
     let text = message.message.as_str();
     // The reference is the same for every claim, so that parts of two claims fit together.
     let reference = user_reference(message.id, 0);
@@ -30,7 +36,7 @@ pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) 
         source: address(settings.source(sender), sender.clone()),
         destination: address(settings.destination, message.address.clone()),
         esm_class: 0,
-        validity_period: Some(validity(message.expires_at, now)),
+        validity_period: with_validity.then(|| validity(message.expires_at, now)),
         registered_delivery: RECEIPT,
         data_coding: 0,
         short_message: Vec::new(),

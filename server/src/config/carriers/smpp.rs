@@ -16,7 +16,8 @@ const WINDOW_LIMIT: usize = 10_000;
 const RATE_LIMIT: u32 = 1_000_000;
 /// The maximum lengths in SMPP 3.4, in ASCII characters (5.2.1 to 5.2.3).
 const SYSTEM_ID_MAX: usize = 15;
-const PASSWORD_MAX: usize = 8;
+/// SMPP allows 8. Some carriers have longer ones.
+const PASSWORD_MAX: usize = 255;
 const SYSTEM_TYPE_MAX: usize = 12;
 /// A sender with at most this many digits is a short code.
 const SHORT_CODE_DIGITS_MAX: usize = 6;
@@ -41,6 +42,8 @@ pub struct SmppSettings {
     pub segmentation: Segmentation,
     /// The alphabet of inbound messages with the data_coding 0.
     pub default_alphabet: DefaultAlphabet,
+    /// Whether submits tell how long the carrier may try to deliver the message.
+    pub validity_period: bool,
     source: Option<AddressType>,
     pub destination: AddressType,
 }
@@ -131,6 +134,8 @@ impl SmppSettings {
         let segmentation = fields.choice("segmentation", Some("udh"), &ways);
         let alphabets = DefaultAlphabet::ALL.map(|alphabet| (alphabet.as_str(), alphabet));
         let default_alphabet = fields.choice("default_alphabet", Some("gsm7"), &alphabets);
+        let validity_period =
+            fields.choice("validity_period", Some("true"), &[("true", true), ("false", false)]);
         let tls = ClientTls::read(fields);
         let source = address_type(fields, "source");
         let destination = address_type(fields, "destination");
@@ -147,6 +152,7 @@ impl SmppSettings {
             message_id: message_id?,
             segmentation: segmentation?,
             default_alphabet: default_alphabet?,
+            validity_period: validity_period?,
             source,
             destination: destination.unwrap_or(AddressType::INTERNATIONAL),
         })

@@ -164,7 +164,7 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("system_id = \"heliograph\"\n", "", "system_id is missing"),
         ("\"heliograph\"", "\"sixteen-letters-\"", "at most 15"),
         ("password = \"hidden\"", "", "password (or password_file) is missing"),
-        ("\"hidden\"", "\"ninechars\"", "password must be at most 8"),
+        ("\"hidden\"", "\"pässword\"", "password must be at most 255 ASCII"),
         ("password =", "password_file =", "can't read hidden"),
         ("\"acme\"", "\"sandbox\"", "may be called sandbox"),
         ("[[carrier]]", "[carrier]", "[[carrier]]"),
