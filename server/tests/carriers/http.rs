@@ -112,6 +112,25 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     started.stop();
 }
 
+/// Either all receipts of a list are stored or none.
+#[test]
+fn a_list_of_receipts_is_taken_whole() {
+    let (_upstream, started) = accepting();
+    let server = &started.server;
+    let sent = started.send_to(57_000_001..57_000_004);
+    started.until_all(&sent, "submitted");
+    let entry = |transid: &str| json!({ "id": name(transid), "status": "DELIVRD" });
+    let bad = json!([entry(&sent[0]), { "id": name(&sent[1]) }]);
+    assert_eq!(post(server, "application/json", &bad.to_string()).status, 400);
+    assert_eq!(started.report(&sent[0])["status"], "submitted");
+    let all: Vec<Value> = sent.iter().map(|transid| entry(transid)).collect();
+    assert_eq!(post(server, "application/json", &json!(all).to_string()).status, 200);
+    for transid in &sent {
+        assert_eq!(started.report(transid)["status"], "delivered");
+    }
+    started.stop();
+}
+
 #[test]
 fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     let (_upstream, started) = accepting();

@@ -21,6 +21,7 @@ use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Service};
 use subtle::ConstantTimeEq as _;
 
 use super::inbound;
+use super::lists::each;
 use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
 use crate::api;
 use crate::config::carriers::{
@@ -72,7 +73,7 @@ async fn take_receipt(
     let found = find(&endpoint.receipts, caller, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
-            Ok(fields) => endpoint.take_receipt(name, settings, &fields).await,
+            Ok(fields) => endpoint.take_receipts(name, settings, fields).await,
             Err(refusal) => refusal,
         },
         None => unknown(),
@@ -87,7 +88,7 @@ async fn take_inbound(
     let found = find(&endpoint.inbound, caller, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
-            Ok(fields) => endpoint.take_inbound(name, settings, &fields).await,
+            Ok(fields) => endpoint.take_messages(name, settings, fields).await,
             Err(refusal) => refusal,
         },
         None => unknown(),
@@ -132,59 +133,74 @@ fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
 }
 
 impl Endpoint {
-    async fn take_receipt(
+    /// Stores all receipts of a post, or refuses the post.
+    async fn take_receipts(
         &self,
         carrier: &str,
         settings: &ReceiptSettings,
-        fields: &Value,
+        post: Value,
     ) -> Response {
-        let receipt = match receipt(settings, fields) {
-            Ok(receipt) if names_one(&receipt) => receipt,
-            Err(NoReceipt::Several) => {
-                tracing::warn!(
-                    carrier,
-                    "a post has several receipts or statuses and was refused, since only one can \
-                     be read; have the carrier post each receipt by itself"
-                );
-                return bad_request(
-                    "Post one receipt at a time: this has several messages or statuses.\n",
-                );
+        let mut receipts = Vec::new();
+        for fields in each(post, &settings.message_id) {
+            match read_receipt(carrier, settings, &fields) {
+                Ok(receipt) => receipts.extend(receipt_of(receipt)),
+                Err(words) => return bad_request(words),
             }
-            Ok(_) | Err(NoReceipt::Incomplete) => {
-                tracing::warn!(carrier, "a posted receipt has no message ID or no status");
-                return bad_request("The receipt has no message ID or no status.\n");
-            }
-        };
-        if receipt.message_id.chars().count() > CARRIER_MESSAGE_ID_CHARS_MAX {
-            tracing::warn!(carrier, "a posted receipt's message id is too long");
-            return bad_request(format!(
-                "The message id has more than {CARRIER_MESSAGE_ID_CHARS_MAX} characters.\n"
-            ));
         }
-        match receipt_of(receipt) {
-            Some(receipt) => {
-                let delivery = self.service.delivery();
-                stored(carrier, delivery.record_carrier_receipts(carrier, vec![receipt]).await)
-            }
-            None => stored(carrier, Ok(())),
+        if receipts.is_empty() {
+            return stored(carrier, Ok(()));
         }
+        let delivery = self.service.delivery();
+        stored(carrier, delivery.record_carrier_receipts(carrier, receipts).await)
     }
 
-    async fn take_inbound(
+    /// Stores all messages of a post, or refuses the post.
+    async fn take_messages(
         &self,
         carrier: &str,
         settings: &InboundSettings,
-        fields: &Value,
+        post: Value,
     ) -> Response {
-        let Some(message) = inbound::message(settings, fields) else {
+        let all = each(post, &settings.message);
+        let messages: Option<Vec<_>> =
+            all.iter().map(|fields| inbound::message(settings, fields)).collect();
+        let Some(messages) = messages.filter(|messages| !messages.is_empty()) else {
             tracing::warn!(carrier, "a posted message lacks a number or its text, or has several");
             return bad_request(
-                "Post one message at a time, with its number, recipient and text.\n",
+                "Post each message with its number, recipient and text, alone or in a list.\n",
             );
         };
-        let delivery = self.service.delivery();
-        stored(carrier, delivery.record_inbound(carrier, vec![message]).await)
+        stored(carrier, self.service.delivery().record_inbound(carrier, messages).await)
     }
+}
+
+/// Reads a receipt. Returns the words of the response if it can't be read.
+fn read_receipt(
+    carrier: &str,
+    settings: &ReceiptSettings,
+    fields: &Value,
+) -> Result<HttpReceipt, String> {
+    let receipt = match receipt(settings, fields) {
+        Ok(receipt) if names_one(&receipt) => receipt,
+        Err(NoReceipt::Several) => {
+            tracing::warn!(
+                carrier,
+                "a post was refused, since it has several message IDs or statuses outside of a list"
+            );
+            return Err("This has several message IDs or statuses outside of a list.\n".to_owned());
+        }
+        Ok(_) | Err(NoReceipt::Incomplete) => {
+            tracing::warn!(carrier, "a posted receipt has no message ID or no status");
+            return Err("The receipt has no message ID or no status.\n".to_owned());
+        }
+    };
+    if receipt.message_id.chars().count() > CARRIER_MESSAGE_ID_CHARS_MAX {
+        tracing::warn!(carrier, "a posted receipt's message ID is too long");
+        return Err(format!(
+            "The message ID has more than {CARRIER_MESSAGE_ID_CHARS_MAX} characters.\n"
+        ));
+    }
+    Ok(receipt)
 }
 
 /// Reads the fields of a post: those of a JSON body, or the parameters of the query and of a form

@@ -8,6 +8,7 @@ mod answer;
 pub mod connection;
 pub mod endpoint;
 mod inbound;
+mod lists;
 mod pace;
 mod receipt;
 
