@@ -27,6 +27,8 @@ use crate::webhook::{Sender, WebhookClient};
 use crate::worker::{self, WorkerSettings};
 use crate::{http, openapi, shutdown, tls, web};
 
+/// The pause before the next attempt to reach the database at a start.
+const OPEN_PAUSE: Duration = Duration::from_secs(2);
 /// How long requests may take to finish after the storage failed.
 const FAILED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -89,7 +91,10 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let endpoints = settings.endpoint_rules(serve.demo);
     let config =
         service::Config { endpoints: endpoints.clone(), ..service_config(settings, url.clone()) };
-    let service = Service::open(config).await?;
+    let Some(service) = open(config, &asked).await? else {
+        tracing::info!("stopped");
+        return Ok(());
+    };
     let demo =
         if serve.demo { Some(demo::prepare(&service, &settings.data_dir).await?) } else { None };
     let metrics = Arc::new(Metrics::default());
@@ -241,6 +246,26 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
         ));
     }
     Ok(())
+}
+
+/// Opens the service. Waits while the database server can't be reached, because it may start after
+/// this process. Returns `None` if the process is asked to stop meanwhile.
+async fn open(
+    config: service::Config,
+    asked: &CancellationToken,
+) -> Result<Option<Service>, ServeError> {
+    loop {
+        match Service::open(config.clone()).await {
+            Err(error) if error.is_unreachable() => {
+                tracing::warn!(%error, "waiting for the database; trying again in {OPEN_PAUSE:?}");
+            }
+            opened => return Ok(Some(opened?)),
+        }
+        tokio::select! {
+            () = asked.cancelled() => return Ok(None),
+            () = tokio::time::sleep(OPEN_PAUSE) => {}
+        }
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -19,11 +19,7 @@ fn wrong_settings_are_named() {
         ("HELIOGRAPH_PRICE_LOCAL", "-1", "price_local"),
         ("HELIOGRAPH_ADDR", "0.0.0.0:0", "tls_cert"),
         ("HELIOGRAPH_TLS_CERT", "/nowhere.pem", "tls_key"),
-        (
-            "HELIOGRAPH_DATABASE_URL",
-            "postgres://a:b@127.0.0.1:9/d",
-            "postgres://…@127.0.0.1:9/d can't be used: no connection",
-        ),
+        ("HELIOGRAPH_DATABASE_URL", "postgres:/a", "database_url must be of the form"),
         ("HELIOGRAPH_SMTP_URL", "smtp://localhost", "mail_from"),
         ("HELIOGRAPH_CONFIG", "/nowhere.toml", "/nowhere.toml"),
         ("HELIOGRAPH_DATABASE_URL_FILE", "/nowhere", "/nowhere"),

@@ -3,10 +3,11 @@
 
 use std::process::Output;
 
-use testing::harness::Place;
-use testing::postgres::Server;
+use testing::harness::{Place, until};
+use testing::postgres::{End, Server};
 
 use crate::database;
+use crate::node::Node;
 
 const PASSWORD: &str = "not-the-password-5a1e";
 
@@ -39,8 +40,12 @@ impl Url {
 
     /// Checks that a start with this URL fails with this message.
     fn is_refused(&self, words: &str) {
+        self.is_refused_by(&[&["serve"], &["migrate"]], words);
+    }
+
+    fn is_refused_by(&self, commands: &[&[&str]], words: &str) {
         let place = Place::on(&self.text());
-        for arguments in [&["serve"] as &[&str], &["migrate"]] {
+        for arguments in commands {
             let output =
                 place.command(arguments).env("HELIOGRAPH_ALLOW_SANDBOX", "true").output().unwrap();
             self.check(arguments, &output, words);
@@ -69,7 +74,8 @@ fn starts_that_cannot_work_say_what_to_do() {
         port: "1".to_owned(),
         ..right()
     };
-    elsewhere.is_refused("no connection; are host and port right");
+    // A server waits for its database.
+    elsewhere.is_refused_by(&[&["migrate"]], "no connection; are host and port right");
     let wrong = Url { password: PASSWORD.to_owned(), ..right() };
     wrong.is_refused("user or password is wrong");
     let missing = Url { database: "missing".to_owned(), ..right() };
@@ -99,4 +105,22 @@ fn starts_that_cannot_work_say_what_to_do() {
              execution_time) VALUES (9999, 'later', true, '\\x00', 0)"],
     );
     right().is_refused("newer release");
+}
+
+#[test]
+fn a_start_waits_for_a_database_that_is_away() {
+    let server = Server::start();
+    let place = Place::on(&server.url);
+    server.stop(End::Fast);
+    let node = Node::new("waiting");
+    std::thread::scope(|scope| {
+        scope.spawn(|| node.start(&place, &[("HELIOGRAPH_ALLOW_SANDBOX", "true")]));
+        until("a line that says so", || {
+            let log = std::fs::read_to_string(place.path().join("log-waiting.txt"));
+            log.unwrap_or_default().contains("waiting for the database").then_some(())
+        });
+        server.start_again();
+    });
+    node.until_ready();
+    node.stop();
 }

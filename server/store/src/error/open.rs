@@ -80,6 +80,20 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether the database server can't be reached or is just starting, so that a later attempt
+    /// may succeed.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) => true,
+            Self::Server { error, .. } => {
+                // PostgreSQL is starting.
+                let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+                matches!(error, sqlx::Error::Io(_)) || code.as_deref() == Some("57P03")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the error for a first connection that failed, with a text that says what to do.
     pub(crate) fn connecting(error: sqlx::Error, url: &str) -> Self {
         let code = match &error {
