@@ -39,5 +39,23 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
             stop.cancel();
         }
     });
+    ignore_others()?;
     Ok(token)
+}
+
+/// Keeps the signals that end a process by default, and that operators send for other purposes,
+/// from ending this one while carriers answer submits.
+fn ignore_others() -> std::io::Result<()> {
+    for kind in [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()] {
+        let mut received = signal(kind)?;
+        tokio::spawn(async move {
+            while received.recv().await.is_some() {
+                tracing::warn!(
+                    signal = kind.as_raw_value(),
+                    "ignored a signal; to apply changed settings, restart the process"
+                );
+            }
+        });
+    }
+    Ok(())
 }

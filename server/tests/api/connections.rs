@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::client::{bare, form};
-use crate::harness::TestServer;
+use crate::harness::{TestServer, until};
 
 #[test]
 fn a_slow_header_and_an_idle_connection_have_the_time_that_is_announced() {
@@ -75,6 +75,20 @@ fn a_stop_waits_for_a_stalled_body_only_until_its_time_is_over() {
     // 10 s to wait for the body, and no more time to drain it.
     assert!(started.elapsed() < Duration::from_secs(15));
     place.check();
+}
+
+/// SIGHUP, SIGUSR1 and SIGUSR2 end a process that doesn't handle them.
+#[test]
+fn other_signals_end_nothing() {
+    let server = TestServer::demo();
+    for name in ["HUP", "USR1", "USR2"] {
+        server.signal(name);
+    }
+    until("the lines about signals", || {
+        (server.log().matches("ignored a signal").count() == 3).then_some(())
+    });
+    server.balance(server.key());
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
