@@ -13,6 +13,8 @@ use crate::spelling;
 const PREFIX: &str = "HELIOGRAPH_";
 /// The variable that names the settings file. It isn't a setting.
 const CONFIG_VARIABLE: &str = "HELIOGRAPH_CONFIG";
+/// The variable that names the program for tests that run it. It isn't a setting either.
+const PROGRAM_VARIABLE: &str = "HELIOGRAPH_BIN";
 /// Read if it exists and no other file is named.
 const SETTINGS_FILE: &str = "heliograph.toml";
 const DEFAULTS_FILE: &str = "heliograph.default.toml";
@@ -111,6 +113,9 @@ fn read_environment(
         };
         if variable == CONFIG_VARIABLE {
             config = Some(PathBuf::from(value));
+            continue;
+        }
+        if variable == PROGRAM_VARIABLE {
             continue;
         }
         let text = value
