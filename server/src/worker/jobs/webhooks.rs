@@ -17,7 +17,7 @@ const AT_A_TIME: usize = 1000;
 const LEASED_AT_ONCE: usize = 100;
 /// The most events that an endpoint gets in a second. Faster deliveries, mostly replays, would take
 /// the processor from sends.
-const EVENTS_PER_SECOND: u32 = 4000;
+const EVENTS_PER_SECOND: u32 = 2500;
 
 pub(super) struct Webhooks {
     sender: Arc<Sender>,
