@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::http;
 use crate::sends::RUN;
@@ -28,13 +28,19 @@ pub fn measure(table: &mut Table) {
     server.call(&["number", "add", NUMBER, "--application", &server.reference()]);
     http::json(&http::fetch(server.address(), &format!("/sms/events/{}", server.key())));
     let (stream, _) = listener.accept().unwrap();
-    let rate = Figure::PerSecond(deliver(stream));
+    let (acknowledged, took) = deliver(stream);
+    let rate = Figure::PerSecond(f64::from(acknowledged) / took.as_secs_f64());
     table.add("inbound: stored and acknowledged over SMPP", rate, Target::AtLeast(5000.0));
+    let list = format!("/sms/inbound/{}?limit=1", server.key());
+    let newest = http::json(&http::fetch(server.address(), &list));
+    let newest = newest["inbound"][0]["message"].as_str().unwrap().to_owned();
+    let number: u32 = newest.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(number >= acknowledged, "{number} of {acknowledged} acknowledged messages are stored");
     server.check();
 }
 
-/// Delivers messages for [`RUN`]. Returns how many were acknowledged per second.
-fn deliver(mut stream: TcpStream) -> f64 {
+/// Delivers messages for [`RUN`]. Returns how many were acknowledged, and the time that it took.
+fn deliver(mut stream: TcpStream) -> (u32, Duration) {
     stream.set_nodelay(true).unwrap();
     let (mut sent, mut acknowledged, mut started) = (0, 0, None);
     let (mut unread, mut buffer) = (Vec::new(), vec![0; 256 * 1024]);
@@ -58,7 +64,7 @@ fn deliver(mut stream: TcpStream) -> f64 {
         }
         if let Some(started) = started {
             if started.elapsed() >= RUN {
-                return f64::from(acknowledged) / started.elapsed().as_secs_f64();
+                return (acknowledged, started.elapsed());
             }
             while sent < acknowledged + WINDOW {
                 sent += 1;
