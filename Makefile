@@ -68,8 +68,7 @@ tour: setup ## Take the pictures of docs/TOUR.md again
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from CITUS_SOURCE
 	@.make/setup citus
-	@.make/citus run bash -c 'cargo test $$(.make/tested) --test citus -- --test-threads=4 && \
-	  cargo test $$(.make/tested) --lib on_citus -- --ignored'
+	@.make/citus run .make/citus-tests
 
 .PHONY: soak
 soak: build ## Run the long versions of the tests, one after the other
