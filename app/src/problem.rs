@@ -198,7 +198,7 @@ impl Cause {
     }
 }
 
-/// What a number is.
+/// The form of a number, as a sentence for the user.
 const NUMBER: &str = "A number has 4 to 15 digits. You can use spaces and hyphens.";
 
 impl Filter {

@@ -9,7 +9,7 @@ use crate::ui::Table;
 /// The path that the form sends a file to. The parameter `key` has the kind of the key.
 pub const FILE_PATH: &str = "/applications/{reference}/optouts/file";
 
-/// What became of a file. The page shows it once.
+/// The outcome of an import. The page shows it once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FileOutcome {
     Imported {

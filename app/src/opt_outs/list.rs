@@ -39,7 +39,7 @@ pub struct OptOutsView {
     query: OptOutsQuery,
     /// The opt-outs, or why the search is invalid.
     found: Result<Paged<OptOutRecord>, Problem>,
-    /// What became of the file that was just sent.
+    /// The outcome of the file that was just sent.
     file: Option<FileOutcome>,
 }
 

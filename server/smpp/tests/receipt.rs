@@ -61,6 +61,7 @@ fn receipts_in_many_dialects_are_read() {
         ("stat:DELIVRD err:1A id:0123456789", id, delivered, Some("1A"), None, None),
         ("stat:DELIVRD,id:0123456789,err:000", id, delivered, Some("000"), None, None),
         ("id: 0123456789  stat: DELIVRD  err: 000", id, delivered, Some("000"), None, None),
+        ("id: urn:7 stat:DELIVRD", Some("urn:7"), delivered, None, None, None),
         ("id :0123456789 stat :DELIVRD", id, delivered, None, None, None),
         (
             "id:a1-b2_c3.d4 submit_date:2611211200 done_date:2611211201 stat:ENROUTE",

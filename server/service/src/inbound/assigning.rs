@@ -16,7 +16,7 @@ use store::error::Result;
 use store::inbound_numbers::{self, Owner};
 use store::{WriteTx, inbound};
 
-/// What a shard stores.
+/// The messages and commands for one shard.
 #[derive(Default)]
 struct OfShard {
     messages: Vec<(ApplicationId, InboundRecord)>,

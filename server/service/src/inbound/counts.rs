@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Service;
 use crate::wakeups::Wakeup;
 
-/// What became of messages.
+/// The outcome of storing messages.
 #[derive(Default)]
 pub(super) struct Assigned {
     /// The number of messages that applications got.
@@ -16,7 +16,7 @@ pub(super) struct Assigned {
     pub(super) replies: usize,
 }
 
-/// What this process did with inbound messages since its start.
+/// The counts of this process since its start.
 #[derive(Default)]
 pub(crate) struct InboundCounts {
     stored: AtomicU64,

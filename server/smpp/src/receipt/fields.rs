@@ -64,9 +64,12 @@ fn next_start(text: &str) -> Option<usize> {
 }
 
 /// Returns where the next field with another name begins. A word and a colon that follow a blank
-/// are such a field, so that its value doesn't become part of the value before it.
+/// are such a field, so that its value doesn't become part of the value before it. Blanks at the
+/// beginning of `text` precede its own value, which may be such a word and colon.
 fn next_unknown(text: &str) -> Option<usize> {
-    text.match_indices(BLANKS).map(|(at, blank)| at + blank.len()).find(|begin| {
+    let own = text.len() - text.trim_start_matches(BLANKS).len();
+    let blanks = text.match_indices(BLANKS).filter(|(at, _)| *at >= own);
+    blanks.map(|(at, blank)| at + blank.len()).find(|begin| {
         let word = text[*begin..].trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '_');
         word.len() < text[*begin..].len() && word.starts_with(':')
     })
