@@ -451,7 +451,7 @@ impl Service {
 
     /// Returns the home country's code, which local numbers have when carriers get them.
     pub fn country_code(&self) -> &str {
-        &self.inner.router.network.country_code
+        &self.inner.router.country_code
     }
 
     /// Returns a new ID of this process.

@@ -279,7 +279,7 @@ impl Messages<'_> {
         let shard = address.map_or(Shard::FIRST, |address| address.shard);
         // Prepared here, in parallel with other senders, because a shard's commit groups run on one
         // thread.
-        let country_code = &self.inner.router.network.country_code;
+        let country_code = &self.inner.router.country_code;
         let application = address.map(|address| address.application_id);
         let send = PreparedSend::new(request, application, country_code);
         self.inner.group_commit.inbox(shard).send(send).await

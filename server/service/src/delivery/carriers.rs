@@ -26,7 +26,7 @@ impl Delivery<'_> {
         let mut rows = carriers::all(&mut conn).await?;
         drop(conn);
         let mut found = Vec::new();
-        for carrier in &self.inner.router.network.carriers {
+        for carrier in &self.inner.router.network().carriers {
             let name = carrier.name.clone();
             let row = rows.remove(&name).unwrap_or_default();
             let (oldest_waiting_at, waiting) = self.waiting_for(&name).await?;
@@ -101,7 +101,8 @@ impl Delivery<'_> {
         let rows = carriers::all(&mut *conn).await?;
         let mut connections = carriers::connections(conn).await?;
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
-        let mut routes = self.inner.router.network.routes.as_slice().iter();
+        let network = self.inner.router.network();
+        let mut routes = network.routes.as_slice().iter();
         Ok(routes.any(|route| {
             let drained_at = rows.get(&route.carrier).and_then(|row| row.drained_at);
             let of_it = connections.iter().filter(|c| c.carrier == route.carrier);
@@ -116,7 +117,7 @@ impl Delivery<'_> {
 
     /// The sender name for applications that have none.
     pub fn default_sender(&self) -> &str {
-        &self.inner.router.network.default_sender
+        &self.inner.router.default_sender
     }
 
     /// Ends a drain. Returns false if the carrier wasn't drained.
@@ -143,8 +144,8 @@ impl Delivery<'_> {
 
     /// Refuses the name of a carrier that isn't in the settings.
     pub(super) fn must_have_carrier(&self, name: &str) -> Result<()> {
-        let mut known = self.inner.router.network.carriers.iter();
-        if !known.any(|carrier| carrier.name == name) {
+        let network = self.inner.router.network();
+        if !network.carriers.iter().any(|carrier| carrier.name == name) {
             return Err(Refusal::NoSuchCarrier.into());
         }
         Ok(())

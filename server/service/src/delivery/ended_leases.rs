@@ -69,7 +69,7 @@ impl Delivery<'_> {
         if ended_leases.is_empty() {
             return Ok(0);
         }
-        let network = &self.inner.router.network;
+        let network = self.inner.router.network();
         let (again, lost): (Vec<_>, Vec<_>) =
             ended_leases.into_iter().partition(|row| network.is_sandbox(&row.carrier));
         let again: Vec<_> = again.iter().map(|row| requeued(row, row.submission, now)).collect();
@@ -100,7 +100,7 @@ impl Delivery<'_> {
         queue::requeue(tx, &again).await?;
         queue::drop_all(tx, &leaving).await?;
         timeline::insert(tx, &entries, now, || self.next_id(now)).await?;
-        let network = &self.inner.router.network;
+        let network = self.inner.router.network();
         // Grouped by carrier, because each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
             let carrier = rows[0].carrier.as_str();

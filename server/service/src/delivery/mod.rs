@@ -25,7 +25,7 @@ use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid}
 use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::opted_out::reject;
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::routing::Network;
+use crate::delivery::routing::Router;
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
@@ -135,15 +135,15 @@ impl Lease {
 
 impl Claimed {
     /// Converts the row of a claimed message.
-    fn of(row: StartedMessage, network: &Network) -> Self {
+    fn of(row: StartedMessage, router: &Router) -> Self {
         let created_at = Timestamp::from_unix_ms(row.message.created_at);
         let number = Number::from_stored(row.number, row.kind);
         Self {
             id: row.message.id,
             application_id: row.message.application_id,
-            address: number.for_carrier(&network.country_code),
+            address: number.for_carrier(&router.country_code),
             number,
-            sender: row.sender.unwrap_or_else(|| network.default_sender.clone()),
+            sender: row.sender.unwrap_or_else(|| router.default_sender.clone()),
             message: MessageText::from_stored(row.body),
             submitted_segments: Vec::new(),
             expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
@@ -194,9 +194,9 @@ impl ClaimSearch {
         let of = (self.shard, self.carrier.as_str());
         scan_starts.learn(of, self.from, self.limits, &found, now);
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
-        let network = &service.inner.router.network;
+        let router = &service.inner.router;
         let started = [answer.started, answer.started_before].into_iter().flatten();
-        let started = started.flatten().map(|row| Claimed::of(row, network));
+        let started = started.flatten().map(|row| Claimed::of(row, router));
         let mut claimed: Vec<Claimed> = started.collect();
         let segments = answer.submitted_segments.unwrap_or_default();
         skip_submitted(&begun(&found), segments, &mut claimed);
@@ -281,10 +281,10 @@ async fn claim_found(
         let deferred: Vec<Transid> = deferred.into_iter().map(|row| row.id).collect();
         queue::defer(tx, &deferred).await?;
     }
-    let network = &service.inner.router.network;
+    let router = &service.inner.router;
     let new = due.iter().filter(|row| row.submission == Submission::None);
     let new: Vec<Transid> = new.map(|row| row.id).collect();
-    let stopped = opt_outs::of_messages(tx, &new, &network.country_code).await?;
+    let stopped = opt_outs::of_messages(tx, &new, &router.country_code).await?;
     let rejected = reject(tx, &stopped, now).await?;
     settle(tx, &rejected, now).await?;
     let ids = due.iter().map(|row| row.id).filter(|id| !stopped.contains(id));
@@ -295,7 +295,7 @@ async fn claim_found(
     claims::claim(tx, &ids, lease.token, lease.until).await?;
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
-    let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, network)).collect();
+    let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, router)).collect();
     let begun = begun(found);
     if !begun.is_empty() {
         let ids: Vec<Transid> = begun.keys().copied().collect();

@@ -332,7 +332,7 @@ impl Delivery<'_> {
     /// Returns the country code that carriers put before local numbers, and the smallest ID of a
     /// message that a receipt may still be for.
     fn unanswered_since(&self) -> (&str, i64) {
-        let country_code = &self.inner.router.network.country_code;
+        let country_code = &self.inner.router.country_code;
         let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }

@@ -84,7 +84,7 @@ impl Delivery<'_> {
         for segment in segments::of(tx, &begun).await? {
             stored.entry(segment.message_id).or_default().push(segment);
         }
-        let network = &self.inner.router.network;
+        let network = self.inner.router.network();
         let noted = !network.is_sandbox(carrier);
         // A carrier that receives whole messages doesn't say into how many segments it splits them.
         let counted = noted && !network.takes_whole(carrier);
@@ -118,7 +118,7 @@ impl Delivery<'_> {
         let waiting = plan.again.iter().filter(|row| row.is_deferred(usable, now));
         let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // There is no other carrier.
-        if ids.is_empty() || self.inner.router.network.only().is_some() {
+        if ids.is_empty() || self.inner.router.network().only().is_some() {
             return Ok(());
         }
         let ways: HashMap<Transid, String> = queue::routed(tx, &ids)

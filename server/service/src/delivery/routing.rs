@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::ids::Shard;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
@@ -77,16 +77,37 @@ impl Network {
         self.carriers.iter().any(|c| c.name == carrier && c.whole)
     }
 
+    fn has(&self, carrier: &str) -> bool {
+        self.carriers.iter().any(|known| known.name == carrier)
+    }
+
+    /// Whether a route leads a message to this carrier.
+    fn leads_to(&self, carrier: &str, message: &Message<'_>) -> bool {
+        let number = self.address(message);
+        let facts = self.facts(message, &number);
+        let mut routes = self.routes.as_slice().iter();
+        routes.any(|route| route.carrier == carrier && route.matches(&facts))
+    }
+
     /// Returns a carrier's price for a segment of a message. `None` if the settings have none.
     pub(crate) fn cost(&self, carrier: &str, message: &Message<'_>) -> Option<Money> {
+        let number = self.address(message);
+        self.routes.cost(carrier, &self.facts(message, &number))
+    }
+
+    /// Returns a message's number as carriers get it.
+    fn address(&self, message: &Message<'_>) -> String {
         let number = Number::from_stored(message.number.to_owned(), message.kind);
-        let facts = RoutingFacts {
+        number.for_carrier(&self.country_code)
+    }
+
+    fn facts<'a>(&'a self, message: &Message<'a>, number: &'a str) -> RoutingFacts<'a> {
+        RoutingFacts {
             kind: message.kind,
-            number: &number.for_carrier(&self.country_code),
+            number,
             application: message.application,
             sender: message.sender.unwrap_or(&self.default_sender),
-        };
-        self.routes.cost(carrier, &facts)
+        }
     }
 
     /// Returns the carrier of every message if there is only one route, without conditions.
@@ -107,7 +128,12 @@ impl Network {
 
 /// Chooses carriers, and tracks which of them can accept messages now.
 pub(crate) struct Router {
-    pub(crate) network: Network,
+    /// Fixed while the process runs, unlike the carriers and routes.
+    pub(crate) country_code: String,
+    pub(crate) default_sender: String,
+    network: RwLock<Arc<Network>>,
+    /// True if the network has changed since the messages that wait were last checked.
+    changed: AtomicBool,
     /// The carriers that can't accept messages now. The value is true if the next message goes
     /// there all the same, as a probe.
     unusable: RwLock<HashMap<String, AtomicBool>>,
@@ -123,14 +149,27 @@ pub(crate) struct Message<'a> {
 
 impl Router {
     pub(crate) fn new(network: Network) -> Self {
-        Self { network, unusable: RwLock::default() }
+        Self {
+            country_code: network.country_code.clone(),
+            default_sender: network.default_sender.clone(),
+            network: RwLock::new(Arc::new(network)),
+            // The settings may have changed since the last process.
+            changed: AtomicBool::new(true),
+            unusable: RwLock::default(),
+        }
+    }
+
+    /// Returns the carriers and routes in force.
+    pub(crate) fn network(&self) -> Arc<Network> {
+        Arc::clone(&self.network.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if it matches no route.
     /// While no carrier can accept it, the message waits for its first choice.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
         // A shortcut for every send: most installations have only one route, for all messages.
-        if let Some(only) = self.network.only().filter(|_| excluded.is_empty()) {
+        let network = self.network();
+        if let Some(only) = network.only().filter(|_| excluded.is_empty()) {
             return only.to_owned();
         }
         let usable = self.choose(message, random, excluded, false);
@@ -148,18 +187,12 @@ impl Router {
         excluded: &[&str],
         all: bool,
     ) -> Option<String> {
-        let number = Number::from_stored(message.number.to_owned(), message.kind);
-        let number = number.for_carrier(&self.network.country_code);
-        let facts = RoutingFacts {
-            kind: message.kind,
-            number: &number,
-            application: message.application,
-            sender: message.sender.unwrap_or(&self.network.default_sender),
-        };
+        let network = self.network();
+        let number = network.address(message);
+        let facts = network.facts(message, &number);
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
         let first = |usable: &dyn Fn(&str) -> bool| {
-            let routes = &self.network.routes;
-            match routes.choose(&facts, random, usable, excluded) {
+            match network.routes.choose(&facts, random, usable, excluded) {
                 Choice::Carrier(name) => Some(name.to_owned()),
                 Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
             }
@@ -181,8 +214,9 @@ impl Router {
 
     /// Whether a route leads to another carrier that can accept messages.
     fn has_other(&self, carrier: &str) -> bool {
-        let routes = self.network.routes.as_slice();
-        let mut others = routes.iter().filter(|route| route.carrier != carrier);
+        let network = self.network();
+        let routes = network.routes.as_slice().iter();
+        let mut others = routes.filter(|route| route.carrier != carrier);
         others.any(|route| self.is_usable(&route.carrier))
     }
 
@@ -234,17 +268,41 @@ impl Delivery<'_> {
 
     /// Returns the carriers that messages wait for although they aren't in the settings any more.
     /// An empty name stands for messages without a carrier.
-    pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
+    async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let waited_for = self.in_each_shard(|shard| async move {
             queue::carriers(&mut self.store().read_at(shard).await?).await
         });
         let waited_for: BTreeSet<String> = waited_for.await?.into_iter().flatten().collect();
         let mut waited_for: Vec<String> = waited_for.into_iter().collect();
-        let network = &self.inner.router.network;
-        waited_for.retain(|name| {
-            name != SANDBOX_CARRIER && !network.carriers.iter().any(|known| known.name == *name)
-        });
+        let network = self.inner.router.network();
+        waited_for.retain(|name| name != SANDBOX_CARRIER && !network.has(name));
         Ok(waited_for)
+    }
+
+    /// Replaces the carriers and routes. Messages that wait for a carrier to which no route leads
+    /// them any more take another route at the next [`Delivery::reroute`].
+    pub fn set_network(&self, network: Network) {
+        let router = &self.inner.router;
+        *router.network.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(network);
+        router.changed.store(true, Ordering::Relaxed);
+        self.inner.routes_changed.notify_one();
+    }
+
+    /// Returns the carriers whose waiting messages must be checked because carriers or routes have
+    /// changed since the last call. An empty name stands for messages without a carrier.
+    pub async fn carriers_to_check(&self) -> Result<Vec<String>> {
+        let router = &self.inner.router;
+        if !router.changed.swap(false, Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let unknown = self.unknown_carriers().await;
+        let mut carriers = unknown.inspect_err(|_| router.changed.store(true, Ordering::Relaxed))?;
+        let network = router.network();
+        // Without conditions, every message may stay where it waits.
+        if network.only().is_none() {
+            carriers.extend(network.carriers.iter().map(|carrier| carrier.name.clone()));
+        }
+        Ok(carriers)
     }
 
     /// Finds another carrier for the messages that wait for this one. A message that matches no
@@ -252,7 +310,9 @@ impl Delivery<'_> {
     /// its segments.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // If no other carrier can accept the backlog, don't read it.
-        if carrier != NO_CARRIER && !self.inner.router.has_other(carrier) {
+        let router = &self.inner.router;
+        let waits = carrier != NO_CARRIER && router.network().has(carrier);
+        if waits && !router.has_other(carrier) {
             return Ok(());
         }
         let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier));
@@ -293,7 +353,13 @@ impl Delivery<'_> {
             return Ok(None);
         };
         let (mut moved, mut rejected) = (Vec::new(), Vec::new());
+        let router = &self.inner.router;
+        let network = router.network();
+        let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
         for row in queue::routed(&mut tx, &waiting).await? {
+            if stays && network.leads_to(carrier, &facts(&row)) {
+                continue;
+            }
             let to = self.way_for(&row);
             if to == NO_CARRIER {
                 rejected.push(unroutable(&row));

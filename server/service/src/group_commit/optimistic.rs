@@ -121,7 +121,7 @@ impl OptimisticGroup {
             claims: ClaimRows::default(),
             lease_token: lease.token,
             lease_until: lease.until,
-            country_code: service.inner.router.network.country_code.clone(),
+            country_code: service.inner.router.country_code.clone(),
         };
         add_of_carriers(service, &mut call, inputs);
         let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
@@ -217,7 +217,7 @@ impl Delivery<'_> {
 }
 
 fn add_submitted(service: &Service, call: &mut CommitGroup, carrier: &str, result: &Submitted) {
-    let network = &service.inner.router.network;
+    let network = service.inner.router.network();
     let noted = !network.is_sandbox(carrier);
     let counted = noted && !network.takes_whole(carrier);
     let rows = &mut call.submitted;

@@ -324,15 +324,15 @@ impl Accepted {
 
 /// Returns the message in the form in which its connection receives it.
 fn claimed(message: &NewMessage, service: &Service) -> Claimed {
-    let network = &service.inner.router.network;
+    let router = &service.inner.router;
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
     let sender = message.sender.clone();
     Claimed {
         id: message.id,
         application_id: message.application_id,
-        address: message.number.for_carrier(&network.country_code),
+        address: message.number.for_carrier(&router.country_code),
         number: message.number.clone(),
-        sender: sender.unwrap_or_else(|| network.default_sender.clone()),
+        sender: sender.unwrap_or_else(|| router.default_sender.clone()),
         message: message.body.clone(),
         submitted_segments: Vec::new(),
         expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),

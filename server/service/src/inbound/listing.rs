@@ -110,7 +110,7 @@ impl Messages<'_> {
         if let Some(cursor) = &filter.cursor {
             below = below.min(InboundId::parse(cursor).ok_or(Refusal::InvalidCursor)?.0);
         }
-        let country_code = &self.inner.router.network.country_code;
+        let country_code = &self.inner.router.country_code;
         let form = |number: &Option<Number>| {
             number.as_ref().map(|number| number.for_carrier(country_code)).unwrap_or_default()
         };

@@ -44,7 +44,7 @@ impl Service {
     /// address can be.
     fn carrier_form(&self, address: &str) -> String {
         if let Ok(number) = Number::parse(address.trim()) {
-            return number.for_carrier(&self.inner.router.network.country_code);
+            return number.for_carrier(&self.inner.router.country_code);
         }
         let shown = address.trim().chars().filter(|c| !c.is_control());
         shown.take(ADDRESS_CHARS_MAX).collect()

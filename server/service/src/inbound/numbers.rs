@@ -129,7 +129,7 @@ impl Support<'_> {
     }
 
     fn written(&self, number: &Number) -> String {
-        number.for_carrier(&self.inner.router.network.country_code)
+        number.for_carrier(&self.inner.router.country_code)
     }
 }
 

@@ -137,7 +137,7 @@ impl Messages<'_> {
             return Some(figures);
         };
         figures.segments = message.segments;
-        let network = &self.inner.router.network;
+        let network = self.inner.router.network();
         let facts = Message {
             number: &message.number,
             kind: message.kind,

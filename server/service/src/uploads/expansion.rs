@@ -218,11 +218,12 @@ impl Messages<'_> {
         now: Timestamp,
     ) -> Result<Vec<QueuedRow>> {
         let router = &self.inner.router;
+        let network = router.network();
         let only = if upload.test {
             // Test messages only go to the sandbox.
             Some(SANDBOX_CARRIER)
         } else {
-            router.network.only()
+            network.only()
         };
         let by_route = |number: &str, kind| {
             let facts = Message {

@@ -109,7 +109,7 @@ impl UploadPermit {
     /// Fails if the spool can't be created.
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
-        let country_code = self.service.inner.router.network.country_code.clone();
+        let country_code = self.service.inner.router.country_code.clone();
         let storing = match self.slot {
             Some(_) => Some(self.storing().await?),
             None => None,

@@ -17,8 +17,6 @@ const NO_CARRIER: &str = "";
 
 #[derive(Default)]
 pub(super) struct Rerouting {
-    /// True once the messages of carriers that are no longer configured have been found.
-    started: bool,
     /// Carriers whose messages are still to be rerouted. After a failure, the next run continues
     /// with them.
     carriers: Vec<String>,
@@ -27,16 +25,12 @@ pub(super) struct Rerouting {
 
 impl Rerouting {
     async fn next(&mut self, context: &Context, woken: bool) -> Result<Vec<String>> {
-        if !self.started {
-            let unknown = context.service.delivery().unknown_carriers().await?;
-            self.started = true;
-            return Ok(unknown);
-        }
+        let delivery = context.service.delivery();
         let now = Instant::now();
         let once_more = self.once_more_at.is_some_and(|at| at <= now);
-        let mut carriers = Vec::new();
+        let mut carriers = delivery.carriers_to_check().await?;
         if woken || once_more {
-            carriers = context.service.delivery().unusable_carriers();
+            carriers.extend(delivery.unusable_carriers());
             self.once_more_at = woken.then_some(now + ONCE_MORE);
         }
         carriers.push(NO_CARRIER.to_owned());
