@@ -565,6 +565,31 @@ CREATE TABLE receipt_counts (
     matched        INTEGER NOT NULL   -- receipts of these that were matched later
 ) STRICT;
 
+-- Counts of carriers' answers and receipts. Each is counted for its minute and for its hour.
+CREATE TABLE carrier_figures (
+    period_ms      INTEGER NOT NULL,  -- length of the period
+    began_at       INTEGER NOT NULL,
+    carrier        TEXT NOT NULL,
+    name           TEXT NOT NULL,     -- what is counted
+    count          INTEGER NOT NULL,
+    PRIMARY KEY (period_ms, began_at, carrier, name)
+) STRICT, WITHOUT ROWID;
+
+-- Commands that every running process carries out.
+CREATE TABLE carrier_commands (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
+    carrier    TEXT,                 -- carrier to bind again; null: reload the settings
+    asked_at   INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE carrier_command_answers (
+    command_id INTEGER NOT NULL,
+    node       INTEGER NOT NULL,     -- slot of the node
+    refused    INTEGER NOT NULL,
+    text       TEXT NOT NULL,        -- what was done, or why nothing was
+    PRIMARY KEY (command_id, node)
+) STRICT, WITHOUT ROWID;
+
 -- The state of the workers' connections to carriers. It is rewritten every few seconds for the
 -- staff pages.
 CREATE TABLE connections (
@@ -575,7 +600,7 @@ CREATE TABLE connections (
     -- waiting: it reconnects in a few seconds.
     state          TEXT NOT NULL
         CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'
-               OR state = 'probing'),
+               OR state = 'probing' OR state = 'degraded'),
     since          INTEGER NOT NULL,  -- start of this state
     in_flight      INTEGER NOT NULL,  -- submits that are waiting for an answer
     window_size    INTEGER NOT NULL,  -- maximum number of submits that may wait for an answer

@@ -349,6 +349,8 @@ pub struct Beginning {
 pub enum Carrier {
     /// List the carriers, with their connections and the messages that wait for them.
     List,
+    /// Show a carrier's state and why it is in it, its figures and its connections.
+    Show { name: String },
     /// Submit no more messages to a carrier. The carrier finishes the messages that it has. Waiting
     /// messages take another route if there is one.
     Drain {
@@ -359,6 +361,11 @@ pub enum Carrier {
     },
     /// End a drain.
     Resume { name: String },
+    /// Read carriers and routes from the settings file again, in all running processes. Nothing
+    /// changes if the file has an error.
+    Reload,
+    /// Close the connections to a carrier and open them again, in all running processes.
+    Rebind { name: String },
 }
 
 #[derive(Debug, Subcommand)]

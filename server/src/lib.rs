@@ -23,6 +23,7 @@ mod metrics;
 mod openapi;
 mod ops;
 mod public;
+mod reload;
 mod report_csv;
 mod shutdown;
 mod spelling;

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::Timestamp;
+use domain::carrier_figures::CarrierCounts;
 use domain::records::CarrierRecord;
 use domain::support::UnpaidUse;
 use prometheus_client::encoding::text;
@@ -57,6 +58,8 @@ pub struct Readings {
     /// `None` if the database couldn't be queried. The same goes for the next two fields.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
+    /// The counts of this process, by carrier.
+    pub carrier_counts: BTreeMap<String, CarrierCounts>,
     pub mails: Option<MailCounts>,
     /// The age of the oldest open transaction in the database. Only PostgreSQL reports it.
     pub oldest_transaction_ms: Option<i64>,
@@ -182,6 +185,7 @@ impl Readings {
                 ConstGauge::new(age_s(queue.oldest, self.now)),
             );
         }
+        carriers::register_counts(registry, &self.carrier_counts);
         if let Some(carriers) = self.carriers {
             carriers::register(registry, &carriers, self.now);
         }

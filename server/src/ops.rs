@@ -56,6 +56,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         strained_limits: service.accounts().strained_limits().len(),
         queue: readable("the queue", service.delivery().queue_state().await),
         carriers: readable("the carriers", service.delivery().carriers().await),
+        carrier_counts: service.delivery().carrier_counts(),
         mails: readable("the mails", service.operations().mail_counts().await),
         unpaid: service.operations().unpaid_use(),
         oldest_transaction_ms: readable(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Returns a token that is cancelled `delay` after another one. In that time, a proxy notices that
@@ -43,16 +43,22 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
     Ok(token)
 }
 
+/// Returns the signal that asks to reload carriers and routes. From now on, it doesn't end the
+/// process.
+pub fn on_hangup() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 /// Keeps the signals that end a process by default, and that operators send for other purposes,
 /// from ending this one while carriers answer submits.
 fn ignore_others() -> std::io::Result<()> {
-    for kind in [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()] {
+    for kind in [SignalKind::user_defined1(), SignalKind::user_defined2()] {
         let mut received = signal(kind)?;
         tokio::spawn(async move {
             while received.recv().await.is_some() {
                 tracing::warn!(
                     signal = kind.as_raw_value(),
-                    "ignored a signal; to apply changed settings, restart the process"
+                    "ignored a signal; SIGHUP reloads carriers and routes"
                 );
             }
         });

@@ -1,9 +1,10 @@
 //! `heliograph serve`: runs everything in one process, from the first bind to the last response.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use axum::Router;
 use domain::Timestamp;
 use domain::records::PriceList;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::carrier::http::endpoint;
+use crate::carrier::http::endpoint::{self, Upstreams};
 use crate::cli::{Role, Serve};
 use crate::commands::{Output, service_config};
 use crate::config::{ConnectionLimits, Settings};
@@ -23,8 +24,9 @@ use crate::http::Connections;
 use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
+use crate::reload::Reloader;
 use crate::webhook::{Sender, WebhookClient};
-use crate::worker::{self, WorkerSettings};
+use crate::worker::{self, RunningWorker, WorkerSettings};
 use crate::{http, openapi, shutdown, tls, web};
 
 /// The pause before the next attempt to reach the database at a start.
@@ -75,6 +77,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     refuse(serve, settings)?;
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
     let asked = shutdown::on_signal()?;
+    let hangup = shutdown::on_hangup()?;
     let stop = shutdown::after(&asked, settings.stop_delay);
     // A worker has no portal and no API.
     let public = match serve.role {
@@ -109,7 +112,11 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         metrics: Arc::clone(&metrics),
         currency: currency.into(),
     });
-    let site = site(&service, settings, &url, &metrics, &sender, &stop).await?;
+    let last_command = service.delivery().newest_command().await?;
+    let upstreams = Arc::new(Upstreams::default());
+    upstreams.set(&settings.carriers.list);
+    let receipts = endpoint::router(service.clone(), Arc::clone(&upstreams));
+    let site = site(&service, settings, &url, &metrics, &sender, receipts, &stop).await?;
     let ops =
         ops::router(Ops { service: service.clone(), metrics: Arc::clone(&metrics), stop: asked });
     let ops_stop = CancellationToken::new();
@@ -129,7 +136,25 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
                 None => stop.cancelled().await,
             }
         };
-        run(&service, settings, metrics, sender, delivers, serving, &stop).await
+        let worker_stop = CancellationToken::new();
+        let worker_settings = WorkerSettings {
+            sandbox_delay_ms: settings.sandbox_delay_ms,
+            carriers: settings.carriers.list.clone(),
+            mail: settings.mail.clone(),
+            delivers,
+        };
+        let worker =
+            worker::spawn(service.clone(), worker_settings, metrics, sender, worker_stop.clone());
+        let reloader = Reloader {
+            service: service.clone(),
+            settings: RwLock::new(settings.clone()),
+            is_demo: serve.demo,
+            upstreams,
+            worker: Box::new(worker.changes()),
+        };
+        let reloading = reloader.run(last_command, hangup, stop.clone());
+        let running = run(&service, (worker, worker_stop), serving, &stop);
+        tokio::join!(running, reloading).0
     }
     .await;
     // Closing a database writes to it, so one that can't be synced stays open.
@@ -147,22 +172,10 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
 /// stop or one of the two fails.
 async fn run(
     service: &Service,
-    settings: &Settings,
-    metrics: Arc<Metrics>,
-    sender: Arc<Sender>,
-    delivers: bool,
+    (mut worker, worker_stop): (RunningWorker, CancellationToken),
     serving: impl Future<Output = ()>,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
-    let worker_stop = CancellationToken::new();
-    let worker_settings = WorkerSettings {
-        sandbox_delay_ms: settings.sandbox_delay_ms,
-        carriers: settings.carriers.list.clone(),
-        mail: settings.mail.clone(),
-        delivers,
-    };
-    let mut worker =
-        worker::spawn(service.clone(), worker_settings, metrics, sender, worker_stop.clone());
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
@@ -175,7 +188,7 @@ async fn run(
         }
         // The worker ends by itself only after a panic. Without a worker, no message may be
         // accepted, because nobody would send it.
-        _ = &mut worker => {
+        _ = &mut worker.task => {
             stop.cancel();
             serving.await;
             return Err(ServeError::WorkerFailed);
@@ -183,7 +196,7 @@ async fn run(
     }
     // All requests have their responses. Queued messages that weren't sent wait for the next start.
     worker_stop.cancel();
-    worker.await.map_err(|_| ServeError::WorkerFailed)
+    worker.task.await.map_err(|_| ServeError::WorkerFailed)
 }
 
 /// Returns the connections of the operator's address. Only the total limit applies to the
@@ -199,6 +212,7 @@ async fn site(
     url: &str,
     metrics: &Arc<Metrics>,
     sender: &Arc<Sender>,
+    receipts: Router,
     stop: &CancellationToken,
 ) -> Result<PublicAddress, ServeError> {
     let document = openapi::document(url, &settings.limits).map_err(std::io::Error::from)?;
@@ -210,7 +224,6 @@ async fn site(
         country_code: settings.country_code.as_str().into(),
         document: document.to_string().into(),
     };
-    let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let form_key = service.form_key().await?;
     let portal = web::router(Arc::clone(sender), settings, url, &document, &form_key, stop.clone());
     let portal = portal.merge(receipts);
@@ -238,7 +251,12 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
              printed",
         ));
     }
-    if settings.carriers.list.is_empty() && !serve.demo && !settings.allow_sandbox {
+    refuse_sandbox(settings, serve.demo)
+}
+
+/// Refuses settings without carriers, unless sending to the sandbox is intended.
+pub fn refuse_sandbox(settings: &Settings, is_demo: bool) -> Result<(), ConfigError> {
+    if settings.carriers.list.is_empty() && !is_demo && !settings.allow_sandbox {
         return Err(ConfigError::new(
             "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] to \
              heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if you want that, or start with \

@@ -10,6 +10,7 @@ pub mod application;
 pub mod approval;
 pub mod browser;
 pub mod bulk;
+pub mod carrier_figures;
 pub mod decision;
 pub mod delivery_error;
 pub mod endpoint_check;

@@ -40,19 +40,22 @@ words! {
         Webhook = "webhook",
         /// Tells staff that pending work has waited for more than an hour.
         Waiting = "waiting",
+        /// Tells staff that a carrier is down, degraded or back.
+        Carrier = "carrier",
     }
 }
 
 impl MailKind {
     /// The mails that an account can switch off. The others concern its security, or the owner
     /// requested them.
-    pub const OPTIONAL: [Self; 6] = [
+    pub const OPTIONAL: [Self; 7] = [
         Self::Application,
         Self::SenderName,
         Self::Deposit,
         Self::LowBalance,
         Self::BatchDone,
         Self::Waiting,
+        Self::Carrier,
     ];
 
     /// Whether the mail may go to an address that its owner hasn't confirmed yet. Anyone can enter

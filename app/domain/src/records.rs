@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api_key::KeyKind;
+use crate::carrier_figures::RecentCounts;
 use crate::decision::Work;
 use crate::ledger::TransferKind;
 use crate::security_event::SecurityEventKind;
@@ -593,9 +594,18 @@ words! {
         /// The connection is bound, but the carrier didn't answer the last submits. Only one submit
         /// is in flight at a time until the carrier answers one.
         Probing = "probing",
+        /// The connection is bound, but the carrier refuses or fails to deliver too many messages.
+        Degraded = "degraded",
         /// The connection couldn't be bound or was lost. The next attempt follows after a backoff.
         Waiting = "waiting",
         Closed = "closed",
+    }
+}
+
+impl ConnectionState {
+    /// Whether the connection is bound, but the carrier doesn't do its work.
+    pub const fn is_degraded(self) -> bool {
+        matches!(self, Self::Probing | Self::Degraded)
     }
 }
 
@@ -630,7 +640,10 @@ words! {
     pub enum CarrierState {
         /// A bound connection answers its submits.
         Up = "up",
-        /// No bound connection answers its submits, or no worker is running.
+        /// A connection is bound, but the carrier leaves submits unanswered, or refuses or fails to
+        /// deliver too many messages. It gets one message at a time if there is another route.
+        Degraded = "degraded",
+        /// No connection is bound, or no worker is running.
         Down = "down",
         /// Staff drained the carrier. It gets no messages until staff resume it.
         Drained = "drained",
@@ -642,6 +655,10 @@ words! {
 pub struct CarrierRecord {
     pub name: String,
     pub state: CarrierState,
+    /// When the carrier entered this state, as far as running processes know.
+    pub since: Option<Timestamp>,
+    /// Why the carrier is degraded or down.
+    pub reason: Option<String>,
     pub drained_at: Option<Timestamp>,
     /// The number of messages that wait for the carrier.
     pub waiting: i64,
@@ -652,6 +669,7 @@ pub struct CarrierRecord {
     pub receipts_unmatched: i64,
     /// The number of unmatched receipts that were matched to a message later.
     pub receipts_matched: i64,
+    pub recent: RecentCounts,
     pub connections: Vec<ConnectionRecord>,
 }
 

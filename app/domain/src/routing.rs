@@ -48,7 +48,7 @@ pub enum Choice<'a> {
 }
 
 /// All routes, in the order in which they are tried.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes(Vec<Route>);
 
 impl Route {

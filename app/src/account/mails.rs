@@ -17,8 +17,9 @@ pub async fn set_mails(
     #[server(default)] low_balance: String,
     #[server(default)] batch_done: String,
     #[server(default)] waiting: String,
+    #[server(default)] carrier: String,
 ) -> Result<(), Problem> {
-    let typed = [application, sender_name, deposit, low_balance, batch_done, waiting];
+    let typed = [application, sender_name, deposit, low_balance, batch_done, waiting, carrier];
     let wanted = || MailKind::OPTIONAL.into_iter().zip(&typed);
     let keep = |problem: Problem| {
         wanted().fold(problem, |problem, (kind, text)| problem.typed(name_and_label(kind).0, text))
@@ -71,7 +72,7 @@ pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> im
 
 /// Whether an account can get mails of this kind.
 const fn is_for(kind: MailKind, staff: bool) -> bool {
-    staff || !matches!(kind, MailKind::Waiting)
+    staff || !matches!(kind, MailKind::Waiting | MailKind::Carrier)
 }
 
 /// Returns the field name and the label of an optional kind of mail.
@@ -86,6 +87,7 @@ const fn name_and_label(kind: MailKind) -> (&'static str, &'static str) {
             ("batch_done", "Completed batches, for applications with this mail turned on")
         }
         MailKind::Waiting => ("waiting", "Support requests that have waited for an hour"),
+        MailKind::Carrier => ("carrier", "Carriers that are down, degraded or back"),
         _ => ("application", "Activation, suspension and reinstatement"),
     }
 }

@@ -1,7 +1,10 @@
 //! A carrier on the page of the carriers: its state, its figures and its connections.
 
+use std::borrow::Cow;
+
 #[cfg(feature = "ssr")]
 use domain::Timestamp;
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, RecentCounts};
 use domain::printable::printable;
 use domain::records::CarrierRecord;
 use leptos::prelude::*;
@@ -38,13 +41,16 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let (state, waiting) = (carrier.state, carrier.waiting);
     let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
     let since =
-        carrier.drained_at.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
+        carrier.since.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
+    let reason = carrier.reason.as_deref().map(printable).map(Cow::into_owned);
+    let reason = reason.map(|reason| view! { <Fact term="Reason">{reason}</Fact> });
     view! {
         <dl class="facts">
             <Fact term="State">
                 <StateMark state=state/>
                 {since}
             </Fact>
+            {reason}
             <Fact term="Waiting messages" class="figures">{waiting.to_string()}</Fact>
             <Fact term="Age of the oldest" class="figures">
                 {oldest.unwrap_or_else(|| "none waits".to_owned())}
@@ -54,6 +60,35 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
             </Fact>
         </dl>
     }
+}
+
+/// Renders what a carrier did lately.
+pub fn figures(carrier: &CarrierNow) -> AnyView {
+    let RecentCounts { five_minutes, hour, day } = carrier.record.recent;
+    let rows = [("5 minutes", five_minutes), ("hour", hour), ("day", day)];
+    let count = |event| move |row: &(&str, CarrierCounts)| row.1.get(event).to_string();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    Table::wide(&rows)
+        .column("Last", |row| row.0)
+        .amount("Accepted", count(CarrierEvent::Accepted))
+        .amount("Refused", count(CarrierEvent::Refused))
+        .amount("Refused for now", count(CarrierEvent::Deferred))
+        .amount("Throttled", count(CarrierEvent::Throttled))
+        .amount("Unanswered", count(CarrierEvent::Unanswered))
+        .amount("Delivered", count(CarrierEvent::Delivered))
+        .amount("Failed", count(CarrierEvent::Failed))
+        .amount("Expired", count(CarrierEvent::Expired))
+        .amount("Delivery rate", move |row| {
+            or_dash(row.1.delivered_percent().map(|percent| format!("{percent} %")))
+        })
+        .amount("Receipt p50", move |row| or_dash(row.1.receipt_within_s(50).map(within)))
+        .amount("Receipt p95", move |row| or_dash(row.1.receipt_within_s(95).map(within)))
+        .view()
+}
+
+/// Formats the upper bound of a time.
+fn within(seconds: u32) -> String {
+    format!("≤ {}", age(i64::from(seconds)))
 }
 
 /// Renders a carrier's connections.

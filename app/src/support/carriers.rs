@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::{CarrierNow, connections, facts};
+use super::carrier::{CarrierNow, connections, facts, figures};
 use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
 use crate::page_data::PageData;
@@ -164,6 +164,9 @@ fn Carrier(
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
             {move || live.with(|live| live.carriers.get(place).map(facts))}
+            <TableRegion label=format!("Figures of {name}")>
+                {move || live.with(|live| live.carriers.get(place).map(figures))}
+            </TableRegion>
             <TableRegion label=format!("Connections of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(connections))}
             </TableRegion>

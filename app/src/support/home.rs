@@ -70,7 +70,7 @@ pub fn SupportPage() -> impl IntoView {
 fn Contents(data: SupportView) -> impl IntoView {
     let SupportView { waiting, unpaid, carriers, strained } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
-    let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
+    let counts = CarrierState::ALL
         .into_iter()
         .map(|state| (state, in_state(state)))
         .filter(|(_, count)| *count > 0)

@@ -46,11 +46,11 @@ states! {
         Replaced | Withdrawn => UNCLEAR,
     }
     BatchStatus { Expanding => WAITING, Sending => MOVING, Done => GOOD, }
-    CarrierState { Up => GOOD, Drained => WAITING, Down => BAD, }
+    CarrierState { Up => GOOD, Drained => WAITING, Degraded | Down => BAD, }
     ConnectionState {
         Bound => GOOD,
         Connecting => MOVING,
-        Probing | Waiting => BAD,
+        Probing | Degraded | Waiting => BAD,
         Closed => WAITING,
     }
     MailState { Queued | Kept => WAITING, Sending => MOVING, Sent => GOOD, Failed => BAD, }

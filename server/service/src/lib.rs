@@ -48,6 +48,7 @@ use admission::rates::Rates;
 use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
 use delivery::SegmentShards;
+use delivery::figures::Figures;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use delivery::unmatched_ids::UnmatchedIds;
@@ -78,6 +79,7 @@ pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
 pub use applications::call_log::ApiCall;
 pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
+pub use delivery::commands::{CarrierCommand, CommandAnswer};
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
 pub use delivery::receipts::{
@@ -193,6 +195,7 @@ struct Inner {
     unpaid: operations::unpaid::LastUse,
     inbound_counts: inbound::InboundCounts,
     router: Router,
+    figures: Figures,
     prices: KnownPrices,
     scan_starts: ScanStarts,
     routes_changed: Notify,
@@ -294,6 +297,7 @@ impl Service {
             unpaid: Mutex::default(),
             inbound_counts: inbound::InboundCounts::default(),
             router: Router::new(config.network),
+            figures: Figures::default(),
             prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),
             routes_changed: Notify::new(),

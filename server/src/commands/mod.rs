@@ -113,7 +113,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
 }
 
 /// Returns the carriers and routes, or the sandbox alone if none are set up.
-fn network(settings: &Settings) -> Network {
+pub fn network(settings: &Settings) -> Network {
     let (country_code, default_sender) =
         (settings.country_code.clone(), settings.default_sender.clone());
     if settings.carriers.list.is_empty() {

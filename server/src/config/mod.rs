@@ -118,6 +118,8 @@ pub struct Settings {
     pub carriers: Carriers,
     values: Values,
     tables_shown: carriers::Shown,
+    /// The file and the flags of the command line.
+    given: (Option<PathBuf>, Vec<(&'static str, String)>),
 }
 
 impl Settings {
@@ -128,7 +130,22 @@ impl Settings {
         flags: &[(&'static str, String)],
     ) -> Result<Self, ConfigError> {
         let (values, tables) = layers::read(config_flag, environment, flags)?;
-        Self::from_values(values, tables)
+        let settings = Self::from_values(values, tables)?;
+        Ok(Self { given: (config_flag.map(Path::to_owned), flags.to_vec()), ..settings })
+    }
+
+    /// Reads all settings again, from the same places and the process's environment.
+    pub fn load_again(&self) -> Result<Self, ConfigError> {
+        let (file, flags) = &self.given;
+        Self::load(file.as_deref(), std::env::vars_os(), flags)
+    }
+
+    /// Returns the names of the settings, carriers and routes aside, that have another value.
+    pub fn changed_values(&self, other: &Self) -> String {
+        let text = |values: &Values, name: &str| values.get(name).map(|value| value.text.clone());
+        let changed = (other.values.keys())
+            .filter(|name| text(&self.values, name) != text(&other.values, name));
+        changed.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     fn from_values(values: Values, tables: Tables) -> Result<Self, ConfigError> {
@@ -185,6 +202,7 @@ impl Settings {
             carriers,
             values: Values::new(),
             tables_shown,
+            given: (None, Vec::new()),
         };
         settings.refuse_plain_http()?;
         settings.refuse_cleartext()?;

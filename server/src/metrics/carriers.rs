@@ -1,23 +1,30 @@
 //! The states of the carriers in the database.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use domain::Timestamp;
-use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, RECEIPT_TIMES_S};
+use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::values::{ByLabels, age_s};
+use super::values::{ByLabels, ConstHistogram, age_s};
 
 pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now: Timestamp) {
     let mut carriers = Carriers { registry, carriers };
+    carriers.register("carrier_up", "1 while a connection to the carrier is bound", |carrier| {
+        gauge(carrier.connections.iter().any(is_bound).into())
+    });
     carriers.register(
-        "carrier_up",
-        "1 while a connection to the carrier is bound and answers submits",
-        |carrier| gauge(carrier.connections.iter().any(is_bound).into()),
+        "carrier_degraded",
+        "1 while the carrier is bound, but answers nothing, or refuses or fails to deliver too \
+         many messages",
+        |carrier| gauge((carrier.state == CarrierState::Degraded).into()),
     );
     carriers.register("carrier_drained", "1 while the carrier is drained", |carrier| {
         gauge(carrier.drained_at.is_some().into())
@@ -72,7 +79,49 @@ impl Carriers<'_> {
 }
 
 fn is_bound(connection: &ConnectionRecord) -> bool {
-    connection.state == ConnectionState::Bound
+    connection.state == ConnectionState::Bound || connection.state.is_degraded()
+}
+
+/// Registers the counts of this process since its start.
+pub(super) fn register_counts(registry: &mut Registry, carriers: &BTreeMap<String, CarrierCounts>) {
+    use CarrierEvent::{Accepted, Deferred, Delivered, Expired, Failed};
+    use CarrierEvent::{Refused, Throttled, Unanswered};
+    let mut register = |name: &str, help: &str, label: &'static str, events: &[CarrierEvent]| {
+        let values = carriers.iter().flat_map(|(carrier, counts)| {
+            events.iter().map(move |event| {
+                let labels = [("carrier", carrier.clone()), (label, event.to_string())];
+                (labels, ConstCounter::new(counts.get(*event)))
+            })
+        });
+        registry.register(name, help, ByLabels(values.collect()));
+    };
+    register(
+        "carrier_answers",
+        "Submits of this process, by the carrier's answer; deferred are temporary refusals",
+        "answer",
+        &[Accepted, Refused, Deferred, Throttled, Unanswered],
+    );
+    register(
+        "carrier_receipts",
+        "Final receipts that this process got, by status",
+        "status",
+        &[Delivered, Failed, Expired],
+    );
+    let times = carriers.iter().map(|(carrier, counts)| {
+        let bounds = RECEIPT_TIMES_S.iter().map(|bound| f64::from(*bound)).chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(counts.receipt_times().iter().copied()).collect();
+        let histogram = ConstHistogram {
+            sum: Duration::from_secs(counts.receipt_seconds()).as_secs_f64(),
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            buckets,
+        };
+        ([("carrier", carrier.clone())], histogram)
+    });
+    registry.register(
+        "carrier_receipt_seconds",
+        "Time from the carrier's answer to its receipt, for a sample of the messages",
+        ByLabels(times.collect()),
+    );
 }
 
 fn sum(carrier: &CarrierRecord, read: impl Fn(&ConnectionRecord) -> i64) -> i64 {

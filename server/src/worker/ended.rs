@@ -1,7 +1,7 @@
 //! Takes over from processes that ended: the messages that they had claimed, and the receipts that
 //! their sandboxes still owe.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::Timestamp;
 use futures_util::future::join_all;
@@ -13,8 +13,26 @@ use crate::carrier::sandbox::Sandbox;
 /// The number of messages without receipts that are read at once.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
-/// The sandboxes of this process, with their names.
-pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
+/// The sandboxes of this process, with their names. A reload of the settings may add some.
+#[derive(Clone, Default)]
+pub(super) struct Sandboxes(Arc<RwLock<Vec<(String, Arc<Sandbox>)>>>);
+
+impl Sandboxes {
+    pub(super) fn list(&self) -> Vec<(String, Arc<Sandbox>)> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the sandbox with this name. Opens it if there is none yet.
+    pub(super) fn open(&self, name: &str, open: impl FnOnce() -> Sandbox) -> Arc<Sandbox> {
+        let mut sandboxes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sandbox)) = sandboxes.iter().find(|(known, _)| known == name) {
+            return Arc::clone(sandbox);
+        }
+        let sandbox = Arc::new(open());
+        sandboxes.push((name.to_owned(), Arc::clone(&sandbox)));
+        sandbox
+    }
+}
 
 /// Ends the leases of an earlier process. Must be called before this process claims anything, and
 /// only if no other process uses the database.
@@ -45,6 +63,7 @@ pub(super) async fn end_leases(context: &Context) {
 /// process that submitted them ended before it reported their receipts. New messages don't wait for
 /// this.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
+    let sandboxes = sandboxes.list();
     let recovering =
         sandboxes.iter().map(|(carrier, sandbox)| recover_one(&context, carrier, sandbox, before));
     join_all(recovering).await;

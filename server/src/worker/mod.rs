@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use service::{SANDBOX_CARRIER, Service};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,14 +25,14 @@ use crate::carrier::CarrierConnection;
 use crate::carrier::http::connection::HttpConnection;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
-use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::config::carriers::{CarrierKind, CarrierSettings, HealthSettings};
 use crate::mail::{MailServer, Mailer};
 use crate::metrics::Metrics;
 use crate::webhook::Sender;
 use context::Context;
 use ended::Sandboxes;
 use jobs::Processes;
-use watched::WatchedCarrier;
+use watched::{ReadState, WatchedCarrier, WatchedCarriers};
 
 /// The settings of the worker.
 #[derive(Clone, Debug)]
@@ -46,6 +47,30 @@ pub struct WorkerSettings {
     pub delivers: bool,
 }
 
+/// A running worker.
+pub struct RunningWorker {
+    /// Ends once the worker has stopped and all connections are closed.
+    pub task: JoinHandle<()>,
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+/// A change to the carriers while the worker runs.
+pub enum Change {
+    /// Serve these carriers. Those whose settings are the same keep their connections.
+    Carriers(Vec<CarrierSettings>),
+    /// Close the connections to this carrier, and open them again.
+    Rebind(String),
+}
+
+impl RunningWorker {
+    /// Returns a function that passes changes to the worker.
+    pub fn changes(&self) -> impl Fn(Change) + Send + Sync + 'static {
+        let changes = self.changes.clone();
+        // After the worker has ended, nothing can change.
+        move |change| drop(changes.send(change))
+    }
+}
+
 /// Starts the worker. It runs until the token is cancelled and all connections are closed.
 pub fn spawn(
     service: Service,
@@ -53,26 +78,60 @@ pub fn spawn(
     metrics: Arc<Metrics>,
     sender: Arc<Sender>,
     shutdown: CancellationToken,
-) -> JoinHandle<()> {
-    tokio::spawn(async move {
+) -> RunningWorker {
+    let (changes, mut changed) = mpsc::unbounded_channel();
+    let task = tokio::spawn(async move {
         let mut worker = Worker {
             context: Context { service, shutdown, deliveries: TaskTracker::new() },
-            tasks: JoinSet::new(),
-            watched: Vec::new(),
+            delivers: settings.delivers,
+            sandbox_delay_ms: settings.sandbox_delay_ms,
+            jobs: JoinSet::new(),
+            carriers: Vec::new(),
+            watched: WatchedCarriers::default(),
+            sandboxes: Sandboxes::default(),
         };
         worker.start(settings, metrics, sender).await;
-        while worker.tasks.join_next().await.is_some() {}
+        let shutdown = worker.context.shutdown.clone();
+        while let Some(Some(change)) = shutdown.run_until_cancelled(changed.recv()).await {
+            worker.change(change).await;
+        }
+        shutdown.cancelled().await;
+        while worker.jobs.join_next().await.is_some() {}
+        for carrier in &worker.carriers {
+            carrier.closed().await;
+        }
         // At shutdown they end after the requests that they have begun.
         worker.context.deliveries.close();
         worker.context.deliveries.wait().await;
-    })
+    });
+    RunningWorker { task, changes }
 }
 
 /// The tasks of a worker.
 struct Worker {
     context: Context,
-    tasks: JoinSet<()>,
-    watched: Vec<WatchedCarrier>,
+    delivers: bool,
+    sandbox_delay_ms: u64,
+    jobs: JoinSet<()>,
+    carriers: Vec<ServedCarrier>,
+    watched: WatchedCarriers,
+    sandboxes: Sandboxes,
+}
+
+/// A carrier whose connections are open.
+struct ServedCarrier {
+    settings: CarrierSettings,
+    /// Cancelled to close the connections.
+    stop: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl ServedCarrier {
+    /// Waits until all connections are closed.
+    async fn closed(&self) {
+        self.connections.close();
+        self.connections.wait().await;
+    }
 }
 
 impl Worker {
@@ -83,10 +142,8 @@ impl Worker {
         sender: Arc<Sender>,
     ) {
         let mut groups = vec![Processes::All];
-        let mut sandboxes = Sandboxes::default();
-        if settings.delivers {
+        if self.delivers {
             groups.push(Processes::Delivering);
-            sandboxes = Arc::new(self.sandboxes(&settings));
         }
         if self.context.service.operations().is_shared() {
             // A job detects processes that ended, and takes over from them.
@@ -94,23 +151,15 @@ impl Worker {
         } else {
             // An earlier process left everything that is claimed or outstanding now.
             ended::end_leases(&self.context).await;
-            let (context, sandboxes) = (self.context.clone(), Arc::clone(&sandboxes));
-            let before = context.service.clock().now();
-            self.tasks.spawn(ended::recover(context, sandboxes, before));
         }
-        for (name, sandbox) in sandboxes.iter() {
-            self.start_connections(name, 1, || sandbox.clone());
+        let before = self.context.service.clock().now();
+        self.serve(settings.carriers);
+        if !self.context.service.operations().is_shared() {
+            let (context, sandboxes) = (self.context.clone(), self.sandboxes.clone());
+            self.jobs.spawn(ended::recover(context, sandboxes, before));
         }
         let mailer = settings.mail.as_ref().map(Mailer::new).map(Arc::new);
-        for carrier in settings.carriers {
-            if settings.delivers {
-                self.start_carrier(carrier);
-            } else {
-                // Other processes have connections to this carrier.
-                self.watched.push(WatchedCarrier::new(carrier.name, Vec::new()));
-            }
-        }
-        let watched = Arc::new(std::mem::take(&mut self.watched));
+        let (watched, sandboxes) = (self.watched.clone(), self.sandboxes.clone());
         for job in jobs::table(metrics, watched, sandboxes, mailer, sender) {
             if groups.contains(&job.processes) {
                 self.start_job(job);
@@ -118,44 +167,103 @@ impl Worker {
         }
     }
 
-    /// Returns the configured sandboxes, and the one for test messages, which go to no other
-    /// carrier.
-    fn sandboxes(&self, settings: &WorkerSettings) -> Vec<(String, Arc<Sandbox>)> {
-        let carriers = &settings.carriers;
-        let is_named = carriers.iter().any(|carrier| carrier.name == SANDBOX_CARRIER);
-        let names = (carriers.iter())
-            .filter(|carrier| carrier.kind == CarrierKind::Sandbox)
-            .map(|carrier| carrier.name.as_str())
-            .chain((!is_named).then_some(SANDBOX_CARRIER));
-        let open = |name: &str| {
-            let clock = self.context.service.clock().clone();
-            let sandbox = Sandbox::new(clock, settings.sandbox_delay_ms);
-            (name.to_owned(), Arc::new(sandbox))
-        };
-        names.map(open).collect()
+    /// Applies a change of the settings.
+    async fn change(&mut self, change: Change) {
+        match change {
+            Change::Carriers(carriers) => {
+                self.stop(|served| !carriers.contains(&served.settings)).await;
+                self.serve(carriers);
+            }
+            Change::Rebind(name) => {
+                let all: Vec<_> =
+                    self.carriers.iter().map(|served| served.settings.clone()).collect();
+                self.stop(|served| served.settings.name == name).await;
+                self.serve(all);
+            }
+        }
     }
 
-    fn start_carrier(&mut self, CarrierSettings { name, kind }: CarrierSettings) {
-        let service = self.context.service.clone();
+    /// Closes the connections of these carriers. Waits for those over SMPP, because a carrier may
+    /// refuse a second bind. Requests over HTTP may take longer, and end by themselves.
+    async fn stop(&mut self, stops: impl Fn(&ServedCarrier) -> bool) {
+        let (stopped, kept) = std::mem::take(&mut self.carriers).into_iter().partition(stops);
+        self.carriers = kept;
+        for served in &stopped {
+            served.stop.cancel();
+            self.watched.remove(&served.settings.name);
+        }
+        for served in stopped {
+            if matches!(served.settings.kind, CarrierKind::Smpp(_)) {
+                served.closed().await;
+            } else {
+                self.context.deliveries.spawn(async move { served.closed().await });
+            }
+        }
+    }
+
+    /// Opens connections to the carriers that have none yet, and to the sandbox for test messages,
+    /// which go to no other carrier.
+    fn serve(&mut self, mut carriers: Vec<CarrierSettings>) {
+        if self.delivers && !carriers.iter().any(|carrier| carrier.name == SANDBOX_CARRIER) {
+            carriers.insert(
+                0,
+                CarrierSettings {
+                    name: SANDBOX_CARRIER.to_owned(),
+                    health: HealthSettings::default(),
+                    kind: CarrierKind::Sandbox,
+                },
+            );
+        }
+        for carrier in carriers {
+            if self.carriers.iter().any(|served| served.settings.name == carrier.name) {
+                continue;
+            }
+            let served = ServedCarrier {
+                stop: self.context.shutdown.child_token(),
+                connections: TaskTracker::new(),
+                settings: carrier,
+            };
+            if self.delivers {
+                self.start_carrier(&served);
+            } else {
+                // Other processes have connections to this carrier.
+                self.watched.add(Arc::new(WatchedCarrier {
+                    carrier: served.settings.name.clone(),
+                    health: served.settings.health,
+                    open: watch::Sender::new(false),
+                    connections: Vec::new(),
+                }));
+            }
+            self.carriers.push(served);
+        }
+    }
+
+    fn start_carrier(&self, served: &ServedCarrier) {
+        let service = &self.context.service;
         let lease = Duration::from_millis(service.limits().lease_ms.unsigned_abs());
         let clock = || service.clock().clone();
-        match kind {
-            // `start` has already started the sandboxes.
-            CarrierKind::Sandbox => {}
-            CarrierKind::Http(http) => match HttpConnection::new(*http, clock(), lease) {
-                Ok(connection) => {
-                    let connection = Arc::new(connection);
-                    self.start_connections(&name, 1, || connection.clone());
+        let name = served.settings.name.as_str();
+        match &served.settings.kind {
+            CarrierKind::Sandbox => {
+                let delay_ms = self.sandbox_delay_ms;
+                let sandbox = self.sandboxes.open(name, || Sandbox::new(clock(), delay_ms));
+                self.start_connections(served, 1, || sandbox.clone());
+            }
+            CarrierKind::Http(http) => {
+                match HttpConnection::new((**http).clone(), clock(), lease) {
+                    Ok(connection) => {
+                        let connection = Arc::new(connection);
+                        self.start_connections(served, 1, || connection.clone());
+                    }
+                    // The settings were checked before, so the file of authorities has changed since.
+                    Err(error) => {
+                        tracing::error!(name, %error, "a carrier can't be used");
+                        service.delivery().set_usable(name, false);
+                    }
                 }
-                // The settings were checked at startup, so the file of authorities has changed
-                // since.
-                Err(error) => {
-                    tracing::error!(name, %error, "a carrier can't be used");
-                    service.delivery().set_usable(&name, false);
-                }
-            },
+            }
             CarrierKind::Smpp(smpp) => {
-                self.start_connections(&name, smpp.connections, || {
+                self.start_connections(served, smpp.connections, || {
                     let seed = service.entropy().number();
                     Arc::new(SmppConnection::open(smpp.clone(), clock(), lease, seed))
                 });
@@ -165,29 +273,38 @@ impl Worker {
 
     /// Opens and serves a carrier's connections.
     fn start_connections(
-        &mut self,
-        carrier: &str,
+        &self,
+        served: &ServedCarrier,
         count: usize,
         open: impl Fn() -> Arc<dyn CarrierConnection>,
     ) {
-        let mut watched = WatchedCarrier::new(carrier.to_owned(), Vec::new());
+        let carrier = served.settings.name.as_str();
+        let open_for_messages = watch::Sender::new(false);
+        let mut states: Vec<ReadState> = Vec::new();
         for number in 1..=count {
             // The span has error level, so that every log line about the connection names it.
             let span = tracing::error_span!("connection", carrier, number);
             let connection = span.in_scope(&open);
             let seen = Arc::clone(&connection);
-            watched.connections.push(Box::new(move || seen.state()));
-            let is_open = watched.open.subscribe();
-            let context = self.context.clone();
+            states.push(Box::new(move || seen.state()));
+            let is_open = open_for_messages.subscribe();
+            let context = Context { shutdown: served.stop.clone(), ..self.context.clone() };
             let serving = delivery::serve(context, carrier.to_owned(), connection, is_open);
-            self.tasks.spawn(serving.instrument(span));
+            served.connections.spawn(serving.instrument(span));
         }
-        self.watched.push(watched);
+        let health = served.settings.health;
+        let carrier = carrier.to_owned();
+        self.watched.add(Arc::new(WatchedCarrier {
+            carrier,
+            health,
+            open: open_for_messages,
+            connections: states,
+        }));
     }
 
     fn start_job(&mut self, job: jobs::Job) {
         let span = tracing::error_span!("job", name = job.name);
         let running = job.run(self.context.clone());
-        self.tasks.spawn(running.instrument(span));
+        self.jobs.spawn(running.instrument(span));
     }
 }

@@ -1,12 +1,16 @@
 //! A carrier as the worker sees it: whether it may get messages, and the states of its connections.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use tokio::sync::watch;
 
 use crate::carrier::ConnectionStatus;
+use crate::config::carriers::HealthSettings;
 
 /// A carrier and its connections.
 pub(super) struct WatchedCarrier {
     pub(super) carrier: String,
+    pub(super) health: HealthSettings,
     /// False while the carrier is drained. Also false until the drained carriers have been read
     /// once, so that a drained carrier gets no messages at startup.
     pub(super) open: watch::Sender<bool>,
@@ -16,11 +20,26 @@ pub(super) struct WatchedCarrier {
 /// Returns the status of a connection.
 pub(super) type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
-impl WatchedCarrier {
-    pub(super) fn new(carrier: String, connections: Vec<ReadState>) -> Self {
-        Self { carrier, open: watch::Sender::new(false), connections }
+/// The carriers that the worker serves now. A reload of the settings changes them.
+#[derive(Clone, Default)]
+pub(super) struct WatchedCarriers(Arc<RwLock<Vec<Arc<WatchedCarrier>>>>);
+
+impl WatchedCarriers {
+    pub(super) fn list(&self) -> Vec<Arc<WatchedCarrier>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(super) fn add(&self, carrier: Arc<WatchedCarrier>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(carrier);
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        let mut carriers = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        carriers.retain(|watched| watched.carrier != name);
+    }
+}
+
+impl WatchedCarrier {
     /// Opens the carrier for messages, or closes it if it is one of the drained carriers.
     pub(super) fn update(&self, drained: &[String]) {
         let open = !drained.contains(&self.carrier);

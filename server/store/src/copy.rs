@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 57] = [
+pub const TABLES: [&str; 58] = [
     "installation",
     "prices",
     "accounts",
@@ -54,6 +54,7 @@ pub const TABLES: [&str; 57] = [
     "segments",
     "unmatched_receipts",
     "receipt_counts",
+    "carrier_figures",
     "carriers",
     "message_days",
     "message_quarters",
@@ -410,7 +411,14 @@ mod tests {
     use super::*;
 
     /// Tables that aren't copied: they hold the state of running processes or the schema's version.
-    const LEFT: [&str; 4] = ["_sqlx_migrations", "connections", "nodes", "case_viewers"];
+    const LEFT: [&str; 6] = [
+        "_sqlx_migrations",
+        "carrier_commands",
+        "carrier_command_answers",
+        "connections",
+        "nodes",
+        "case_viewers",
+    ];
     /// Tables that only PostgreSQL has. With SQLite, their contents are in memory or in files.
     const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "commit_groups", "uploads"];
     /// Tables that only PostgreSQL has, and that the copy fills from other tables.

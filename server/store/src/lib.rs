@@ -17,6 +17,8 @@ pub mod audit_check;
 pub mod balances;
 pub mod batches;
 mod binary;
+pub mod carrier_commands;
+pub mod carrier_figures;
 pub mod carriers;
 pub mod case_viewers;
 pub mod check;

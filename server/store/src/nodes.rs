@@ -22,6 +22,8 @@ statements! {
         SELECT slot, token, name FROM nodes WHERE token <> 0 AND seen_at < $1");
     const SEEN: Sql = Sql::same(r"
         SELECT slot FROM nodes WHERE token <> 0 AND seen_at >= $1 LIMIT 1");
+    const COUNT_SEEN: Sql = Sql::same(r"
+        SELECT COUNT(*) AS n FROM nodes WHERE token <> 0 AND seen_at >= $1");
     const LAST_END: Sql = Sql::same(r"
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
     const FORGET_CONNECTIONS: Sql = Sql::same(r"
@@ -77,6 +79,12 @@ pub async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<Nod
 /// Returns whether any process with a slot has been seen since this time.
 pub async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
     query(SEEN, since).finds(conn).await
+}
+
+/// Returns the number of processes with a slot that have been seen since this time.
+pub async fn count_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<usize> {
+    let count: i64 = query(COUNT_SEEN, since).fetch_one(conn, |row| row.get("n")).await?;
+    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Returns when a process last ended, in Unix milliseconds. 0 if no process has ended.

@@ -75,6 +75,13 @@ statements! {
         INSERT INTO reminders (kind, mailed_at)
         VALUES ($1, $2)
         ON CONFLICT (kind) DO UPDATE SET mailed_at = $2 WHERE reminders.mailed_at <= $3");
+    /// Inserts no row if staff know already.
+    const NOTE_CARRIER: Sql = Sql::same(r"
+        INSERT INTO reminders (kind, mailed_at) VALUES ($1, $2)
+        ON CONFLICT (kind) DO NOTHING");
+    const FORGET_CARRIER: Sql = Sql::same("DELETE FROM reminders WHERE kind = $1");
+    const CARRIERS: Sql = Sql::same(r"
+        SELECT kind FROM reminders WHERE kind LIKE 'carrier:%'");
     const ACTIVATIONS: Sql = in_shard!(
         waiting!(
             "activation_requested_at",
@@ -95,7 +102,7 @@ statements! {
     /// about pending work aren't counted: a mail about a failed mail would fail too.
     const MAILS: Sql = Sql::same(waiting!(
         "due_at",
-        "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
+        "FROM outbox WHERE state = 'failed' AND kind NOT IN ('waiting', 'carrier') AND due_at <= $1"
     ));
     const INBOUND: Sql = Sql::same(waiting!(
         "((id >> 21) + 1704067200000)",
@@ -248,6 +255,29 @@ pub async fn waiting(
 /// Returns when staff were last mailed about a kind of work.
 pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
     query(REMINDED, work.as_str()).fetch_optional(conn, |row| row.get("mailed_at")).await
+}
+
+/// The beginning of a carrier's kind of reminder.
+const CARRIER: &str = "carrier:";
+
+/// Returns the carriers that staff were mailed about and that weren't back since.
+pub async fn failing_carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
+    Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())
+}
+
+/// Stores that staff are mailed about a carrier now. Returns false if they know already.
+pub async fn note_carrier(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(NOTE_CARRIER, (format!("{CARRIER}{carrier}"), now)).execute(conn).await? == 1)
+}
+
+/// Stores that a carrier is back. Returns false if another process has stored it.
+pub async fn forget_carrier(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    Ok(query(FORGET_CARRIER, format!("{CARRIER}{carrier}")).execute(conn).await? == 1)
 }
 
 /// Stores that staff are mailed now. Returns false if they were already mailed after `since`.

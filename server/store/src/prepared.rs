@@ -72,6 +72,8 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::audit_check::STATEMENTS,
     super::balances::STATEMENTS,
     super::batches::STATEMENTS,
+    super::carrier_commands::STATEMENTS,
+    super::carrier_figures::STATEMENTS,
     super::carriers::STATEMENTS,
     super::check::STATEMENTS,
     super::claims::STATEMENTS,

@@ -11,12 +11,14 @@
 mod acme;
 mod binding;
 mod cuts;
+mod health;
 mod http;
 mod inbound;
 mod outcomes;
 mod peer;
 mod receipts;
 mod refusals;
+mod reloads;
 mod restarts;
 mod routes;
 mod scripted;

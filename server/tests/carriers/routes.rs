@@ -12,7 +12,7 @@ use crate::started::Started;
 use crate::upstream::Upstream;
 
 /// Returns the settings of carriers with these names and addresses, without routes.
-fn carriers(carriers: &[(&str, &str)]) -> String {
+pub fn carriers(carriers: &[(&str, &str)]) -> String {
     let each = carriers.iter().map(|(name, address)| {
         format!(
             "[[carrier]]\nname = \"{name}\"\nkind = \"smpp\"\naddress = \"{address}\"\n\
@@ -27,7 +27,7 @@ fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
 }
 
 /// Carrier `one` has priority 1, and `two` is the fallback.
-const AROUND: &str = "\
+pub const AROUND: &str = "\
     [[route]]\ncarrier = \"one\"\npriority = 1\n\
     [[route]]\ncarrier = \"two\"\npriority = 2\n";
 

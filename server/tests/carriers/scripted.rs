@@ -76,6 +76,8 @@ struct Shared {
 struct Inner {
     submits: Vec<Submit>,
     binds: usize,
+    /// The connections that ended.
+    ended: usize,
     deliveries: u32,
     /// The `command_status` of the answers to deliveries, by sequence number.
     answers: HashMap<u32, u32>,
@@ -107,7 +109,11 @@ impl Scripted {
                 let peer = smsc.accept().await;
                 let (link, deliveries) = mpsc::unbounded_channel();
                 serving.inner().links.push(link);
-                tokio::spawn(serve(peer, Arc::clone(&serving), deliveries));
+                let shared = Arc::clone(&serving);
+                tokio::spawn(async move {
+                    serve(peer, Arc::clone(&shared), deliveries).await;
+                    shared.inner().ended += 1;
+                });
             }
         });
         Self { address, shared, _runtime: runtime }
@@ -155,6 +161,14 @@ impl Scripted {
     pub fn until_acknowledged(&self, count: usize) {
         until("acknowledged deliveries", || {
             (self.shared.inner().answers.len() >= count).then_some(())
+        });
+    }
+
+    /// Waits until all connections are closed.
+    pub fn until_unbound(&self) {
+        until("no connection", || {
+            let inner = self.shared.inner();
+            (inner.ended == inner.links.len()).then_some(())
         });
     }
 

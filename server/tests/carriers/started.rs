@@ -84,6 +84,18 @@ impl Started {
         });
     }
 
+    /// Replaces the settings file of the running server.
+    pub fn write(&self, settings: &str) {
+        write(&self.server.place, &self.keys, settings);
+    }
+
+    /// Returns a carrier as staff see it.
+    pub fn carrier(&self, name: &str) -> Value {
+        let carriers = self.server.place.json(&["carrier", "list"]);
+        let found = carriers.as_array().unwrap().iter().find(|found| found["name"] == name);
+        found.cloned().unwrap_or_default()
+    }
+
     /// Stops the server and starts it with these settings.
     pub fn restarted(self, settings: &str) -> Self {
         let (code, place) = self.server.stop();

@@ -25,6 +25,7 @@ impl Delivery<'_> {
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
         let mut rows = carriers::all(&mut conn).await?;
         drop(conn);
+        let mut recent = self.recent_counts().await?;
         let mut found = Vec::new();
         for carrier in &self.inner.router.network().carriers {
             let name = carrier.name.clone();
@@ -35,9 +36,14 @@ impl Delivery<'_> {
                 .filter(|connection| connection.carrier == name)
                 .cloned()
                 .collect();
+            let state = state(row.drained_at, connections.iter());
+            let (since, reason) = cause(state, row.drained_at, &connections);
             found.push(CarrierRecord {
+                recent: recent.remove(&name).unwrap_or_default(),
                 name,
-                state: state(row.drained_at, connections.iter()),
+                state,
+                since,
+                reason,
                 drained_at: row.drained_at,
                 waiting,
                 oldest_waiting_at,
@@ -106,7 +112,7 @@ impl Delivery<'_> {
         Ok(routes.any(|route| {
             let drained_at = rows.get(&route.carrier).and_then(|row| row.drained_at);
             let of_it = connections.iter().filter(|c| c.carrier == route.carrier);
-            state(drained_at, of_it) == CarrierState::Up
+            matches!(state(drained_at, of_it), CarrierState::Up | CarrierState::Degraded)
         }))
     }
 
@@ -187,11 +193,50 @@ impl Delivery<'_> {
 
 fn state<'a>(
     drained_at: Option<Timestamp>,
-    mut connections: impl Iterator<Item = &'a ConnectionRecord>,
+    connections: impl Iterator<Item = &'a ConnectionRecord>,
 ) -> CarrierState {
-    match drained_at {
-        Some(_) => CarrierState::Drained,
-        None if connections.any(|c| c.state == ConnectionState::Bound) => CarrierState::Up,
-        None => CarrierState::Down,
+    if drained_at.is_some() {
+        return CarrierState::Drained;
     }
+    let states: Vec<_> = connections.map(|connection| connection.state).collect();
+    if states.contains(&ConnectionState::Bound) {
+        CarrierState::Up
+    } else if states.iter().any(|state| state.is_degraded()) {
+        CarrierState::Degraded
+    } else {
+        CarrierState::Down
+    }
+}
+
+/// Returns since when a carrier is in its state, and why if it isn't up.
+fn cause(
+    state: CarrierState,
+    drained_at: Option<Timestamp>,
+    connections: &[ConnectionRecord],
+) -> (Option<Timestamp>, Option<String>) {
+    let is_cause = |connection: &&ConnectionRecord| match state {
+        CarrierState::Drained => false,
+        CarrierState::Up => connection.state == ConnectionState::Bound,
+        CarrierState::Degraded => connection.state.is_degraded(),
+        CarrierState::Down => true,
+    };
+    let of_state: Vec<_> = connections.iter().filter(is_cause).collect();
+    let since = match state {
+        CarrierState::Drained => drained_at,
+        // The last connection that was lost began the outage.
+        CarrierState::Down => of_state.iter().map(|connection| connection.since).max(),
+        CarrierState::Up | CarrierState::Degraded => {
+            of_state.iter().map(|connection| connection.since).min()
+        }
+    };
+    let reason = match state {
+        CarrierState::Up | CarrierState::Drained => None,
+        CarrierState::Down if of_state.is_empty() => {
+            Some("No running process has a connection to this carrier.".to_owned())
+        }
+        CarrierState::Down | CarrierState::Degraded => {
+            of_state.iter().find_map(|connection| connection.last_error.clone())
+        }
+    };
+    (since, reason)
 }

@@ -3,8 +3,10 @@
 
 mod by_shard;
 pub(crate) mod carriers;
+pub(crate) mod commands;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
+pub(crate) mod figures;
 mod incidents;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;

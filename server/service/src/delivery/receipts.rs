@@ -154,7 +154,10 @@ impl Delivery<'_> {
         mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        self.match_at_shards(carrier, receipts).await
+        let counts = self.inner.figures.receipts(carrier, &receipts);
+        self.match_at_shards(carrier, receipts).await?;
+        self.inner.figures.add(carrier, &counts);
+        Ok(())
     }
 
     /// Writes a sandbox's receipts in a commit group.

@@ -43,7 +43,10 @@ impl Delivery<'_> {
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        self.record_at_shards(carrier, results).await
+        let counts = self.inner.figures.answers(carrier, &results);
+        let taken = self.record_at_shards(carrier, results).await?;
+        self.inner.figures.add(carrier, &counts);
+        Ok(taken)
     }
 
     /// Writes a carrier's results in a commit group. The caller still has to settle the charges

@@ -191,11 +191,12 @@ impl Router {
         let number = network.address(message);
         let facts = network.facts(message, &number);
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-        let first = |usable: &dyn Fn(&str) -> bool| {
-            match network.routes.choose(&facts, random, usable, excluded) {
-                Choice::Carrier(name) => Some(name.to_owned()),
-                Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
-            }
+        let first = |usable: &dyn Fn(&str) -> bool| match network
+            .routes
+            .choose(&facts, random, usable, excluded)
+        {
+            Choice::Carrier(name) => Some(name.to_owned()),
+            Choice::Wait | Choice::Exhausted | Choice::NoRoute => None,
         };
         if all {
             return first(&|_| true);
@@ -296,7 +297,8 @@ impl Delivery<'_> {
             return Ok(Vec::new());
         }
         let unknown = self.unknown_carriers().await;
-        let mut carriers = unknown.inspect_err(|_| router.changed.store(true, Ordering::Relaxed))?;
+        let mut carriers =
+            unknown.inspect_err(|_| router.changed.store(true, Ordering::Relaxed))?;
         let network = router.network();
         // Without conditions, every message may stay where it waits.
         if network.only().is_none() {

@@ -4,6 +4,7 @@
 use domain::Timestamp;
 use domain::decision::Work;
 use domain::ids::{self, Shard};
+use domain::records::{CarrierRecord, CarrierState};
 
 use super::{Recipient, put, texts};
 use crate::Operations;
@@ -17,6 +18,9 @@ use store::query::Connection;
 use store::{WriteTx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
+/// How long a carrier must be in a state before staff are mailed about it. Short outages are
+/// frequent, and a carrier may come and go.
+const CARRIER_HOLDS_MS: i64 = 2 * 60 * 1000;
 /// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes,
 /// but its mail may be late if no process was running.
 const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
@@ -76,6 +80,55 @@ impl Operations<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Mails staff about carriers that have been down or degraded for some minutes, and about those
+    /// that are back for as long.
+    pub async fn mail_carrier_states(&self) -> Result<()> {
+        let known = notices::failing_carriers(&mut self.store().read().await?).await?;
+        let now = self.now();
+        let carriers = self.0.delivery().carriers().await?;
+        for carrier in &known {
+            // A carrier that isn't in the settings any more will never be back.
+            if !carriers.iter().any(|record| record.name == *carrier) {
+                let carrier = carrier.clone();
+                let forgetting = self.in_transaction(work!(|tx, _now| {
+                    notices::forget_carrier(tx, &carrier).await
+                }));
+                forgetting.await?;
+            }
+        }
+        for carrier in carriers {
+            let holds = carrier.since.is_some_and(|since| now.ms_since(since) >= CARRIER_HOLDS_MS);
+            let fails = match carrier.state {
+                CarrierState::Down | CarrierState::Degraded => true,
+                CarrierState::Up => false,
+                CarrierState::Drained => continue,
+            };
+            if holds && fails != known.contains(&carrier.name) {
+                self.mail_carrier_state(carrier, fails).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn mail_carrier_state(&self, carrier: CarrierRecord, fails: bool) -> Result<()> {
+        self.in_transaction(work!(|tx, now| {
+            let (is_new, mail) = if fails {
+                let is_new = notices::note_carrier(tx, &carrier.name, now).await?;
+                (is_new, texts::carrier_fails(&carrier))
+            } else {
+                let is_new = notices::forget_carrier(tx, &carrier.name).await?;
+                (is_new, texts::carrier_is_back(&carrier))
+            };
+            if is_new {
+                for member in accounts::staff(tx).await? {
+                    put(tx, &member, &mail, now).await?;
+                }
+            }
+            Ok(())
+        }))
+        .await
     }
 
     /// Returns how much work has waited since `before` or longer, and how much of it arrived after

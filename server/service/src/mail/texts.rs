@@ -3,7 +3,7 @@
 use domain::application::StatusAction;
 use domain::browser::browser_name;
 use domain::decision::Work;
-use domain::records::ApplicationRecord;
+use domain::records::{ApplicationRecord, CarrierRecord};
 use domain::webhook::DisabledReason;
 use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
 
@@ -346,6 +346,36 @@ pub(crate) fn batch_done(done: &Done) -> Mail {
              messages were delivered."
         ),
         path: Some(format!("/reports/{id}")),
+    }
+}
+
+/// Goes to staff when a carrier has been down or degraded for some minutes.
+pub(crate) fn carrier_fails(carrier: &CarrierRecord) -> Mail {
+    let CarrierRecord { name, state, reason, waiting, .. } = carrier;
+    let since =
+        carrier.since.map_or_else(String::new, |at| format!(" since {} UTC", at.to_table()));
+    let reason = reason.as_deref().unwrap_or("No connection has reported an error.");
+    Mail {
+        kind: MailKind::Carrier,
+        subject: format!("Carrier {name} is {state}"),
+        body: format!(
+            "The carrier {name} is {state}{since}. Last error: {reason}\n\n{waiting} messages wait \
+             for it. Messages take other routes if there are any. The page \"Carriers\" shows its \
+             connections and lets you drain it."
+        ),
+        path: Some("/support/carriers".to_owned()),
+    }
+}
+
+/// Goes to staff when a carrier works again.
+pub(crate) fn carrier_is_back(carrier: &CarrierRecord) -> Mail {
+    let CarrierRecord { name, since, .. } = carrier;
+    let since = since.map_or_else(String::new, |at| format!(" since {} UTC", at.to_table()));
+    Mail {
+        kind: MailKind::Carrier,
+        subject: format!("Carrier {name} is back"),
+        body: format!("The carrier {name} accepts messages again{since}."),
+        path: Some("/support/carriers".to_owned()),
     }
 }
 

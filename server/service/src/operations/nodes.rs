@@ -20,7 +20,7 @@ use store::{Chore, Store, WriteTx};
 pub(crate) const SLOTS: i64 = 512;
 /// How long a process may go without renewing its row, in milliseconds. After that it counts as
 /// gone, or as unable to reach the database.
-const LOST_AFTER_MS: i64 = 30_000;
+pub(crate) const LOST_AFTER_MS: i64 = 30_000;
 /// How long a slot stays unused before another process gets it, in milliseconds. A process that
 /// resumes after a long pause may still generate a few IDs with it.
 const REST_MS: i64 = 60 * 60 * 1000;

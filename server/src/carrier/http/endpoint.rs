@@ -4,7 +4,7 @@
 //! The secret is the last segment of the path, because many upstreams accept only a URL. No log
 //! contains the secret: access lines show the route's template.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use axum::body::{self, Body, Bytes};
@@ -39,30 +39,48 @@ const ERROR_CHARS_MAX: usize = 100;
 
 struct Endpoint {
     service: Service,
-    /// The carriers that post receipts, by name.
+    upstreams: Arc<Upstreams>,
+}
+
+/// The carriers that post to us, by name. A reload of the settings changes them.
+#[derive(Default)]
+pub struct Upstreams(RwLock<Arc<Posting>>);
+
+#[derive(Default)]
+struct Posting {
     receipts: Vec<(String, ReceiptSettings)>,
-    /// The carriers that post messages from handsets, by name.
+    /// Messages from handsets.
     inbound: Vec<(String, InboundSettings)>,
+}
+
+impl Upstreams {
+    pub fn set(&self, carriers: &[CarrierSettings]) {
+        let upstreams = || {
+            carriers.iter().filter_map(|carrier| match &carrier.kind {
+                CarrierKind::Http(http) => Some((carrier.name.clone(), http)),
+                CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
+            })
+        };
+        let receipts = upstreams().filter_map(|(name, http)| Some((name, http.receipt.clone()?)));
+        let inbound = upstreams().filter_map(|(name, http)| Some((name, http.inbound.clone()?)));
+        let posting = Posting { receipts: receipts.collect(), inbound: inbound.collect() };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(posting);
+    }
+
+    fn get(&self) -> Arc<Posting> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The name of a carrier and the secret, from the path.
 type Caller = Result<Path<(String, String)>, PathRejection>;
 
 /// Returns the router for upstreams.
-pub fn router(service: Service, carriers: &[CarrierSettings]) -> Router {
-    let upstreams = || {
-        carriers.iter().filter_map(|carrier| match &carrier.kind {
-            CarrierKind::Http(http) => Some((carrier.name.clone(), http)),
-            CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
-        })
-    };
-    let receipts = upstreams().filter_map(|(name, http)| Some((name, http.receipt.clone()?)));
-    let inbound = upstreams().filter_map(|(name, http)| Some((name, http.inbound.clone()?)));
-    let endpoint = Endpoint { service, receipts: receipts.collect(), inbound: inbound.collect() };
+pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))
         .route(INBOUND_PATH, any(take_inbound))
-        .with_state(Arc::new(endpoint))
+        .with_state(Arc::new(Endpoint { service, upstreams }))
 }
 
 async fn take_receipt(
@@ -70,7 +88,8 @@ async fn take_receipt(
     caller: Caller,
     request: Request,
 ) -> Response {
-    let found = find(&endpoint.receipts, caller, |settings| &settings.secret);
+    let posting = endpoint.upstreams.get();
+    let found = find(&posting.receipts, caller, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
             Ok(fields) => endpoint.take_receipts(name, settings, fields).await,
@@ -85,7 +104,8 @@ async fn take_inbound(
     caller: Caller,
     request: Request,
 ) -> Response {
-    let found = find(&endpoint.inbound, caller, |settings| &settings.secret);
+    let posting = endpoint.upstreams.get();
+    let found = find(&posting.inbound, caller, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
             Ok(fields) => endpoint.take_messages(name, settings, fields).await,

@@ -25,6 +25,8 @@ pub use template::{Escape, Placeholder};
 
 /// The maximum length of a carrier's name.
 const NAME_CHARS_MAX: usize = 32;
+/// The highest `degraded_silent_seconds`: a week.
+const SILENT_LIMIT_S: u64 = 7 * 24 * 3600;
 /// The sandbox's name. A carrier of another kind with this name would be mistaken for the sandbox.
 const SANDBOX: &str = service::SANDBOX_CARRIER;
 
@@ -42,7 +44,32 @@ pub struct Carriers {
 pub struct CarrierSettings {
     /// Unique. Routes and messages refer to the carrier by this name.
     pub name: String,
+    pub health: HealthSettings,
     pub kind: CarrierKind,
+}
+
+/// When a carrier counts as degraded, so that messages take another route. 0 means never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// The share of refused messages above which it does.
+    pub refused_percent: u32,
+    /// The share of receipts without delivery above which it does.
+    pub undelivered_percent: u32,
+    /// After how many seconds without any receipt it does, although it accepted messages.
+    pub silent_seconds: u64,
+}
+
+impl HealthSettings {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let refused = fields.within("degraded_refused_percent", "50", &(0..=100));
+        let undelivered = fields.within("degraded_undelivered_percent", "90", &(0..=100));
+        let silent = fields.within("degraded_silent_seconds", "3600", &(0..=SILENT_LIMIT_S));
+        Some(Self {
+            refused_percent: refused?,
+            undelivered_percent: undelivered?,
+            silent_seconds: silent?,
+        })
+    }
 }
 
 impl CarrierSettings {
@@ -122,6 +149,11 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
     if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
         fields.problem("only a carrier of the kind sandbox may be called sandbox");
     }
+    let health = match kind {
+        // A sandbox refuses and fails to deliver what a test asks it to.
+        Some(SANDBOX) | None => Some(HealthSettings::default()),
+        Some(_) => HealthSettings::read(&mut fields),
+    };
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
         Some("http") => HttpSettings::read(&mut fields).map(Box::new).map(CarrierKind::Http),
@@ -130,7 +162,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         None => return None,
     };
     fields.finish();
-    Some(CarrierSettings { name: name?, kind: kind? })
+    Some(CarrierSettings { name: name?, health: health?, kind: kind? })
 }
 
 fn name(text: &str) -> Option<String> {

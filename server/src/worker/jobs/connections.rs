@@ -1,6 +1,7 @@
 //! Watches connections: decides which carriers may get messages, and reports the connections'
 //! states to operators.
 
+mod health;
 mod probes;
 mod refusals;
 
@@ -18,7 +19,8 @@ use crate::carrier::ConnectionStatus;
 use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
 use crate::worker::context::Context;
-use crate::worker::watched::WatchedCarrier;
+use crate::worker::watched::{WatchedCarrier, WatchedCarriers};
+use health::Health;
 use probes::Probes;
 use refusals::ReportedRefusals;
 
@@ -34,9 +36,8 @@ const RATE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
-    carriers: Arc<Vec<WatchedCarrier>>,
-    /// One entry for each of `carriers`.
-    reported: Vec<Reported>,
+    carriers: WatchedCarriers,
+    reported: Vec<(Arc<WatchedCarrier>, Reported)>,
     /// The records that were written last.
     written: Vec<ConnectionRecord>,
     written_at: Option<Instant>,
@@ -45,8 +46,11 @@ pub(super) struct Watch {
 /// The state of a carrier that is kept between two runs.
 struct Reported {
     connections: Vec<Seen>,
+    health: Health,
     probes: Probes,
     refused: ReportedRefusals,
+    /// Since when messages take other routes.
+    unusable_since: Option<Instant>,
 }
 
 /// The state of a connection that is kept between two runs.
@@ -60,14 +64,23 @@ struct Seen {
 }
 
 impl Watch {
-    pub(super) fn new(metrics: Arc<Metrics>, carriers: Arc<Vec<WatchedCarrier>>) -> Self {
-        Self {
-            reported: carriers.iter().map(Reported::of).collect(),
-            metrics,
-            carriers,
-            written: Vec::new(),
-            written_at: None,
-        }
+    pub(super) const fn new(metrics: Arc<Metrics>, carriers: WatchedCarriers) -> Self {
+        Self { metrics, carriers, reported: Vec::new(), written: Vec::new(), written_at: None }
+    }
+
+    /// Follows a reload of the settings, which may add and remove carriers.
+    fn follow_carriers(&mut self) {
+        let carriers = self.carriers.list();
+        let is_in = |list: &[Arc<WatchedCarrier>], one: &Arc<WatchedCarrier>| {
+            list.iter().any(|other| Arc::ptr_eq(one, other))
+        };
+        self.reported.retain(|(known, _)| is_in(&carriers, known));
+        let known: Vec<_> = self.reported.iter().map(|(known, _)| Arc::clone(known)).collect();
+        let new = carriers.into_iter().filter(|carrier| !is_in(&known, carrier));
+        self.reported.extend(new.map(|carrier| {
+            let reported = Reported::of(&carrier);
+            (carrier, reported)
+        }));
     }
 }
 
@@ -92,28 +105,35 @@ impl Work for Watch {
 impl Watch {
     /// Reads the states of the connections, and decides which carriers may get messages.
     async fn look(&mut self, service: &Service) -> Vec<ConnectionRecord> {
+        self.follow_carriers();
         let failed = "the drained carriers can't be read";
         if let Some(drained) = attempt(failed, service.delivery().drained_carriers()).await {
-            for carrier in self.carriers.iter() {
+            for (carrier, _) in &self.reported {
                 carrier.update(&drained);
             }
         }
         let failed = "the connections of other processes can't be read";
         let elsewhere = attempt(failed, service.delivery().connections_elsewhere()).await;
         let elsewhere = elsewhere.unwrap_or_default();
+        let counts = service.delivery().carrier_counts();
         let mut records = Vec::new();
-        for (watched, reported) in self.carriers.iter().zip(&mut self.reported) {
+        for (watched, reported) in &mut self.reported {
             let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
-            let others = elsewhere.iter().filter(|c| c.carrier == watched.carrier);
-            reported.decide(service, watched, &states, others);
-            reported.report_refusals(&self.metrics, &watched.carrier, &states);
+            let refused = reported.report_refusals(&self.metrics, &watched.carrier, &states);
+            let counts = counts.get(&watched.carrier).copied().unwrap_or_default();
+            let last_refusal = refused.last().map(|(reason, _)| reason);
+            if reported.health.update(counts, last_refusal) {
+                reported.probes.hurry();
+            }
+            let others: Vec<_> =
+                elsewhere.iter().filter(|c| c.carrier == watched.carrier).collect();
+            reported.decide(service, watched, &states, &others);
             let now = service.clock().now();
             let seen = states.into_iter().zip(&reported.connections);
-            records.extend(
-                (1..).zip(seen).map(|(number, (state, seen))| {
-                    record(&watched.carrier, number, state, seen, now)
-                }),
-            );
+            let health = &reported.health;
+            records.extend((1..).zip(seen).map(|(number, (state, seen))| {
+                record(&watched.carrier, number, state, seen, health, now)
+            }));
         }
         records
     }
@@ -123,32 +143,38 @@ impl Reported {
     fn of(watched: &WatchedCarrier) -> Self {
         Self {
             connections: watched.connections.iter().map(|_| Seen::new()).collect(),
+            health: Health::new(watched.health),
+            unusable_since: None,
             probes: Probes::default(),
             refused: ReportedRefusals::default(),
         }
     }
 
     /// Decides whether the carrier may get messages, or one message that probes it.
-    fn decide<'a>(
+    fn decide(
         &mut self,
         service: &Service,
         watched: &WatchedCarrier,
         states: &[ConnectionStatus],
-        others: impl Iterator<Item = &'a ConnectionRecord>,
+        others: &[&ConnectionRecord],
     ) {
+        let degraded = self.health.degraded().is_some();
         let (mut usable, mut probed, mut takes_probe) = (false, false, false);
         for (state, seen) in states.iter().zip(&mut self.connections) {
             usable |= seen.update(state);
             probed |= state.state == ConnectionState::Probing;
-            takes_probe |= state.takes_probe;
+            let is_idle = state.state == ConnectionState::Bound && state.in_flight == 0;
+            takes_probe |= state.takes_probe || (degraded && is_idle);
         }
         // Another process submits the messages that this one can't.
         for other in others {
             usable |= other.state == ConnectionState::Bound;
-            takes_probe |= other.state == ConnectionState::Probing && other.in_flight == 0;
+            let is_probed = other.state.is_degraded() || degraded;
+            takes_probe |= is_probed && other.in_flight == 0;
         }
-        usable &= watched.is_open();
+        usable &= watched.is_open() && !degraded;
         takes_probe &= watched.is_open() && !usable;
+        self.log(watched, usable, states);
         service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
@@ -157,13 +183,48 @@ impl Reported {
         }
     }
 
-    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[ConnectionStatus]) {
+    /// Logs the beginning and the end of a time in which messages take other routes.
+    fn log(&mut self, watched: &WatchedCarrier, usable: bool, states: &[ConnectionStatus]) {
+        let carrier = &watched.carrier;
+        match self.unusable_since {
+            None if !usable && watched.is_open() => {
+                self.unusable_since = Some(Instant::now());
+                let last_error = states.iter().find_map(|state| state.last_error.as_deref());
+                match self.health.degraded() {
+                    Some(degraded) => tracing::warn!(
+                        carrier,
+                        "a carrier is degraded: {}; messages take other routes, and one at a time \
+                         checks whether it is back",
+                        degraded.reason
+                    ),
+                    None => tracing::warn!(
+                        carrier,
+                        last_error,
+                        "a carrier accepts no messages now; messages take other routes"
+                    ),
+                }
+            }
+            Some(since) if usable => {
+                self.unusable_since = None;
+                tracing::info!(carrier, after_s = since.elapsed().as_secs(), "a carrier is back");
+            }
+            _ => {}
+        }
+    }
+
+    fn report_refusals(
+        &mut self,
+        metrics: &Metrics,
+        carrier: &str,
+        states: &[ConnectionStatus],
+    ) -> Refused {
         let mut refused = Refused::default();
         for state in states {
             refused.add(&state.refused);
         }
         self.refused.update(carrier, &refused);
         metrics.set_refused(carrier, refused.counts());
+        refused
     }
 }
 
@@ -196,22 +257,30 @@ fn record(
     number: i64,
     state: ConnectionStatus,
     seen: &Seen,
+    health: &Health,
     now: Timestamp,
 ) -> ConnectionRecord {
     let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let since_ms = i64::try_from(state.since.elapsed().as_millis()).unwrap_or(0);
+    let degraded = health.degraded().filter(|_| state.state == ConnectionState::Bound);
+    let (shown, since, last_error) = match degraded {
+        Some(degraded) => {
+            (ConnectionState::Degraded, degraded.since, Some(degraded.reason.clone()))
+        }
+        None => (state.state, state.since, state.last_error),
+    };
+    let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
     ConnectionRecord {
         carrier: carrier.to_owned(),
         // The service sets it.
         node: 0,
         number,
-        state: state.state,
+        state: shown,
         since: now.plus_ms(-since_ms),
         in_flight: count(state.in_flight),
         window: count(state.window),
         rate: seen.rate,
         throttled: i64::try_from(state.throttled).unwrap_or(i64::MAX),
-        last_error: state.last_error,
+        last_error,
         updated_at: now,
     }
 }

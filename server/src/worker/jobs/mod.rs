@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::context::{Context, RETRY};
 use super::ended::Sandboxes;
-use super::watched::WatchedCarrier;
+use super::watched::WatchedCarriers;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::webhook::Sender;
@@ -62,15 +62,15 @@ macro_rules! verb {
 
 pub(super) fn table(
     metrics: Arc<Metrics>,
-    carriers: Arc<Vec<WatchedCarrier>>,
+    carriers: WatchedCarriers,
     sandboxes: Sandboxes,
     mailer: Option<Arc<Mailer>>,
     sender: Arc<Sender>,
 ) -> Vec<Job> {
     use Processes::{All, Delivering, Sharing};
     let seconds = Duration::from_secs;
-    let watch = move || Watch::new(Arc::clone(&metrics), Arc::clone(&carriers));
-    let nodes = move || Nodes::new(Arc::clone(&sandboxes));
+    let watch = move || Watch::new(Arc::clone(&metrics), carriers.clone());
+    let nodes = move || Nodes::new(sandboxes.clone());
     let mails = move || Mails::new(mailer.clone());
     let webhooks = move || Webhooks::new(Arc::clone(&sender));
     vec![
@@ -99,6 +99,7 @@ pub(super) fn table(
         every(seconds(5), Delivering, "join inbound messages", verb!(delivery.join_inbound)),
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
+        every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
         // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
@@ -126,6 +127,9 @@ pub(super) fn table(
             "forget abandoned bank statements",
             verb!(money.forget_abandoned_statements),
         ),
+        every(seconds(30), Delivering, "mail staff about carriers", || {
+            Stateless(upkeep::mail_carrier_states)
+        }),
         every(seconds(300), Delivering, "mail staff", || Stateless(upkeep::remind_staff)),
     ]
 }

@@ -1,7 +1,6 @@
 //! Signals to the other processes that this one is running, and takes over from processes that
 //! ended.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -30,7 +29,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) fn new(sandboxes: Sandboxes) -> Self {
-        let delay_ms = sandboxes.iter().map(|(_, sandbox)| sandbox.delay_ms()).max();
+        let delay_ms = sandboxes.list().iter().map(|(_, sandbox)| sandbox.delay_ms()).max();
         Self {
             late_ms: RECEIPT_LATE_MS + delay_ms.unwrap_or(0),
             sandboxes,
@@ -44,7 +43,7 @@ impl Nodes {
     fn recover(&mut self, context: &Context) {
         let now = context.service.clock().now();
         let before = now.plus_ms(-self.late_ms.cast_signed());
-        let recovering = ended::recover(context.clone(), Arc::clone(&self.sandboxes), before);
+        let recovering = ended::recover(context.clone(), self.sandboxes.clone(), before);
         self.recoveries.spawn(recovering.in_current_span());
     }
 }

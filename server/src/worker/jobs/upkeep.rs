@@ -70,6 +70,14 @@ pub(super) async fn remind_staff(service: Service) -> Result<()> {
     Ok(())
 }
 
+/// Mails staff about carriers that are down, degraded or back.
+pub(super) async fn mail_carrier_states(service: Service) -> Result<()> {
+    if service.operations().sends_mail() {
+        service.operations().mail_carrier_states().await?;
+    }
+    Ok(())
+}
+
 /// Warns about a transaction that keeps PostgreSQL's vacuum from removing rows.
 pub(super) async fn look_for_old_transactions(service: Service) -> Result<()> {
     let oldest = service.operations().oldest_transaction_ms().await?;

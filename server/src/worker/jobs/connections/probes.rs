@@ -1,6 +1,6 @@
-//! Finds out whether a carrier that left messages unanswered has recovered.
+//! Finds out whether a carrier that left messages unanswered, or is degraded, has recovered.
 //!
-//! The connections of such a carrier take one message at a time. All other messages take another
+//! Such a carrier gets one message at a time. All other messages take another
 //! route. If a message waits for the carrier because no other route matches it, that message is the
 //! probe. If none waits, one new message is let through now and then. A connection that binds and
 //! answers `enquire_link` doesn't prove recovery.
@@ -31,6 +31,11 @@ impl Probes {
             self.let_at = Some(Instant::now());
             service.delivery().let_probe(carrier, true);
         }
+    }
+
+    /// Lets the next message through at once.
+    pub(super) fn hurry(&mut self) {
+        self.let_at = None;
     }
 
     /// Returns true if a connection was being probed at the last update, and none is now.

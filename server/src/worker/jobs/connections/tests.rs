@@ -8,6 +8,7 @@ use service::{Actor, CarrierInfo, Clock, Config, Entropy, Limits, Network};
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::carriers::HealthSettings;
 use crate::worker::watched::ReadState;
 
 async fn service(folder: &TempDir) -> Service {
@@ -35,8 +36,14 @@ async fn service(folder: &TempDir) -> Service {
 }
 
 fn watch(connections: Vec<ReadState>) -> Watch {
-    let carriers = vec![WatchedCarrier::new("acme".to_owned(), connections)];
-    Watch::new(Arc::default(), Arc::new(carriers))
+    let carriers = WatchedCarriers::default();
+    carriers.add(Arc::new(WatchedCarrier {
+        carrier: "acme".to_owned(),
+        health: HealthSettings::default(),
+        open: tokio::sync::watch::Sender::new(false),
+        connections,
+    }));
+    Watch::new(Arc::default(), carriers)
 }
 
 /// Returns true if the carrier may get messages after a new process has looked this many times.
@@ -45,7 +52,7 @@ async fn is_open_after(looks: usize, service: &Service) -> bool {
     for _ in 0..looks {
         watch.look(service).await;
     }
-    watch.carriers[0].is_open()
+    watch.carriers.list()[0].is_open()
 }
 
 #[tokio::test]
@@ -95,7 +102,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         watch.look(&service).await;
         // Ends the grace period.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
-        watch.reported[0].connections[0].bound_at = long_ago;
+        watch.reported[0].1.connections[0].bound_at = long_ago;
         (wakes_rerouting(&service).await, service.delivery().unusable_carriers().len())
     };
     assert_eq!(look_at(Bound).await, (false, 0));

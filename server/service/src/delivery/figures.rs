@@ -1,0 +1,194 @@
+//! Counts of carriers' answers and receipts: in memory since the start of the process, and in the
+//! database by minute and hour for all processes together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, RecentCounts};
+use domain::timestamp::DAY_MS;
+use domain::{MessageStatus, Timestamp};
+
+use crate::delivery::outcomes::SubmitOutcome;
+use crate::delivery::receipts::CarrierReceipt;
+use crate::delivery::{Delivery, Submitted};
+use crate::run_detached;
+use store::carrier_figures;
+use store::error::Result;
+use store::gate::Priority;
+
+const MINUTE_MS: i64 = 60 * 1000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+/// How long the counts of minutes, and of hours, are kept.
+const KEPT: [(i64, i64); 2] = [(MINUTE_MS, 2 * HOUR_MS), (HOUR_MS, 8 * DAY_MS)];
+/// The maximum number of accepted segments of a carrier whose time to a receipt is measured at a
+/// time. They are a sample of all.
+const SAMPLES_MAX: usize = 1000;
+/// How often samples without a receipt make space for others. They are as old as this by then.
+const SAMPLE_LASTS: Duration = Duration::from_mins(10);
+
+/// The counts of this process, by carrier.
+#[derive(Default)]
+pub(crate) struct Figures(Mutex<BTreeMap<String, OfCarrier>>);
+
+struct OfCarrier {
+    counts: CarrierCounts,
+    /// The counts that are in the database.
+    stored: CarrierCounts,
+    /// When the carrier accepted some of the segments, by carrier message ID.
+    samples: HashMap<String, Instant>,
+    samples_checked_at: Instant,
+}
+
+impl Default for OfCarrier {
+    fn default() -> Self {
+        Self {
+            counts: CarrierCounts::default(),
+            stored: CarrierCounts::default(),
+            samples: HashMap::new(),
+            samples_checked_at: Instant::now(),
+        }
+    }
+}
+
+impl Figures {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, OfCarrier>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, carrier: &str, update: impl FnOnce(&mut OfCarrier)) {
+        let mut carriers = self.lock();
+        if let Some(known) = carriers.get_mut(carrier) {
+            update(known);
+        } else {
+            update(carriers.entry(carrier.to_owned()).or_default());
+        }
+    }
+
+    /// Returns the counts of answers to submits.
+    pub(super) fn answers(&self, carrier: &str, results: &[Submitted]) -> CarrierCounts {
+        let mut counts = CarrierCounts::default();
+        let mut ids = Vec::new();
+        for (_, outcome) in results.iter().flat_map(|result| &result.outcomes) {
+            let event = match outcome {
+                SubmitOutcome::Accepted { carrier_message_id } => {
+                    ids.extend(carrier_message_id.as_deref());
+                    CarrierEvent::Accepted
+                }
+                SubmitOutcome::Refused { .. } => CarrierEvent::Refused,
+                SubmitOutcome::Throttled { .. } => CarrierEvent::Throttled,
+                SubmitOutcome::Temporary { .. } => CarrierEvent::Deferred,
+                SubmitOutcome::Unknown { .. } => CarrierEvent::Unanswered,
+                SubmitOutcome::NotSent => continue,
+            };
+            counts.add(event, 1);
+        }
+        self.update(carrier, |figures| figures.take_samples(&ids));
+        counts
+    }
+
+    /// Returns the counts of final receipts.
+    pub(super) fn receipts(&self, carrier: &str, receipts: &[CarrierReceipt]) -> CarrierCounts {
+        let mut counts = CarrierCounts::default();
+        self.update(carrier, |figures| {
+            for receipt in receipts {
+                let event = match receipt.status {
+                    MessageStatus::Delivered => CarrierEvent::Delivered,
+                    MessageStatus::Expired => CarrierEvent::Expired,
+                    _ => CarrierEvent::Failed,
+                };
+                counts.add(event, 1);
+                let mut ids = receipt.message_ids.iter();
+                if let Some(accepted_at) = ids.find_map(|id| figures.samples.remove(id)) {
+                    counts.add_receipt_time(accepted_at.elapsed().as_secs());
+                }
+            }
+        });
+        counts
+    }
+
+    /// Adds the counts of something that is stored now.
+    pub(super) fn add(&self, carrier: &str, counts: &CarrierCounts) {
+        self.update(carrier, |figures| figures.counts.add_all(counts));
+    }
+}
+
+impl OfCarrier {
+    /// Begins to measure the time until the receipts of these segments, as far as there is space.
+    fn take_samples(&mut self, ids: &[&str]) {
+        let now = Instant::now();
+        if self.samples.len() >= SAMPLES_MAX && self.samples_checked_at + SAMPLE_LASTS < now {
+            self.samples_checked_at = now;
+            self.samples.retain(|_, accepted_at| now - *accepted_at < SAMPLE_LASTS);
+        }
+        let space = SAMPLES_MAX.saturating_sub(self.samples.len());
+        self.samples.extend(ids.iter().take(space).map(|id| ((*id).to_owned(), now)));
+    }
+}
+
+impl Delivery<'_> {
+    /// Returns the counts of this process since its start, by carrier.
+    pub fn carrier_counts(&self) -> BTreeMap<String, CarrierCounts> {
+        let carriers = self.inner.figures.lock();
+        carriers.iter().map(|(name, figures)| (name.clone(), figures.counts)).collect()
+    }
+
+    /// Adds the counts since the last call to those of the current minute and hour, and deletes old
+    /// ones.
+    pub async fn store_carrier_figures(&self) -> Result<()> {
+        let counts = self.carrier_counts();
+        let new: BTreeMap<String, CarrierCounts> = {
+            let carriers = self.inner.figures.lock();
+            let of = |name: &String| carriers.get(name).map(|figures| figures.stored);
+            let new = counts
+                .iter()
+                .map(|(name, counts)| (name.clone(), counts.since(&of(name).unwrap_or_default())));
+            new.filter(|(_, new)| *new != CarrierCounts::default()).collect()
+        };
+        if !new.is_empty() {
+            let service = self.0.clone();
+            run_detached(async move {
+                let now = service.now();
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                for (period_ms, kept_ms) in KEPT {
+                    let period = (period_ms, began_at(now, period_ms));
+                    carrier_figures::add(&mut tx, period, &new).await?;
+                    carrier_figures::forget(&mut tx, period_ms, now.plus_ms(-kept_ms)).await?;
+                }
+                tx.commit().await
+            })
+            .await?;
+        }
+        let mut carriers = self.inner.figures.lock();
+        for (name, counts) in counts {
+            if let Some(figures) = carriers.get_mut(&name) {
+                figures.stored = counts;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the counts of all processes over the last 5 minutes, hour and day, by carrier. They
+    /// are a few seconds old, and the day consists of whole hours.
+    pub async fn recent_counts(&self) -> Result<BTreeMap<String, RecentCounts>> {
+        let now = self.now();
+        let mut conn = self.store().read().await?;
+        let mut recent: BTreeMap<String, RecentCounts> = BTreeMap::new();
+        let set: [(i64, i64, fn(&mut RecentCounts) -> &mut CarrierCounts); 3] = [
+            (MINUTE_MS, 5 * MINUTE_MS, |recent| &mut recent.five_minutes),
+            (MINUTE_MS, HOUR_MS, |recent| &mut recent.hour),
+            (HOUR_MS, DAY_MS, |recent| &mut recent.day),
+        ];
+        for (period_ms, length_ms, field) in set {
+            let after = now.plus_ms(-length_ms);
+            for (carrier, counts) in carrier_figures::since(&mut conn, period_ms, after).await? {
+                *field(recent.entry(carrier).or_default()) = counts;
+            }
+        }
+        Ok(recent)
+    }
+}
+
+fn began_at(now: Timestamp, period_ms: i64) -> Timestamp {
+    now.plus_ms(-now.unix_ms().rem_euclid(period_ms))
+}

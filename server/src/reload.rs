@@ -1,0 +1,121 @@
+//! Reloads carriers and routes while the process serves: at SIGHUP, and for `carrier reload`.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use service::{CarrierCommand, Result, Service};
+use tokio::signal::unix::Signal;
+use tokio_util::sync::CancellationToken;
+
+use crate::carrier::http::endpoint::Upstreams;
+use crate::commands::network;
+use crate::config::Settings;
+use crate::config::carriers::CarrierSettings;
+use crate::config_error::ConfigError;
+use crate::startup;
+use crate::worker::Change;
+
+/// How often to look for commands. Nothing wakes this task when there is one.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The parts of the process that use carriers and routes.
+pub struct Reloader {
+    pub service: Service,
+    /// The settings in force.
+    pub settings: RwLock<Settings>,
+    pub is_demo: bool,
+    pub upstreams: Arc<Upstreams>,
+    pub worker: Box<dyn Fn(Change) + Send + Sync>,
+}
+
+impl Reloader {
+    /// Reloads at each signal, and carries out commands, until the token is cancelled.
+    ///
+    /// `last` is the ID of the newest command that was given before the process was ready.
+    pub async fn run(&self, mut last: i64, mut signal: Signal, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                _ = signal.recv() => drop(self.reload()),
+                () = tokio::time::sleep(INTERVAL) => {
+                    if let Err(error) = self.obey(&mut last).await {
+                        tracing::warn!(detail = ?error, "commands about carriers can't be read");
+                    }
+                }
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Carries out the commands after the one with the ID `last`.
+    async fn obey(&self, last: &mut i64) -> Result<()> {
+        let delivery = self.service.delivery();
+        for (id, command) in delivery.commands_after(*last).await? {
+            let answer = match command {
+                CarrierCommand::Reload => self.reload().map_err(|error| error.to_string()),
+                CarrierCommand::Rebind(name) => {
+                    (self.worker)(Change::Rebind(name));
+                    Ok("binding again".to_owned())
+                }
+            };
+            *last = id;
+            delivery.answer_command(id, answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads all settings again, and applies carriers and routes. Returns what changed.
+    ///
+    /// # Errors
+    /// Settings that couldn't be started with. They change nothing.
+    fn reload(&self) -> std::result::Result<String, ConfigError> {
+        let reloaded = self.try_reload();
+        match &reloaded {
+            Ok(changes) => tracing::info!("reloaded the settings: {changes}"),
+            Err(error) => tracing::error!(
+                "the settings weren't reloaded, and nothing was changed, because they have an \
+                 error: {error}"
+            ),
+        }
+        reloaded
+    }
+
+    fn try_reload(&self) -> std::result::Result<String, ConfigError> {
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let new = settings.load_again()?;
+        startup::refuse_sandbox(&new, self.is_demo)?;
+        let others = settings.changed_values(&new);
+        if !others.is_empty() {
+            tracing::warn!("to apply these changed settings, restart the process: {others}");
+        }
+        let changes = changes(&settings, &new);
+        settings.carriers = new.carriers;
+        self.service.delivery().set_network(network(&settings));
+        self.upstreams.set(&settings.carriers.list);
+        (self.worker)(Change::Carriers(settings.carriers.list.clone()));
+        Ok(if others.is_empty() { changes } else { format!("{changes}; restart for {others}") })
+    }
+}
+
+/// Describes the differences between the carriers and routes.
+fn changes(old: &Settings, new: &Settings) -> String {
+    let (old, new) = (&old.carriers, &new.carriers);
+    let find = |list: &[CarrierSettings], name: &str| {
+        list.iter().find(|carrier| carrier.name == name).cloned()
+    };
+    let mut changes = Vec::new();
+    for carrier in &new.list {
+        match find(&old.list, &carrier.name) {
+            None => changes.push(format!("carrier {} added", carrier.name)),
+            Some(known) if known != *carrier => {
+                changes.push(format!("carrier {} changed, so it binds again", carrier.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let removed = old.list.iter().filter(|carrier| find(&new.list, &carrier.name).is_none());
+    changes.extend(removed.map(|carrier| format!("carrier {} removed", carrier.name)));
+    if old.routes != new.routes {
+        changes.push("routes changed".to_owned());
+    }
+    if changes.is_empty() { "no carrier or route changed".to_owned() } else { changes.join(", ") }
+}

@@ -1,0 +1,172 @@
+//! Decides from a carrier's answers and receipts whether the carrier is degraded.
+//!
+//! A degraded carrier gets one message at a time, as a probe, if another route matches the others.
+//! It recovers when several probes in a row succeed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use domain::carrier_figures::{CarrierCounts, CarrierEvent};
+use tokio::time::Instant;
+
+use crate::config::carriers::HealthSettings;
+
+/// The time over which shares are counted.
+const WINDOW: Duration = Duration::from_secs(30);
+/// The minimum number of answers, or of receipts, to judge a carrier by.
+const JUDGED_MIN: u64 = 20;
+/// A carrier that accepts nothing and throttles this often is degraded. Pauses lengthen after each
+/// such answer, so they are few.
+const THROTTLED_MIN: u64 = 5;
+/// The number of probes that must succeed in a row.
+const PROBES: u64 = 3;
+
+/// The health of a carrier, as this process sees it.
+pub(super) struct Health {
+    settings: HealthSettings,
+    /// The counts at earlier times of the window, oldest first.
+    history: VecDeque<(Instant, CarrierCounts)>,
+    /// Since when the carrier has accepted messages and reported on none, with the number of
+    /// messages that it had accepted before.
+    silent: Option<(Instant, u64)>,
+    degraded: Option<Degraded>,
+}
+
+/// Why a carrier is degraded.
+pub(super) struct Degraded {
+    pub(super) since: Instant,
+    /// A sentence for operators.
+    pub(super) reason: String,
+    evidence: Evidence,
+    /// The number of probes that succeeded since the last failure.
+    probes: u64,
+}
+
+/// What shows that a carrier is degraded, and later that it has recovered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    Answers,
+    Receipts,
+}
+
+impl Health {
+    pub(super) const fn new(settings: HealthSettings) -> Self {
+        Self { settings, history: VecDeque::new(), silent: None, degraded: None }
+    }
+
+    pub(super) const fn degraded(&self) -> Option<&Degraded> {
+        self.degraded.as_ref()
+    }
+
+    /// Considers the counts since the start of the process. `last_refusal` is the code of the
+    /// latest refusal. Returns true if a probe succeeded, so that the next one may follow at once.
+    pub(super) fn update(&mut self, counts: CarrierCounts, last_refusal: Option<&str>) -> bool {
+        let now = Instant::now();
+        let before = self.history.back().map_or(counts, |(_, counts)| *counts);
+        let new = counts.since(&before);
+        while self.history.front().is_some_and(|(at, _)| now - *at > WINDOW) {
+            self.history.pop_front();
+        }
+        self.history.push_back((now, counts));
+        self.listen(now, &counts, &new);
+        if self.degraded.is_some() {
+            return self.probed(&new);
+        }
+        let start = self.history.front().map_or(counts, |(_, counts)| *counts);
+        self.degraded = self.judge(now, &counts, &counts.since(&start), last_refusal);
+        false
+    }
+
+    /// Notes since when receipts are missing.
+    fn listen(&mut self, now: Instant, counts: &CarrierCounts, new: &CarrierCounts) {
+        let accepted = new.get(CarrierEvent::Accepted);
+        if new.receipts() > 0 {
+            self.silent = None;
+        } else if accepted > 0 && self.silent.is_none() {
+            self.silent = Some((now, counts.get(CarrierEvent::Accepted) - accepted));
+        }
+    }
+
+    fn judge(
+        &self,
+        now: Instant,
+        counts: &CarrierCounts,
+        recent: &CarrierCounts,
+        last_refusal: Option<&str>,
+    ) -> Option<Degraded> {
+        let HealthSettings { refused_percent, undelivered_percent, silent_seconds } = self.settings;
+        let degraded =
+            |evidence, reason| Some(Degraded { since: now, reason, evidence, probes: 0 });
+        let exceeds = |part: u64, all: u64, percent: u32| {
+            percent > 0 && all >= JUDGED_MIN && part * 100 > all * u64::from(percent)
+        };
+        let within = WINDOW.as_secs();
+        let accepted = recent.get(CarrierEvent::Accepted);
+        let throttled = recent.get(CarrierEvent::Throttled);
+        let refused = recent.not_accepted() - throttled;
+        if exceeds(refused, accepted + refused, refused_percent) {
+            let all = accepted + refused;
+            let last = last_refusal.map_or_else(String::new, |code| format!(", last with {code}"));
+            return degraded(
+                Evidence::Answers,
+                format!("the carrier refused {refused} of {all} messages within {within} s{last}"),
+            );
+        }
+        if refused_percent > 0 && accepted == 0 && throttled >= THROTTLED_MIN {
+            return degraded(
+                Evidence::Answers,
+                format!(
+                    "the carrier throttled all of {throttled} messages within {within} s: lower \
+                     rate, or ask the carrier which rate it allows"
+                ),
+            );
+        }
+        let (undelivered, receipts) = (recent.undelivered(), recent.receipts());
+        if exceeds(undelivered, receipts, undelivered_percent) {
+            return degraded(
+                Evidence::Receipts,
+                format!(
+                    "the carrier failed to deliver {undelivered} of {receipts} messages, as its \
+                     receipts of the last {within} s say"
+                ),
+            );
+        }
+        let (since, before) = self.silent?;
+        let unreported = counts.get(CarrierEvent::Accepted) - before;
+        let too_long = silent_seconds > 0 && (now - since).as_secs() >= silent_seconds;
+        if too_long && unreported >= JUDGED_MIN {
+            return degraded(
+                Evidence::Receipts,
+                format!(
+                    "the carrier accepted {unreported} messages in the last {} s and sent no \
+                     receipt: ask it to send receipts to this account",
+                    (now - since).as_secs()
+                ),
+            );
+        }
+        None
+    }
+
+    /// Considers the results of probes. Returns true if some succeeded and none failed.
+    fn probed(&mut self, new: &CarrierCounts) -> bool {
+        let Some(degraded) = &mut self.degraded else {
+            return false;
+        };
+        let (succeeded, failed) = match degraded.evidence {
+            Evidence::Answers => {
+                let unanswered = new.get(CarrierEvent::Unanswered);
+                (new.get(CarrierEvent::Accepted), new.not_accepted() + unanswered)
+            }
+            Evidence::Receipts => (new.get(CarrierEvent::Delivered), new.undelivered()),
+        };
+        degraded.probes = if failed > 0 { 0 } else { degraded.probes + succeeded };
+        if degraded.probes >= PROBES {
+            self.degraded = None;
+            // The failures before must not count again.
+            let last = self.history.back().copied();
+            self.history.clear();
+            self.history.extend(last);
+        }
+        succeeded > 0 && failed == 0
+    }
+}

@@ -1,0 +1,69 @@
+//! Counts of carriers' answers and receipts, by minute and by hour.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+use domain::carrier_figures::CarrierCounts;
+
+use super::query::{Connection, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    /// `$1` is `[[carrier, name, count]]`.
+    const ADD: Sql = Sql {
+        sqlite: r"
+            INSERT INTO carrier_figures (period_ms, began_at, carrier, name, count)
+            VALUES (?4, ?5, ?1, ?2, ?3)
+            ON CONFLICT (period_ms, began_at, carrier, name)
+            DO UPDATE SET count = carrier_figures.count + excluded.count",
+        postgres: r"
+            INSERT INTO carrier_figures (period_ms, began_at, carrier, name, count)
+            SELECT $2, $3, value ->> 0, value ->> 1, (value ->> 2)::bigint
+            FROM jsonb_array_elements($1::text::jsonb)
+            ORDER BY value ->> 0, value ->> 1
+            ON CONFLICT (period_ms, began_at, carrier, name)
+            DO UPDATE SET count = carrier_figures.count + excluded.count",
+        ..Sql::ANYWHERE
+    };
+    const SINCE: Sql = Sql::same(r"
+        SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count
+        FROM carrier_figures WHERE period_ms = $1 AND began_at > $2
+        GROUP BY carrier, name");
+    const FORGET: Sql = Sql::same(r"
+        DELETE FROM carrier_figures WHERE period_ms = $1 AND began_at < $2");
+}
+
+/// Adds counts to those of the period that began at this time.
+pub async fn add(
+    conn: &mut dyn Connection,
+    (period_ms, began_at): (i64, Timestamp),
+    counts: &BTreeMap<String, CarrierCounts>,
+) -> Result<()> {
+    let rows = counts.iter().flat_map(|(carrier, counts)| {
+        let named = counts.named();
+        named.map(move |(name, count)| (carrier, name, i64::try_from(count).unwrap_or(0)))
+    });
+    query(ADD, (period_ms, began_at)).execute_each(conn, rows).await.map(drop)
+}
+
+/// Returns the counts of all periods that began after this time, by carrier.
+pub async fn since(
+    conn: &mut dyn Connection,
+    period_ms: i64,
+    after: Timestamp,
+) -> Result<BTreeMap<String, CarrierCounts>> {
+    let rows: Vec<(String, String, i64)> = query(SINCE, (period_ms, after))
+        .fetch_all(conn, |row| Ok((row.get("carrier")?, row.get("name")?, row.get("count")?)))
+        .await?;
+    let mut carriers: BTreeMap<String, CarrierCounts> = BTreeMap::new();
+    for (carrier, name, count) in rows {
+        carriers.entry(carrier).or_default().add_named(&name, count.max(0).unsigned_abs());
+    }
+    Ok(carriers)
+}
+
+/// Deletes the counts of periods that began before this time.
+pub async fn forget(conn: &mut dyn Connection, period_ms: i64, before: Timestamp) -> Result<()> {
+    query(FORGET, (period_ms, before)).execute(conn).await.map(drop)
+}

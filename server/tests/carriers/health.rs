@@ -1,0 +1,145 @@
+//! Carriers that turn bad although they are bound.
+
+use serde_json::Value;
+use testing::harness::until;
+use testing::smsc::receipt;
+
+use crate::routes::{AROUND, carriers};
+use crate::scripted::{Act, Scripted, Submit, deliver};
+use crate::started::Started;
+
+/// SMPP's ESME_RSUBMITFAIL, a temporary refusal.
+const SUBMIT_FAILED: u32 = 0x45;
+/// SMPP's ESME_RTHROTTLED.
+const THROTTLED: u32 = 0x58;
+/// The share of the traffic that a bad carrier may get before it loses it.
+const LOST_MAX: usize = 60;
+
+fn start(one: &Scripted, two: &Scripted, more: &str) -> Started {
+    let settings =
+        carriers(&[("one", &one.address)]) + more + &carriers(&[("two", &two.address)]) + AROUND;
+    let started = Started::start(&settings);
+    one.until_bound();
+    two.until_bound();
+    started
+}
+
+/// Sends until the carrier is degraded, and returns it as staff see it.
+fn until_degraded(started: &Started, sent: &mut Vec<String>) -> Value {
+    let mut number = 57_000_100;
+    until("a degraded carrier", || {
+        for _ in 0..5 {
+            sent.push(started.send(&number.to_string(), "Hello"));
+            number += 1;
+        }
+        let carrier = started.carrier("one");
+        (carrier["state"] == "degraded").then_some(carrier)
+    })
+}
+
+/// Sends until the carrier gets its messages again.
+fn until_back(started: &Started, one: &Scripted) {
+    let mut number = 57_001_000;
+    until("the carrier to be used again", || {
+        let before = one.submits().len();
+        let sent: Vec<_> = started.send_to(number..number + 3);
+        number += 3;
+        started.until_all(&sent, "delivered");
+        (one.submits().len() == before + 3).then_some(())
+    });
+    until("the carrier to be up", || (started.carrier("one")["state"] == "up").then_some(()));
+}
+
+/// Takes about 12 s: the first probe follows 10 s after a failed one.
+#[test]
+fn a_carrier_that_refuses_everything_loses_its_messages_until_it_is_back() {
+    let one = Scripted::start(|_| vec![Act::Refuse(SUBMIT_FAILED)]);
+    let two = Scripted::delivering();
+    let started = start(&one, &two, "");
+    let mut sent = Vec::new();
+    let carrier = until_degraded(&started, &mut sent);
+    let reason = carrier["reason"].as_str().unwrap();
+    assert!(reason.contains("refused") && reason.contains("submit_failed"), "{carrier}");
+    assert!(carrier["since"].is_string(), "{carrier}");
+    let seen = one.submits().len();
+    sent.extend(started.send_to(57_000_500..57_000_550));
+    started.until_all(&sent, "delivered");
+    let log = started.server.log();
+    assert!(log.contains("a carrier is degraded"), "{log}");
+    assert!(one.submits().len() <= seen + 5, "more than probes");
+    assert!(seen <= LOST_MAX, "{seen}");
+    one.follow(deliver);
+    until_back(&started, &one);
+    assert!(started.server.log().contains("a carrier is back"));
+    started.stop();
+}
+
+fn undeliverable(submit: &Submit) -> Vec<Act> {
+    let id = (submit.before + 1).to_string();
+    let failed = receipt(&id, "UNDELIV");
+    vec![Act::Accept(id), Act::Deliver(failed)]
+}
+
+#[test]
+fn a_carrier_that_delivers_nothing_loses_its_messages() {
+    let (one, two) = (Scripted::start(undeliverable), Scripted::delivering());
+    let started = start(&one, &two, "");
+    let carrier = until_degraded(&started, &mut Vec::new());
+    assert!(carrier["reason"].as_str().unwrap().contains("failed to deliver"), "{carrier}");
+    assert!(one.submits().len() <= LOST_MAX, "{}", one.submits().len());
+    one.follow(deliver);
+    until_back(&started, &one);
+    started.stop();
+}
+
+#[test]
+fn a_carrier_that_sends_no_receipts_is_noticed() {
+    let one = Scripted::start(|submit| vec![Act::Accept((submit.before + 1).to_string())]);
+    let two = Scripted::delivering();
+    let started = start(&one, &two, "degraded_silent_seconds = 1\n");
+    let carrier = until_degraded(&started, &mut Vec::new());
+    assert!(carrier["reason"].as_str().unwrap().contains("no receipt"), "{carrier}");
+    started.stop();
+}
+
+#[test]
+fn a_carrier_that_throttles_everything_loses_its_messages() {
+    let one = Scripted::start(|_| vec![Act::Refuse(THROTTLED)]);
+    let two = Scripted::delivering();
+    let started = start(&one, &two, "");
+    let mut sent = Vec::new();
+    let carrier = until_degraded(&started, &mut sent);
+    assert!(carrier["reason"].as_str().unwrap().contains("throttled"), "{carrier}");
+    started.until_all(&sent, "delivered");
+    started.stop();
+}
+
+/// With a single route, a degraded carrier still gets its messages.
+#[test]
+fn a_degraded_carrier_without_an_alternative_gets_its_messages() {
+    let one = Scripted::start(undeliverable);
+    let started = Started::start(&carriers(&[("one", &one.address)]));
+    one.until_bound();
+    let mut sent = Vec::new();
+    until_degraded(&started, &mut sent);
+    let seen = sent.len();
+    sent.extend(started.send_to(57_000_500..57_000_530));
+    started.until_all(&sent, "failed");
+    assert_eq!(one.submits().len(), seen + 30);
+    started.stop();
+}
+
+#[test]
+fn healthy_carriers_are_left_alone() {
+    // A third of the answers refuse a number, which is the customer's fault.
+    let mixed = |submit: &Submit| {
+        if submit.before.is_multiple_of(3) { vec![Act::Refuse(0x0B)] } else { deliver(submit) }
+    };
+    let (one, two) = (Scripted::start(mixed), Scripted::delivering());
+    let started = start(&one, &two, "");
+    let sent = started.send_to(57_000_000..57_000_060);
+    started.until_all(&sent, "delivered");
+    until("the refused ones at the other carrier", || (two.submits().len() == 20).then_some(()));
+    assert_eq!(started.carrier("one")["state"], "up");
+    started.stop();
+}

@@ -1,0 +1,136 @@
+//! Carriers and routes that are reloaded while the server runs.
+
+use serde_json::Value;
+use testing::harness::until;
+
+use crate::routes::{AROUND, carriers};
+use crate::scripted::{Scripted, deliver};
+use crate::started::Started;
+use crate::upstream::Upstream;
+
+fn reload(started: &Started) -> String {
+    let answers = started.server.place.json(&["carrier", "reload"]);
+    let [answer] = &answers.as_array().unwrap()[..] else { panic!("{answers}") };
+    assert_eq!(answer["refused"], false, "{answer}");
+    answer["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_reload_adds_changes_and_removes_carriers() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let only_one = carriers(&[("one", &one.address)]);
+    let started = Started::start(&only_one);
+    one.until_bound();
+    let first = started.send("57000001", "Hello");
+    started.until(&first, "delivered");
+
+    started.write(&(carriers(&[("one", &one.address), ("two", &two.address)]) + AROUND));
+    assert_eq!(reload(&started), "carrier two added, routes changed");
+    two.until_bound();
+    assert_eq!(one.binds(), 1, "an unchanged carrier keeps its connection");
+
+    let two_first = AROUND.replace("priority = 1\n", "priority = 3\n");
+    let changed = carriers(&[("one", &one.address)]) + "window = 7\n";
+    started.write(&(changed + &carriers(&[("two", &two.address)]) + &two_first));
+    assert_eq!(reload(&started), "carrier one changed, so it binds again, routes changed");
+    one.until_binds(2);
+    until("the new window", || (started.connection("one")["window"] == 7).then_some(()));
+    let second = started.send("57000002", "Hello");
+    started.until(&second, "delivered");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 1));
+
+    started.write(&carriers(&[("two", &two.address)]));
+    assert_eq!(reload(&started), "carrier one removed, routes changed");
+    assert_eq!(started.carrier("one"), Value::Null);
+    one.until_unbound();
+    assert_eq!(reload(&started), "no carrier or route changed");
+    started.stop();
+}
+
+#[test]
+fn waiting_messages_follow_a_reload() {
+    let nobody = Upstream::nobody();
+    let two = Scripted::delivering();
+    let started = Started::start(&carriers(&[("one", &nobody)]));
+    let sent = started.send_to(57_000_001..57_000_011);
+    // The carrier stays, but no route leads these messages to it any more.
+    let routes = "[[route]]\ncarrier = \"one\"\nkind = \"international\"\n\
+                  [[route]]\ncarrier = \"two\"\n";
+    started.write(&(carriers(&[("one", &nobody), ("two", &two.address)]) + routes));
+    reload(&started);
+    started.until_all(&sent, "delivered");
+    let abroad = started.send("+4915100000", "Hello");
+    // A removed carrier's messages take another route.
+    started.write(&carriers(&[("two", &two.address)]));
+    reload(&started);
+    started.until(&abroad, "delivered");
+    started.stop();
+}
+
+#[test]
+fn a_signal_reloads_the_settings_unless_they_have_an_error() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let started = Started::start(&carriers(&[("one", &one.address)]));
+    one.until_bound();
+    let broken = carriers(&[("two", &two.address)]).replace("kind = \"smpp\"", "kind = \"smtp\"");
+    started.write(&broken);
+    started.server.signal("HUP");
+    let log = until("the error", || {
+        let log = started.server.log();
+        log.contains("weren't reloaded").then_some(log)
+    });
+    assert!(log.contains("kind must be smpp"), "{log}");
+    let refusal = started.server.place.refused(&["carrier", "list"]);
+    assert!(refusal.contains("kind must be smpp"), "{refusal}");
+    let sent = started.send("57000001", "Hello");
+    started.until(&sent, "delivered");
+
+    started.write(&carriers(&[("two", &two.address)]));
+    started.server.signal("HUP");
+    two.until_bound();
+    one.until_unbound();
+    let sent = started.send("57000002", "Hello");
+    started.until(&sent, "delivered");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 1));
+    started.stop();
+}
+
+#[test]
+fn a_carrier_is_bound_again_on_command() {
+    let one = Scripted::delivering();
+    let started = Started::start(&carriers(&[("one", &one.address)]));
+    one.until_bound();
+    started.server.place.json(&["carrier", "rebind", "one"]);
+    one.until_binds(2);
+    let sent = started.send("57000001", "Hello");
+    started.until(&sent, "delivered");
+    let refusal = started.server.place.refused(&["carrier", "rebind", "two"]);
+    assert!(refusal.contains("carrier"), "{refusal}");
+    let place = started.stop();
+    let refusal = place.refused(&["carrier", "reload"]);
+    assert!(refusal.contains("is the server running?"), "{refusal}");
+}
+
+/// Submits in flight are answered before the connection is closed.
+#[test]
+fn a_reload_loses_no_message_in_flight() {
+    let one =
+        Scripted::start(|submit| if submit.before < 5 { Vec::new() } else { deliver(submit) });
+    let settings = carriers(&[("one", &one.address)]);
+    let started = Started::start(&settings);
+    let sent = started.send_to(57_000_001..57_000_006);
+    one.until_submits(5);
+    started.write(&(settings + "window = 50\n"));
+    reload(&started);
+    until("the connection to be closing", || {
+        let connections = started.carrier("one")["connections"].clone();
+        connections.as_array()?.is_empty().then_some(())
+    });
+    for before in 0..5 {
+        one.accept_late(before, &format!("late-{before}"));
+    }
+    started.until_all(&sent, "submitted");
+    one.until_binds(2);
+    assert_eq!(one.submits().len(), 5);
+    started.stop();
+}
