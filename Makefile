@@ -47,7 +47,7 @@ test: test-rust test-browser ## Install what is missing and run every test
 
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
-	@.make/setup peers clients postgres proxies
+	@.make/setup peers clients postgres proxies prometheus
 	@.make/postgres run cargo test $$(.make/tested) --lib --bins --tests
 	@cargo check $(wasm) -p domain
 

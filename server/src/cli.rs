@@ -82,9 +82,12 @@ pub enum Command {
     /// messages of the last 7 days. To find older messages too, write the account's email or the
     /// application's reference before it ("123456 57000001").
     Search { text: String },
-    /// Inspect messages.
+    /// Inspect messages, and decide about those whose outcome is unknown.
     #[command(subcommand)]
     Message(Message),
+    /// Try out the routes.
+    #[command(subcommand)]
+    Route(RouteCommand),
     /// Check every invariant of the ledger and the queue against the rows.
     Check,
     /// Copy the database to a file while it is in use.
@@ -419,6 +422,21 @@ pub enum Mail {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum RouteCommand {
+    /// Show which route a message would take now, why, and what it costs. Nothing is sent.
+    Try {
+        #[arg(value_parser = Number::parse)]
+        number: Number,
+        /// The sender name [default: the setting default_sender].
+        #[arg(long)]
+        sender: Option<String>,
+        /// The reference of the application.
+        #[arg(long, value_parser = Reference::parse)]
+        application: Option<Reference>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Message {
     /// Show a message with its timeline, its charge and the carriers' responses.
     Show {
@@ -428,6 +446,30 @@ pub enum Message {
         #[arg(long)]
         text: bool,
     },
+    /// Make messages final whose outcome is unknown, as the carrier says. The audit log records
+    /// this.
+    Settle {
+        #[arg(value_parser = transid, required = true)]
+        transids: Vec<Transid>,
+        /// What became of them.
+        #[arg(long = "as")]
+        settlement: SettleAs,
+    },
+    /// Submit messages once more whose outcome is unknown. The carrier may deliver them twice. The
+    /// audit log records this.
+    Requeue {
+        #[arg(value_parser = transid, required = true)]
+        transids: Vec<Transid>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum SettleAs {
+    Delivered,
+    /// The carrier had the message and didn't deliver it. The charge stays.
+    Failed,
+    /// The carrier never had the message. The charge is released.
+    NeverSent,
 }
 
 /// Parses a transid.

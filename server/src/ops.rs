@@ -46,8 +46,12 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], String) {
-    let service = &ops.service;
-    let readings = Readings {
+    let text = ops.metrics.render(Some(readings(&ops.service).await));
+    ([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text)
+}
+
+async fn readings(service: &Service) -> Readings {
+    Readings {
         now: service.clock().now(),
         commit_groups: service.group_figures(),
         shards_skipped: service.shards_skipped(),
@@ -64,9 +68,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
             service.operations().oldest_transaction_ms().await,
         )
         .flatten(),
-    };
-    let text = ops.metrics.render(Some(readings));
-    ([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text)
+    }
 }
 
 /// Returns a reading, or `None` if it failed, because the other metrics are useful without it.
@@ -79,3 +81,6 @@ fn readable<T>(what: &str, reading: service::Result<T>) -> Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,6 +171,12 @@ pub enum Refusal {
     NoSuchAccount,
     #[error("There is no message with this transaction ID any more.")]
     NoSuchMessage,
+    #[error("The outcome of this message is known, so there is nothing to decide.")]
+    OutcomeKnown,
+    #[error("The carrier accepted a part of this message, so it was sent.")]
+    TakenByCarrier,
+    #[error("This message was submitted twice. It isn't submitted a third time.")]
+    SubmittedTwice,
     #[error("There is no carrier with this name in the settings.")]
     NoSuchCarrier,
     #[error(

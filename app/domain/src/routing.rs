@@ -29,7 +29,8 @@ pub struct RoutingFacts<'a> {
     pub kind: Kind,
     /// The number as the carrier gets it; see [`Number::for_carrier`](crate::Number::for_carrier).
     pub number: &'a str,
-    pub application: Reference,
+    /// `None` if it isn't known. Then no route for a particular application matches.
+    pub application: Option<Reference>,
     /// The sender as the carrier gets it: the application's name, or the default if it has none.
     pub sender: &'a str,
 }
@@ -54,11 +55,24 @@ pub struct Routes(Vec<Route>);
 impl Route {
     /// Whether all conditions hold.
     pub fn matches(&self, facts: &RoutingFacts<'_>) -> bool {
-        self.kind.is_none_or(|kind| kind == facts.kind)
-            && (self.prefix.as_deref()).is_none_or(|prefix| facts.number.starts_with(prefix))
-            && (self.application).is_none_or(|reference| reference == facts.application)
-            && (self.sender.as_deref())
-                .is_none_or(|sender| sender.eq_ignore_ascii_case(facts.sender))
+        self.mismatch(facts).is_none()
+    }
+
+    /// Returns the name of the first condition that doesn't hold.
+    pub fn mismatch(&self, facts: &RoutingFacts<'_>) -> Option<&'static str> {
+        let holds = [
+            ("kind", self.kind.is_none_or(|kind| kind == facts.kind)),
+            (
+                "prefix",
+                self.prefix.as_deref().is_none_or(|prefix| facts.number.starts_with(prefix)),
+            ),
+            ("application", self.application.is_none() || self.application == facts.application),
+            (
+                "sender",
+                self.sender.as_deref().is_none_or(|name| name.eq_ignore_ascii_case(facts.sender)),
+            ),
+        ];
+        holds.into_iter().find(|(_, holds)| !holds).map(|(name, _)| name)
     }
 }
 

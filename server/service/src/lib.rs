@@ -85,6 +85,7 @@ pub use delivery::outcomes::SubmitOutcome;
 pub use delivery::receipts::{
     CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, user_reference,
 };
+pub use delivery::route_trial::{RouteTrial, TriedRoute};
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
@@ -113,6 +114,7 @@ pub use store::reach::unprotected_host;
 pub use store::statements::BankColumns;
 pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
+pub use support::settling::Settlement;
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
 pub use uploads::number_file::NumberFile;

@@ -3,12 +3,12 @@
 use domain::Transid;
 use domain::support::{MessageFile, SegmentRecord};
 use serde::Serialize;
-use service::{Actor, Refusal, Service};
+use service::{Actor, Refusal, Service, Settlement};
 
 use super::output::{Column, facts, or_dash, shown, table};
 use super::{CommandError, Output};
 use crate::api::record::{Charge, Report, Step};
-use crate::cli::Message;
+use crate::cli::{Message, SettleAs};
 use crate::json::DateTime;
 
 /// A message as the command line shows it.
@@ -56,7 +56,26 @@ const SEGMENTS: [Column<SegmentLine>; 7] = [
 ];
 
 pub async fn run(service: &Service, command: Message, output: Output) -> Result<(), CommandError> {
-    let Message::Show { transid, text } = command;
+    let (transid, text) = match command {
+        Message::Show { transid, text } => (transid, text),
+        Message::Settle { transids, settlement } => {
+            let settlement = match settlement {
+                SettleAs::Delivered => Settlement::Delivered,
+                SettleAs::Failed => Settlement::Failed,
+                SettleAs::NeverSent => Settlement::NeverSent,
+            };
+            return each(&transids, output, async |transid| {
+                service.support().settle_message(&Actor::CommandLine, transid, settlement).await
+            })
+            .await;
+        }
+        Message::Requeue { transids } => {
+            return each(&transids, output, async |transid| {
+                service.support().requeue_message(&Actor::CommandLine, transid).await
+            })
+            .await;
+        }
+    };
     let mut file = found(service, transid).await?;
     if text {
         file.record.message = service.support().show_text(&Actor::CommandLine, transid).await?;
@@ -73,6 +92,46 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
         segment_list: file.segments.into_iter().map(SegmentLine::from).collect(),
     };
     Ok(output.print(&shown, words)?)
+}
+
+/// What a command did to a message.
+#[derive(Serialize)]
+struct Decided {
+    transid: String,
+    /// Why nothing was changed.
+    refused: Option<String>,
+}
+
+/// Decides about each message, and prints what was done.
+async fn each(
+    transids: &[Transid],
+    output: Output,
+    decide: impl AsyncFn(Transid) -> service::Result<()>,
+) -> Result<(), CommandError> {
+    let mut decided = Vec::new();
+    for transid in transids {
+        let refused = match decide(*transid).await {
+            Ok(()) => None,
+            Err(error) => match error.refusal() {
+                Some(refusal) => Some(refusal.to_string()),
+                None => return Err(error.into()),
+            },
+        };
+        decided.push(Decided { transid: transid.to_string(), refused });
+    }
+    output.print(&decided, |decided| {
+        let line = |one: &Decided| {
+            format!("{}: {}", one.transid, one.refused.as_deref().unwrap_or("done"))
+        };
+        decided.iter().map(line).collect::<Vec<_>>().join("\n")
+    })?;
+    match decided.iter().filter(|one| one.refused.is_some()).count() {
+        0 => Ok(()),
+        refused => {
+            let all = decided.len();
+            Err(CommandError::Refused(format!("{refused} of {all} messages weren't changed")))
+        }
+    }
 }
 
 async fn found(service: &Service, transid: Transid) -> Result<MessageFile, CommandError> {

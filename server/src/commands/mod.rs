@@ -15,6 +15,7 @@ mod message;
 mod number;
 mod output;
 mod price;
+mod route;
 mod search;
 mod sender;
 mod staff_list;
@@ -81,6 +82,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Audit(command) => audit::run(&service, command, output).await,
         Command::Search { text } => search::run(&service, &text, output).await,
+        Command::Route(command) => route::run(&service, command, output).await,
         Command::Message(command) => message::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,

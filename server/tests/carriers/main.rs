@@ -11,6 +11,7 @@
 mod acme;
 mod binding;
 mod cuts;
+mod deciding;
 mod health;
 mod http;
 mod inbound;

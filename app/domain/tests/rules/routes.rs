@@ -29,7 +29,7 @@ fn reference(text: &str) -> Reference {
 }
 
 fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> RoutingFacts<'a> {
-    RoutingFacts { kind: Kind::Local, number, application, sender }
+    RoutingFacts { kind: Kind::Local, number, application: Some(application), sender }
 }
 
 #[test]
@@ -134,6 +134,7 @@ proptest! {
     ) {
         let (kind, number, application, sender) = facts;
         let application = reference(application);
+        let application = Some(application);
         let facts = RoutingFacts { kind, number, application, sender };
         let held = Routes::new(routes.clone());
         let choice = held.choose(&facts, random, |carrier| usable.contains(&carrier), &excluded);

@@ -12,6 +12,7 @@ pub(crate) mod opted_out;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod results;
+pub(crate) mod route_trial;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 pub(crate) mod unmatched_ids;

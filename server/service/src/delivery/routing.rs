@@ -105,7 +105,7 @@ impl Network {
         RoutingFacts {
             kind: message.kind,
             number,
-            application: message.application,
+            application: Some(message.application),
             sender: message.sender.unwrap_or(&self.default_sender),
         }
     }

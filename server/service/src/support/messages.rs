@@ -60,7 +60,10 @@ impl Support<'_> {
     }
 
     /// Returns the shard of a message, and where the message is in that shard.
-    async fn locate(&self, transid: Transid) -> Result<Option<(Shard, MessageLocation)>> {
+    pub(super) async fn locate(
+        &self,
+        transid: Transid,
+    ) -> Result<Option<(Shard, MessageLocation)>> {
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
             let location = messages::locate(&mut conn, transid).await?;

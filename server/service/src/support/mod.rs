@@ -5,3 +5,4 @@ mod approvals;
 pub(crate) mod audit;
 mod messages;
 mod search;
+pub(crate) mod settling;

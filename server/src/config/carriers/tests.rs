@@ -34,7 +34,7 @@ fn facts(number: &str) -> RoutingFacts<'_> {
     RoutingFacts {
         kind: Kind::Local,
         number,
-        application: Reference::parse("012345").unwrap(),
+        application: Reference::parse("012345").ok(),
         sender: "Acme",
     }
 }

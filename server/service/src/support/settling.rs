@@ -1,0 +1,139 @@
+//! Decisions of staff about messages whose outcome is unknown, when the carrier has told them.
+
+use domain::{DeliveryError, MessageStatus, Submission, Transid};
+
+use crate::Support;
+use crate::money::releases::settle;
+use crate::transactions::work;
+use crate::wakeups::Wakeup;
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::messages::{self, Ending};
+use store::queue::{self, QueuedAs, QueuedRow, Requeued};
+use store::timeline::{self, NewEntry};
+use store::{WriteTx, segments};
+
+/// The maximum number of submits of a segment.
+const SUBMITS_MAX: i64 = 2;
+
+/// What became of a message, according to its carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    Delivered,
+    /// The carrier had the message, so its charge stays.
+    Failed,
+    /// The carrier never had the message, so its charge is released.
+    NeverSent,
+}
+
+impl Settlement {
+    const fn status(self) -> MessageStatus {
+        match self {
+            Self::Delivered => MessageStatus::Delivered,
+            Self::Failed => MessageStatus::Failed,
+            Self::NeverSent => MessageStatus::Rejected,
+        }
+    }
+
+    fn ending(self, id: Transid) -> Ending {
+        let error = (self != Self::Delivered).then(|| DeliveryError::NoAnswer.as_str().to_owned());
+        Ending {
+            id,
+            status: self.status(),
+            error,
+            release: self == Self::NeverSent,
+            taken: self != Self::NeverSent,
+        }
+    }
+}
+
+impl Support<'_> {
+    /// Makes a message final whose outcome is unknown.
+    ///
+    /// # Errors
+    /// `NoSuchMessage`, `OutcomeKnown`, and `TakenByCarrier` if it can't be that it was never sent.
+    pub async fn settle_message(
+        &self,
+        actor: &Actor,
+        transid: Transid,
+        settlement: Settlement,
+    ) -> Result<()> {
+        let found = self.locate(transid).await?;
+        let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
+        let (service, actor) = (self.0.clone(), *actor);
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            must_be_unknown(tx, transid).await?;
+            let segments = segments::of_message(tx, transid).await?;
+            let taken = segments.iter().any(|segment| segment.carrier_id.is_some());
+            if taken && settlement == Settlement::NeverSent {
+                return Err(Refusal::TakenByCarrier.into());
+            }
+            let ended = messages::finish(tx, &[settlement.ending(transid)], now).await?;
+            queue::drop_all(tx, &[transid]).await?;
+            settle(tx, &ended, now).await?;
+            let entry = NewEntry {
+                id: transid,
+                application_id: location.application_id,
+                status: settlement.status(),
+                detail: Some("Support settled it after asking the carrier.".to_owned()),
+            };
+            timeline::insert(tx, &[entry], now, || service.next_id(now)).await?;
+            let (subject, status) = (transid.to_string(), settlement.status().as_str());
+            audit::insert(tx, now, &actor, "message.settle", &subject, Some(status)).await
+        }))
+        .await
+    }
+
+    /// Submits a message once more whose outcome is unknown. Only segments that the carrier didn't
+    /// accept are submitted, to the same carrier, and none for the third time.
+    ///
+    /// # Errors
+    /// `NoSuchMessage`, `OutcomeKnown`, `SubmittedTwice`.
+    pub async fn requeue_message(&self, actor: &Actor, transid: Transid) -> Result<()> {
+        let found = self.locate(transid).await?;
+        let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
+        let actor = *actor;
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            must_be_unknown(tx, transid).await?;
+            let segments = segments::of_message(tx, transid).await?;
+            let mut open = segments.iter().filter(|segment| segment.carrier_id.is_none());
+            let again = open.find(|segment| segment.submits < SUBMITS_MAX);
+            let carrier = again.ok_or(Refusal::SubmittedTwice)?.carrier.clone();
+            queue::drop_all(tx, &[transid]).await?;
+            let row = QueuedRow {
+                message_id: transid,
+                application_id: location.application_id,
+                carrier,
+                due_at: now.unix_ms(),
+                lease_token: 0,
+            };
+            queue::insert(tx, &[row], QueuedAs::default()).await?;
+            let requeued = Requeued {
+                id: transid,
+                due_at: now.unix_ms(),
+                attempts: 0,
+                submission: Submission::Repeated,
+                carrier: None,
+                refused_by: String::new(),
+            };
+            queue::requeue(tx, &[requeued]).await?;
+            let subject = transid.to_string();
+            audit::insert(tx, now, &actor, "message.requeue", &subject, None).await
+        }))
+        .await?;
+        self.inner.wake(Wakeup::Queued);
+        Ok(())
+    }
+}
+
+/// Refuses a message whose outcome is known.
+async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<()> {
+    messages::lock(tx, &[transid]).await?;
+    match messages::status(tx, transid).await? {
+        None => Err(Refusal::NoSuchMessage.into()),
+        Some(MessageStatus::Unknown) => Ok(()),
+        Some(_) => Err(Refusal::OutcomeKnown.into()),
+    }
+}
