@@ -6,8 +6,7 @@ words! {
     @only_written
     /// Why a message wasn't delivered, as reports and the API show it.
     ///
-    /// A suffix may follow the code: `_` and an error number from the network or the carrier. Some
-    /// carriers send codes of their own, which are reported instead.
+    /// A suffix may follow the code: `_` and a code from the network or the carrier.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum DeliveryError {
         /// No route matches the message.
@@ -48,7 +47,7 @@ words! {
 }
 
 impl DeliveryError {
-    /// Parses a code, with or without a suffix. Returns `None` for a carrier's own codes.
+    /// Parses a code, with or without a suffix. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|error| {
             text.strip_prefix(error.as_str())

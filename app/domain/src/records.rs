@@ -484,8 +484,8 @@ pub struct MessageRecord {
     pub cost: Money,
     /// The part of the cost that was released.
     pub released: Money,
-    /// Why the message wasn't delivered: the code of a [`DeliveryError`](crate::DeliveryError), or
-    /// the carrier's own code.
+    /// Why the message wasn't delivered: the code of a [`DeliveryError`](crate::DeliveryError), which
+    /// a suffix may follow.
     pub error: Option<String>,
     pub created_at: Timestamp,
     pub submitted_at: Option<Timestamp>,

@@ -87,11 +87,10 @@ pub fn errors() -> impl IntoView {
         <h2 id="errors">"Errors of messages"</h2>
         <p>
             "The field " <code>"error"</code>
-            " of a report says why a message isn't delivered. These codes are stable. An \
-             underscore and a number from the network or the carrier may follow, as in "
+            " of a report says why a message isn't delivered. It is one of these codes, which are \
+             stable. An underscore and the network's or the carrier's own code may follow, as in "
             <code>"undeliverable_011"</code>
-            ". Some carriers send their own codes instead, so programs should check the status \
-             first."
+            ", so programs should compare only the beginning."
         </p>
         {errors}
     }

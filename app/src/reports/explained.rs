@@ -31,7 +31,7 @@ fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
     if !status.is_final() {
         return Some(by_status);
     }
-    // An error in the carrier's own words gets the sentences of the status.
+    // A text that is none of the codes gets the sentences of the status.
     Some(error.and_then(DeliveryError::parse).map_or(by_status, sentences))
 }
 

@@ -1,5 +1,6 @@
 //! Carriers: the worker's interface to a connection, and the kinds of carriers.
 
+mod error_code;
 pub mod http;
 pub mod refused;
 pub mod sandbox;

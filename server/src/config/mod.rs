@@ -150,11 +150,12 @@ impl Settings {
 
     fn from_values(values: Values, tables: Tables) -> Result<Self, ConfigError> {
         let read = Reader(&values);
-        let (carriers, tables_shown) = carriers::read(tables)?;
+        let base_url = read.base_url()?;
+        let (carriers, tables_shown) = carriers::read(tables, base_url.as_deref())?;
         let settings = Self {
             addr: read.parsed("addr", "an address like 127.0.0.1:3000")?,
             ops_addr: read.parsed("ops_addr", "an address like 127.0.0.1:3002")?,
-            base_url: read.base_url()?,
+            base_url,
             database_url: read.database_url()?,
             data_dir: PathBuf::from(read.text("data_dir")),
             currency: read.matching("currency", "three capital letters like USD", |text| {

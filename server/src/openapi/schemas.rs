@@ -223,14 +223,12 @@ fn counts() -> Object {
         .build()
 }
 
-/// Returns the schema of delivery errors. It isn't an enum, because carriers can add codes of their
-/// own.
+/// Returns the schema of delivery errors. It isn't an enum, because a carrier's own code may follow.
 fn delivery_error() -> Object {
     let words = domain::DeliveryError::ALL.map(domain::DeliveryError::as_str);
     let description = format!(
-        "A stable code for why the message wasn't delivered: {}. An underscore and a number from \
-         the network or the carrier may follow the code. Some carriers return codes of their own \
-         instead.",
+        "A stable code for why the message wasn't delivered: {}. An underscore and the \
+         network's or the carrier's own code may follow.",
         words.join(", ")
     );
     text(&description).examples(words.map(|word| json!(word))).build()

@@ -39,6 +39,8 @@ fn settings(address: &str) -> String {
         delivered = "DELIVRD"
         failed = "UNDELIV"
         expired = "EXPIRED"
+        enroute = "ENROUTE"
+        errors = {{ 27 = "handset_unavailable" }}
         "#
     )
 }
@@ -93,7 +95,7 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     // The receipt is stored before the answer, so there is no need to wait.
     for (transid, status, error) in [
         (&sent[0], "delivered", Value::Null),
-        (&sent[1], "failed", json!("27")),
+        (&sent[1], "failed", json!("handset_unavailable_27")),
         (&sent[2], "expired", json!("validity_expired")),
         (&sent[3], "delivered", Value::Null),
     ] {
@@ -109,6 +111,28 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     for number in 57_000_001..57_000_005 {
         assert_eq!(upstream.requests_for(&format!("266{number}")).len(), 1);
     }
+    started.stop();
+}
+
+#[test]
+fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing() {
+    let (_upstream, started) = accepting();
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
+    let id = name(&transid);
+    for status in ["ENROUTE", "SKIPPED", "REPLACED"] {
+        assert_eq!(get(&started.server, &[("id", &id), ("status", status)]).status, 200);
+    }
+    let log = until("a line about the status", || {
+        let log = started.server.log();
+        log.contains("unknown status").then_some(log)
+    });
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("unknown status")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    for part in ["upstream", &id, "SKIPPED", "add it to delivered, failed, expired or enroute"] {
+        assert!(lines[0].contains(part), "{}", lines[0]);
+    }
+    assert_eq!(started.report(&transid)["status"], "submitted");
     started.stop();
 }
 
@@ -241,13 +265,15 @@ fn a_message_that_the_upstream_refuses_costs_nothing() {
     let started = Started::start(&settings(&upstream.address));
     let transid = started.send("57000001", "Hello");
     let report = started.until(&transid, "rejected");
-    assert_eq!(report["error"], "HTTP status 400 unknown sender");
+    // The upstream's own words are for operators.
+    assert_eq!(report["error"], "refused");
+    assert!(!report.to_string().contains("unknown sender"), "{report}");
     assert_eq!(report["charge"]["released"].to_string(), "0.05");
     assert_eq!(started.balance(), "100");
     assert_eq!(upstream.requests_for("26657000001").len(), 1);
     until("a counted refusal", || {
         let counted =
-            "heliograph_carrier_refused_total{carrier=\"upstream\",reason=\"http_400\"} 1\n";
+            "heliograph_carrier_refused_total{carrier=\"upstream\",reason=\"refused\"} 1\n";
         let metrics = started.server.get_ops("/metrics").text();
         metrics.contains(counted).then_some(())
     });

@@ -17,6 +17,7 @@ mod http;
 mod inbound;
 mod outcomes;
 mod peer;
+mod providers;
 mod receipts;
 mod refusals;
 mod reloads;

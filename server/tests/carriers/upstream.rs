@@ -16,12 +16,36 @@ pub enum Reply {
     Nothing,
 }
 
-/// The parameters are the request's body, and the number of requests before it.
-type Script = dyn Fn(&Value, usize) -> Reply + Send + Sync;
+/// A request that the upstream received.
+#[derive(Clone)]
+pub struct Request {
+    pub head: String,
+    pub body: String,
+}
+
+impl Request {
+    pub fn first_line(&self) -> &str {
+        self.head.lines().next().unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// The second parameter is the number of requests before this one.
+type Script = dyn Fn(&Request, usize) -> Reply + Send + Sync;
 
 pub struct Upstream {
     pub address: String,
-    requests: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Upstream {
@@ -29,10 +53,17 @@ impl Upstream {
         Self::start_at("127.0.0.1:0", script)
     }
 
-    /// Listens at this address until the test ends.
+    /// Listens at this address until the test ends. All requests have JSON bodies.
     pub fn start_at(
         address: &str,
         script: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_with(address, move |request, before| script(&request.json(), before))
+    }
+
+    pub fn start_with(
+        address: &str,
+        script: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -55,9 +86,13 @@ impl Upstream {
 
     /// Returns the bodies of the requests for a number so far.
     pub fn requests_for(&self, number: &str) -> Vec<Value> {
-        let mut requests = self.requests.lock().unwrap().clone();
+        let mut requests: Vec<Value> = self.requests().iter().map(Request::json).collect();
         requests.retain(|request| request["to"] == number);
         requests
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -68,7 +103,7 @@ pub fn accept(request: &Value) -> Reply {
 }
 
 /// Serves one request.
-fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, script: &Script) {
+fn serve(stream: TcpStream, seen: &Mutex<Vec<Request>>, script: &Script) {
     let mut stream = BufReader::new(stream);
     // The client left before its request was complete.
     let Some(request) = read(&mut stream) else {
@@ -93,13 +128,15 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, script: &Script) {
     }
 }
 
-fn read(stream: &mut BufReader<TcpStream>) -> Option<Value> {
+fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut head = String::new();
     let mut length = 0;
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line).ok()? == 0 {
             return None;
         }
+        head.push_str(&line);
         let Some((name, value)) = line.trim_end().split_once(':') else {
             if line.trim_end().is_empty() {
                 break;
@@ -112,5 +149,5 @@ fn read(stream: &mut BufReader<TcpStream>) -> Option<Value> {
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    Some(serde_json::from_slice(&body).unwrap())
+    Some(Request { head, body: String::from_utf8(body).unwrap() })
 }

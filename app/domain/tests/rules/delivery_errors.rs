@@ -22,6 +22,7 @@ fn what_carriers_add_follows_the_word() {
         ("refused_0x00000045", DeliveryError::Refused),
         ("refused_by_carrier", DeliveryError::Refused),
         ("undeliverable_011", DeliveryError::Undeliverable),
+        ("handset_unavailable_30003", DeliveryError::HandsetUnavailable),
         ("validity_expired_3", DeliveryError::ValidityExpired),
     ] {
         assert_eq!(DeliveryError::parse(text), Some(error), "{text}");
@@ -29,7 +30,7 @@ fn what_carriers_add_follows_the_word() {
 }
 
 #[test]
-fn words_of_a_carriers_own_are_none_of_ours() {
+fn other_words_are_none_of_ours() {
     for text in ["", "no_routes", "no", "HTTP status 400 blocked", "Refused", "_refused"] {
         assert_eq!(DeliveryError::parse(text), None, "{text}");
     }

@@ -129,9 +129,8 @@ impl Inner {
         most.saturating_sub(self.in_flight)
     }
 
-    fn count_refused(&mut self, status: u16, error: &str) {
-        // The upstream's own text may quote the message, so the status is counted instead.
-        self.refused.count(&format!("http_{status}"));
+    fn count_refused(&mut self, reason: &str, error: &str) {
+        self.refused.count(reason);
         self.last_error = Some(error.to_owned());
     }
 
@@ -148,15 +147,15 @@ impl Inner {
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.last_error = Some(error.clone());
             }
-            HttpOutcome::Retry { status, error } => {
-                self.count_refused(*status, error);
+            HttpOutcome::Retry { reason, error } => {
+                self.count_refused(reason, error);
                 return;
             }
             // The upstream isn't involved in this outcome.
             HttpOutcome::TooLate => return,
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
-                if let HttpOutcome::Refused { status, error } = outcome {
-                    self.count_refused(*status, error);
+                if let HttpOutcome::Refused { reason, error } = outcome {
+                    self.count_refused(reason, error);
                 }
                 if self.pause.take().is_some() {
                     self.since = Instant::now();
@@ -181,9 +180,9 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         HttpOutcome::Accepted { message_id } => {
             SubmitOutcome::Accepted { carrier_message_id: message_id }
         }
-        HttpOutcome::Refused { error, .. } => SubmitOutcome::Refused { error },
+        HttpOutcome::Refused { reason, .. } => SubmitOutcome::Refused { error: reason },
         HttpOutcome::Throttled => SubmitOutcome::Throttled { error: "throttled".to_owned() },
-        HttpOutcome::Retry { error, .. } => SubmitOutcome::Temporary { error },
+        HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
         HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },
     }

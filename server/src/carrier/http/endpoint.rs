@@ -15,7 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use domain::{DeliveryError, MessageStatus};
+use domain::MessageStatus;
 use serde_json::Value;
 use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Service};
 use subtle::ConstantTimeEq as _;
@@ -23,6 +23,7 @@ use subtle::ConstantTimeEq as _;
 use super::inbound;
 use super::lists::each;
 use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
+use super::unknown::UnknownStatuses;
 use crate::api;
 use crate::config::carriers::{
     CarrierKind, CarrierSettings, InboundSettings, ReceiptSettings, Secret,
@@ -34,12 +35,11 @@ const INBOUND_PATH: &str = "/carriers/{name}/inbound/{secret}";
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The number of seconds after which an upstream should repeat a receipt that we couldn't store.
 const RETRY_AFTER_S: &str = "5";
-/// The number of characters of a reason that we store.
-const ERROR_CHARS_MAX: usize = 100;
 
 struct Endpoint {
     service: Service,
     upstreams: Arc<Upstreams>,
+    unknown: UnknownStatuses,
 }
 
 /// The carriers that post to us, by name. A reload of the settings changes them.
@@ -80,7 +80,11 @@ pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))
         .route(INBOUND_PATH, any(take_inbound))
-        .with_state(Arc::new(Endpoint { service, upstreams }))
+        .with_state(Arc::new(Endpoint {
+            service,
+            upstreams,
+            unknown: UnknownStatuses::default(),
+        }))
 }
 
 async fn take_receipt(
@@ -144,7 +148,8 @@ fn bad_request(words: impl Into<String>) -> Response {
 /// Returns the response to a post that is stored, or that the upstream should repeat.
 fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
     let Err(error) = recorded else {
-        return "OK\n".into_response();
+        // Some upstreams would send the body to the handset as a reply.
+        return StatusCode::OK.into_response();
     };
     tracing::error!(carrier, detail = ?error, "a post can't be stored; the upstream should \
         repeat it");
@@ -163,7 +168,12 @@ impl Endpoint {
         let mut receipts = Vec::new();
         for fields in each(post, &settings.message_id) {
             match read_receipt(carrier, settings, &fields) {
-                Ok(receipt) => receipts.extend(receipt_of(receipt)),
+                Ok(receipt) => {
+                    if receipt.state == ReceiptState::Unknown {
+                        self.unknown.count(carrier, &receipt.message_id, &receipt.status);
+                    }
+                    receipts.extend(receipt_of(receipt));
+                }
                 Err(words) => return bad_request(words),
             }
         }
@@ -267,22 +277,18 @@ fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
 }
 
-/// Returns the message's final status, or `None` while the message is on the way.
+/// Returns the message's final status, or `None` if the receipt has none.
 fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
-    let (status, word) = match receipt.state {
-        ReceiptState::Delivered => (MessageStatus::Delivered, None),
-        ReceiptState::Failed => (MessageStatus::Failed, Some(DeliveryError::Undeliverable)),
-        ReceiptState::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
-        ReceiptState::Intermediate => return None,
+    let status = match receipt.state {
+        ReceiptState::Delivered => MessageStatus::Delivered,
+        ReceiptState::Failed => MessageStatus::Failed,
+        ReceiptState::Expired => MessageStatus::Expired,
+        ReceiptState::Enroute | ReceiptState::Unknown => return None,
     };
-    let said = receipt.error.map(|error| {
-        let kept = error.chars().filter(|c| !c.is_control());
-        kept.take(ERROR_CHARS_MAX).collect()
-    });
     Some(CarrierReceipt {
         message_ids: vec![receipt.message_id],
         status,
-        error: word.map(|word| said.unwrap_or_else(|| word.as_str().to_owned())),
+        error: receipt.error,
         user_reference: None,
         number: String::new(),
         sender: String::new(),

@@ -11,13 +11,15 @@ mod inbound;
 mod lists;
 mod pace;
 mod receipt;
+mod unknown;
 
 use std::borrow::Cow;
 use std::error::Error as _;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
-use reqwest::{Client, Request, Url, redirect, retry};
+use domain::message::{Encoding, encoding};
+use reqwest::{Client, Request, RequestBuilder, Url, redirect, retry};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -99,7 +101,7 @@ impl HttpCarrier {
             return HttpOutcome::TooLate;
         }
         match self.exchange(request).await {
-            Ok(answer) => answer.outcome(&self.settings.answers),
+            Ok(answer) => answer.outcome(&self.settings.answers, &submit.transid),
             Err(error) => failed(&error),
         }
     }
@@ -129,18 +131,32 @@ impl HttpCarrier {
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
-        Ok(request)
+        let Some(username) = &settings.username else {
+            return Ok(request);
+        };
+        let request = RequestBuilder::from_parts(self.client.clone(), request);
+        let request = request.basic_auth(username, settings.password.as_ref().map(Secret::expose));
+        request.build().map_err(|_| invalid("header"))
     }
 
     fn value<'a>(&'a self, submit: &'a HttpSubmit, placeholder: Placeholder) -> Cow<'a, str> {
-        let password = self.settings.password.as_ref();
+        let exposed = |secret: &'a Option<Secret>| secret.as_ref().map_or("", Secret::expose);
         match placeholder {
             Placeholder::Number => submit.number.as_str().into(),
             Placeholder::Sender => submit.sender.as_str().into(),
             Placeholder::Message => submit.message.as_str().into(),
             Placeholder::Transid => submit.transid.as_str().into(),
             Placeholder::Validity => submit.validity_s.to_string().into(),
-            Placeholder::Password => password.map_or("", Secret::expose).into(),
+            Placeholder::Alphabet => {
+                let word =
+                    self.settings.alphabet.as_ref().map(|words| match encoding(&submit.message) {
+                        Encoding::Gsm7 => &words.gsm7,
+                        Encoding::Ucs2 => &words.unicode,
+                    });
+                word.map_or("", String::as_str).into()
+            }
+            Placeholder::ReceiptUrl => exposed(&self.settings.receipt_url).into(),
+            Placeholder::Password => exposed(&self.settings.password).into(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Receipts that an upstream posts to us.
 
+use domain::DeliveryError;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
+use super::super::error_code::with_number;
 use crate::config::carriers::ReceiptSettings;
 use crate::json::as_text;
 
@@ -11,8 +13,11 @@ use crate::json::as_text;
 pub struct HttpReceipt {
     /// The ID from the answer to the submit.
     pub message_id: String,
+    /// The upstream's word for the state.
+    pub status: String,
     pub state: ReceiptState,
-    /// The upstream's reason, if it gave one. `None` for a delivered message.
+    /// A stable code, which the upstream's own may follow. `None` unless the message failed or
+    /// expired.
     pub error: Option<String>,
 }
 
@@ -21,8 +26,10 @@ pub enum ReceiptState {
     Delivered,
     Failed,
     Expired,
-    /// The message is on the way, or the settings don't list its status.
-    Intermediate,
+    /// The message is on the way.
+    Enroute,
+    /// The settings don't list the status.
+    Unknown,
 }
 
 /// Why a posted request isn't exactly one receipt.
@@ -65,18 +72,24 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
     }
     let message_id = field(fields, &settings.message_id).ok_or(NoReceipt::Incomplete)?;
     let status = field(fields, &settings.status).ok_or(NoReceipt::Incomplete)?;
-    let state = if settings.delivered.contains(&status) {
-        ReceiptState::Delivered
-    } else if settings.failed.contains(&status) {
-        ReceiptState::Failed
-    } else if settings.expired.contains(&status) {
-        ReceiptState::Expired
+    let is_in = |list: &[String]| list.contains(&status);
+    let (state, word) = if is_in(&settings.delivered) {
+        (ReceiptState::Delivered, None)
+    } else if is_in(&settings.failed) {
+        (ReceiptState::Failed, Some(DeliveryError::Undeliverable))
+    } else if is_in(&settings.expired) {
+        (ReceiptState::Expired, Some(DeliveryError::ValidityExpired))
+    } else if is_in(&settings.enroute) {
+        (ReceiptState::Enroute, None)
     } else {
-        ReceiptState::Intermediate
+        (ReceiptState::Unknown, None)
     };
-    let error = settings.error.as_deref();
-    let error = error.filter(|_| state != ReceiptState::Delivered);
-    Ok(HttpReceipt { message_id, state, error: error.and_then(|name| field(fields, name)) })
+    let error = word.map(|word| {
+        let code = settings.error.as_deref().and_then(|name| field(fields, name));
+        let known = code.iter().chain([&status]).find_map(|code| settings.errors.get(code));
+        with_number(*known.unwrap_or(&word), code.as_deref())
+    });
+    Ok(HttpReceipt { message_id, status, state, error })
 }
 
 /// Returns a plain value as a text, or `None` if it is empty.

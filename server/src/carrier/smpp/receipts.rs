@@ -5,12 +5,9 @@ use ::smpp::receipt::{self, Failure, State};
 use domain::{DeliveryError, MessageStatus, Timestamp};
 use service::CarrierReceipt;
 
+use super::super::error_code::with_number;
 use super::ids;
 use crate::config::carriers::MessageIdForm;
-
-/// The maximum length of a network's error number. It has two octets (SMPP 3.4, 5.3.2.31), and some
-/// carriers write a longer one.
-const ERROR_NUMBER_CHARS_MAX: usize = 8;
 
 /// Returns what a receipt says about a message, or `None` if it has no final status. `receipt` is
 /// what the delivery contains.
@@ -54,7 +51,7 @@ pub(super) fn read(
     Some(CarrierReceipt {
         message_ids: message_ids(receipt, form),
         status,
-        error: word.map(|word| with_number(word.as_str(), receipt.error.as_deref())),
+        error: word.map(|word| with_number(word, receipt.error.as_deref())),
         user_reference: delivery.user_message_reference,
         // The receipt's sender is the message's recipient.
         number: if trusted { number } else { "" }.to_owned(),
@@ -77,18 +74,4 @@ fn message_ids(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
         message_ids.extend(name.filter(|name| !name.is_empty() && !message_ids.contains(name)));
     }
     message_ids
-}
-
-/// Returns a stable code, followed by the network's own error number if there is one. Customers see
-/// it, so anything else that a carrier writes there is left out.
-fn with_number(word: &str, number: Option<&str>) -> String {
-    let is_number = |text: &&str| {
-        text.len() <= ERROR_NUMBER_CHARS_MAX
-            && text.bytes().all(|b| b.is_ascii_alphanumeric())
-            && text.bytes().any(|b| b != b'0')
-    };
-    match number.filter(is_number) {
-        Some(number) => format!("{word}_{number}"),
-        None => word.to_owned(),
-    }
 }

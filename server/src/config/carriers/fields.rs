@@ -42,9 +42,10 @@ impl<'a> Fields<'a> {
         Self { place, path, line, table, asked: Vec::new(), findings }
     }
 
-    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key.
+    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key. The
+    /// key may be followed by a dot and the name of an entry.
     pub fn problem(&mut self, sentence: &str) {
-        let key = sentence.split(' ').next().unwrap_or_default();
+        let key = sentence.split([' ', '.']).next().unwrap_or_default();
         let asked = self.asked.iter().find(|(name, _)| name == key);
         let line = asked.and_then(|(_, line)| *line).unwrap_or(self.line);
         let place = &self.place;
@@ -153,8 +154,17 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// Reads a table of names and plain values. Masks the values.
+    /// Reads a table of names and plain values.
     pub fn map(&mut self, name: &str) -> Vec<(String, String)> {
+        self.entries(name, str::to_owned)
+    }
+
+    /// Reads a table of names and plain values that may contain a password.
+    pub fn hidden_map(&mut self, name: &str) -> Vec<(String, String)> {
+        self.entries(name, |_| "***".to_owned())
+    }
+
+    fn entries(&mut self, name: &str, shown: fn(&str) -> String) -> Vec<(String, String)> {
         let Some(item) = self.take(name) else {
             return Vec::new();
         };
@@ -168,8 +178,8 @@ impl<'a> Fields<'a> {
             self.problem(&format!("{name} must be a table of plain values"));
             return Vec::new();
         };
-        for (key, _) in &entries {
-            self.show(&format!("{name}.{key}"), "***".to_owned(), Source::File);
+        for (key, text) in &entries {
+            self.show(&format!("{name}.{key}"), shown(text), Source::File);
         }
         entries
     }

@@ -1,11 +1,14 @@
 //! `[[carrier]]` of the kind `http`: describes an upstream's API.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method};
+use domain::DeliveryError;
+use regex::{Captures, Regex, RegexBuilder};
 use reqwest::Url;
 
 use super::super::secret::Secret;
@@ -21,10 +24,12 @@ const RATE_LIMIT: u32 = 1_000_000;
 const TIMEOUT_LIMIT_S: u64 = 40;
 /// The minimum length of a secret in a public URL.
 const SECRET_CHARS_MIN: usize = 16;
+/// The maximum size of a compiled pattern in bytes.
+const PATTERN_BYTES_MAX: usize = 256 * 1024;
 /// What a field's setting must be.
 const FIELD: &str = "a field's name";
-const TEMPLATE: &str =
-    "a text with {number}, {sender}, {message}, {transid}, {validity_s} or {password} in it";
+const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {validity_s}, \
+    {alphabet}, {receipt_url} or {password} in it";
 
 /// How to submit a message to an upstream, and what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +39,14 @@ pub struct HttpSettings {
     pub method: Method,
     pub headers: Vec<(HeaderName, Template)>,
     pub body: Body,
+    /// The user of HTTP basic authentication. The password is `password`.
+    pub username: Option<String>,
     /// The value of `{password}`.
     pub password: Option<Secret>,
+    /// The values of `{alphabet}`.
+    pub alphabet: Option<AlphabetWords>,
+    /// The value of `{receipt_url}`.
+    pub receipt_url: Option<Secret>,
     /// The maximum number of requests at a time.
     pub connections: usize,
     /// The maximum number of requests per second; 0 means no limit.
@@ -49,6 +60,15 @@ pub struct HttpSettings {
     pub answers: Vec<AnswerRule>,
     pub receipt: Option<ReceiptSettings>,
     pub inbound: Option<InboundSettings>,
+}
+
+/// The upstream's words for alphabets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlphabetWords {
+    /// For a message that fits the GSM 7-bit alphabet.
+    pub gsm7: String,
+    /// For any other message.
+    pub unicode: String,
 }
 
 /// The body of a request.
@@ -69,9 +89,28 @@ pub struct AnswerRule {
     pub field: Option<Pointer>,
     /// The text that this value must equal.
     pub equals: Option<String>,
+    /// The pattern that this value must match. Without a field, the text of the body.
+    pub pattern: Option<Pattern>,
     pub outcome: Meaning,
-    /// Where the answer contains the upstream's ID for the message.
-    pub message_id: Option<Pointer>,
+    pub message_id: Option<MessageId>,
+    /// Our codes for the upstream's.
+    pub errors: Errors,
+}
+
+/// The codes of delivery errors, by the upstream's code.
+pub type Errors = BTreeMap<String, DeliveryError>;
+
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+/// Where the ID that receipts have is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessageId {
+    /// The answer contains the upstream's ID.
+    Field(Pointer),
+    /// The request contained the transaction ID, and the upstream's receipts have it.
+    Transid,
 }
 
 /// A JSON pointer (RFC 6901). The empty pointer is the whole body, JSON or not.
@@ -98,13 +137,16 @@ pub struct ReceiptSettings {
     pub secret: Secret,
     pub message_id: String,
     pub status: String,
-    /// The field with the reason of a failure.
+    /// The field with the upstream's code for a failure.
     pub error: Option<String>,
-    /// The statuses of a delivered message. A status that isn't in any of the three lists means
-    /// that the message is on the way.
+    /// Our codes for the upstream's, and for its statuses.
+    pub errors: Errors,
+    /// The statuses of a delivered message.
     pub delivered: Vec<String>,
     pub failed: Vec<String>,
     pub expired: Vec<String>,
+    /// The statuses of a message that is on the way.
+    pub enroute: Vec<String>,
 }
 
 /// How to read the messages from handsets that an upstream posts to us. Fields are named as in
@@ -123,8 +165,13 @@ pub struct InboundSettings {
 }
 
 impl HttpSettings {
-    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+    /// `own_url` is the URL that the upstream calls, without the secret.
+    pub(super) fn read(fields: &mut Fields<'_>, own_url: Option<String>) -> Option<Self> {
+        let username = fields.optional("username", "a name without a colon", |text| {
+            (!text.is_empty() && !text.contains(':')).then(|| text.to_owned())
+        });
         let password = fields.secret("password");
+        let alphabet = fields.table("alphabet", alphabet);
         let url = url(fields);
         let body = body(fields);
         let default = if body == Body::None { "GET" } else { "POST" };
@@ -138,12 +185,18 @@ impl HttpSettings {
         let answers = fields.tables("answer", answer);
         let receipt = fields.table("receipt", receipt);
         let inbound = fields.table("inbound", inbound);
+        let receipt_url = own_url.zip(receipt.as_ref()).map(|(own_url, receipt)| {
+            Secret::new(format!("{own_url}/{}", receipt.secret.expose()))
+        });
         let settings = Self {
             url: url?,
             method: method?,
             headers,
             body,
+            username,
             password,
+            alphabet,
+            receipt_url,
             connections: connections?,
             rate: rate?,
             timeout: Duration::from_secs(timeout?),
@@ -167,7 +220,9 @@ impl HttpSettings {
         if !self.answers.iter().any(accepts) {
             fields.problem("no answer has the outcome accepted: add [[carrier.answer]]");
         }
-        let named = |rule: &AnswerRule| rule.message_id.is_some();
+        let named = |rule: &AnswerRule| {
+            rule.message_id.is_some() || rule.pattern.as_ref().is_some_and(Pattern::has_id)
+        };
         if self.receipt.is_some() && !self.answers.iter().any(named) {
             fields.problem("receipts need the message_id of an answer, and no answer has one");
         }
@@ -184,6 +239,15 @@ impl HttpSettings {
         if has(Placeholder::Password) && self.password.is_none() {
             fields.problem("{password} needs password (or password_file), which is missing");
         }
+        if self.username.is_some() && self.password.is_none() {
+            fields.problem("username needs password (or password_file), which is missing");
+        }
+        if has(Placeholder::Alphabet) && self.alphabet.is_none() {
+            fields.problem("{alphabet} needs alphabet = { gsm7 = \"…\", unicode = \"…\" }");
+        }
+        if has(Placeholder::ReceiptUrl) && self.receipt_url.is_none() {
+            fields.problem("{receipt_url} needs base_url and [carrier.receipt]");
+        }
         for (placeholder, name) in
             [(Placeholder::Number, "{number}"), (Placeholder::Message, "{message}")]
         {
@@ -194,12 +258,40 @@ impl HttpSettings {
     }
 }
 
+impl Pattern {
+    /// Returns `None` if the pattern is invalid or too large.
+    fn parse(text: &str) -> Option<Self> {
+        RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().ok().map(Self)
+    }
+
+    /// Returns whether the pattern captures the message ID.
+    fn has_id(&self) -> bool {
+        self.0.capture_names().flatten().any(|name| name == "id")
+    }
+
+    pub fn captures<'a>(&self, text: &'a str) -> Option<Captures<'a>> {
+        self.0.captures(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
 /// Returns a sample value, to check what a template produces.
 fn sample(placeholder: Placeholder) -> Cow<'static, str> {
     Cow::Borrowed(match placeholder {
         Placeholder::Number | Placeholder::Validity => "1",
         Placeholder::Message => "a \"message\"\n",
-        Placeholder::Sender | Placeholder::Transid | Placeholder::Password => "a",
+        Placeholder::Sender
+        | Placeholder::Transid
+        | Placeholder::Alphabet
+        | Placeholder::ReceiptUrl
+        | Placeholder::Password => "a",
     })
 }
 
@@ -242,7 +334,7 @@ fn headers(fields: &mut Fields<'_>, password: Option<&Secret>) -> Vec<(HeaderNam
         _ => sample(placeholder),
     };
     let mut headers = Vec::new();
-    for (name, text) in fields.map("headers") {
+    for (name, text) in fields.hidden_map("headers") {
         let header = HeaderName::from_bytes(name.as_bytes()).ok();
         let template = Template::parse(&text).filter(|template| {
             !template.has(Placeholder::Message)
@@ -263,6 +355,8 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
     let http = fields.parsed("http", None, "a status like 200, or 2xx", statuses);
     let field = fields.optional("field", "a JSON pointer like /status", pointer);
     let equals = fields.optional("equals", "a plain value", |text| Some(text.to_owned()));
+    let wanted = "a regular expression like ^OK:(?<id>[0-9]+), and not too large";
+    let pattern = fields.optional("pattern", wanted, Pattern::parse);
     let outcomes = [
         ("accepted", Meaning::Accepted),
         ("refused", Meaning::Refused),
@@ -270,15 +364,56 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         ("retry", Meaning::Retry),
     ];
     let outcome = fields.choice("outcome", None, &outcomes);
-    let message_id = fields.optional("message_id", "a JSON pointer like /id", pointer);
+    let wanted = "a JSON pointer like /id, or {transid}";
+    let message_id = fields.optional("message_id", wanted, message_id);
+    let errors = errors(&mut fields);
     if equals.is_some() && field.is_none() {
         fields.problem("equals needs a field");
     }
-    if message_id.is_some() && outcome.is_some_and(|outcome| outcome != Meaning::Accepted) {
-        fields.problem("message_id is for the outcome accepted");
+    if equals.is_some() && pattern.is_some() {
+        fields.problem("pattern and equals can't both be set");
+    }
+    let captures_id = pattern.as_ref().is_some_and(Pattern::has_id);
+    if message_id.is_some() && captures_id {
+        fields.problem("message_id is set, and pattern has the group id, which is the same");
+    }
+    if (message_id.is_some() || captures_id)
+        && outcome.is_some_and(|outcome| outcome != Meaning::Accepted)
+    {
+        fields.problem("message_id is for the outcome accepted, and so is the group id of pattern");
+    }
+    if !errors.is_empty() && matches!(outcome, Some(Meaning::Accepted | Meaning::Throttled)) {
+        fields.problem("errors is for the outcomes refused and retry");
     }
     fields.finish();
-    Some(AnswerRule { http: http?, field, equals, outcome: outcome?, message_id })
+    Some(AnswerRule { http: http?, field, equals, pattern, outcome: outcome?, message_id, errors })
+}
+
+fn message_id(text: &str) -> Option<MessageId> {
+    if text == "{transid}" { Some(MessageId::Transid) } else { pointer(text).map(MessageId::Field) }
+}
+
+/// Reads our codes for an upstream's.
+fn errors(fields: &mut Fields<'_>) -> Errors {
+    let mut errors = Errors::new();
+    for (code, text) in fields.map("errors") {
+        let known = DeliveryError::ALL.into_iter().find(|error| error.as_str() == text);
+        if let Some(error) = known {
+            errors.insert(code, error);
+        } else {
+            let words = DeliveryError::ALL.map(DeliveryError::as_str).join(", ");
+            fields.problem(&format!("errors.{code} must be one of {words}"));
+        }
+    }
+    errors
+}
+
+fn alphabet(mut fields: Fields<'_>) -> Option<AlphabetWords> {
+    let [gsm7, unicode] = ["gsm7", "unicode"].map(|name| {
+        fields.parsed(name, None, "the upstream's word for it", |text| Some(text.to_owned()))
+    });
+    fields.finish();
+    Some(AlphabetWords { gsm7: gsm7?, unicode: unicode? })
 }
 
 fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
@@ -298,16 +433,18 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
     let message_id = fields.parsed("message_id", None, FIELD, name);
     let status = fields.parsed("status", None, FIELD, name);
     let error = fields.optional("error", FIELD, name);
-    let [delivered, failed, expired] =
-        ["delivered", "failed", "expired"].map(|name| fields.list(name));
+    let errors = errors(&mut fields);
+    let [delivered, failed, expired, enroute] =
+        ["delivered", "failed", "expired", "enroute"].map(|name| fields.list(name));
     let secret = secret_of_url(&mut fields);
     if delivered.is_empty() {
         fields.problem("delivered is missing; it must list the statuses that mean delivered");
     }
-    let mut words: Vec<&String> = [&delivered, &failed, &expired].into_iter().flatten().collect();
+    let lists = [&delivered, &failed, &expired, &enroute];
+    let mut words: Vec<&String> = lists.into_iter().flatten().collect();
     words.sort_unstable();
     if words.windows(2).any(|pair| pair[0] == pair[1]) {
-        fields.problem("a status is listed twice in delivered, failed and expired");
+        fields.problem("a status is listed twice in delivered, failed, expired and enroute");
     }
     fields.finish();
     Some(ReceiptSettings {
@@ -315,9 +452,11 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
         message_id: message_id?,
         status: status?,
         error,
+        errors,
         delivered,
         failed,
         expired,
+        enroute,
     })
 }
 

@@ -14,7 +14,7 @@ use domain::{Route, Routes};
 pub use super::secret::Secret;
 use fields::{Fields, Findings};
 pub use http::{
-    AnswerRule, Body, HttpSettings, InboundSettings, Meaning, Pointer, ReceiptSettings,
+    AnswerRule, Body, HttpSettings, InboundSettings, Meaning, MessageId, Pointer, ReceiptSettings,
 };
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
@@ -94,11 +94,11 @@ pub enum CarrierKind {
 /// The settings in force, each with its value (secrets masked) and its source.
 pub type Shown = Vec<(String, String, Source)>;
 
-/// Reads all tables.
+/// Reads all tables. `base_url` is the address of this server for upstreams.
 ///
 /// # Errors
 /// Lists every problem of all tables.
-pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
+pub fn read(tables: Tables, base_url: Option<&str>) -> Result<(Carriers, Shown), ConfigError> {
     let mut findings = Findings::default();
     let mut names: Vec<String> = Vec::new();
     let mut list = Vec::new();
@@ -111,7 +111,7 @@ pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
             (line, table),
             &mut findings,
         );
-        list.extend(carrier(fields, &mut names));
+        list.extend(carrier(fields, &mut names, base_url));
     }
     let routes: Vec<Route> = (1..)
         .zip(tables.routes)
@@ -135,7 +135,11 @@ pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
 }
 
 /// Reads a carrier, and adds its name to the known names.
-fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSettings> {
+fn carrier(
+    mut fields: Fields<'_>,
+    names: &mut Vec<String>,
+    base_url: Option<&str>,
+) -> Option<CarrierSettings> {
     let wanted = format!("1 to {NAME_CHARS_MAX} lower-case letters, digits, - and _");
     let name = fields.parsed("name", None, &wanted, name);
     if let Some(name) = &name {
@@ -156,7 +160,11 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
     };
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
-        Some("http") => HttpSettings::read(&mut fields).map(Box::new).map(CarrierKind::Http),
+        Some("http") => {
+            let own_url = base_url.zip(name.as_ref());
+            let own_url = own_url.map(|(base_url, name)| format!("{base_url}/carriers/{name}"));
+            HttpSettings::read(&mut fields, own_url).map(Box::new).map(CarrierKind::Http)
+        }
         Some(_) => Some(CarrierKind::Sandbox),
         // The valid keys depend on the kind, so the other keys can't be checked.
         None => return None,

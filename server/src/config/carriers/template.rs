@@ -17,18 +17,24 @@ pub enum Placeholder {
     Transid,
     /// Seconds until the message expires.
     Validity,
+    /// The carrier's word for the message's alphabet.
+    Alphabet,
+    /// Where the upstream sends its receipts. It contains a secret.
+    ReceiptUrl,
     /// The carrier's password. With this placeholder, the password can be in a file instead of in
     /// the template.
     Password,
 }
 
 /// The placeholders' names, which are written in braces.
-const WORDS: [(&str, Placeholder); 6] = [
+const WORDS: [(&str, Placeholder); 8] = [
     ("number", Placeholder::Number),
     ("sender", Placeholder::Sender),
     ("message", Placeholder::Message),
     ("transid", Placeholder::Transid),
     ("validity_s", Placeholder::Validity),
+    ("alphabet", Placeholder::Alphabet),
+    ("receipt_url", Placeholder::ReceiptUrl),
     ("password", Placeholder::Password),
 ];
 
@@ -86,12 +92,22 @@ impl Template {
         self.0.contains(&Piece::Value(placeholder))
     }
 
-    /// Returns the text with the values inserted.
+    /// Returns the text with the values inserted. A `+` before a number is escaped like the number,
+    /// because it would be a space in a form.
     pub fn fill<'a>(&self, value: impl Fn(Placeholder) -> Cow<'a, str>, escape: Escape) -> String {
         let mut filled = String::new();
-        for piece in &self.0 {
+        for (at, piece) in self.0.iter().enumerate() {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
+                Piece::Text(text) => {
+                    let before_number =
+                        self.0.get(at + 1) == Some(&Piece::Value(Placeholder::Number));
+                    let (text, plus) = match text.strip_suffix('+').filter(|_| before_number) {
+                        Some(text) => (text, "+"),
+                        None => (text.as_str(), ""),
+                    };
+                    filled.push_str(text);
+                    escape.write(plus, &mut filled);
+                }
                 Piece::Value(placeholder) => escape.write(&value(*placeholder), &mut filled),
             }
         }

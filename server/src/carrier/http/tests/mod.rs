@@ -23,7 +23,8 @@ const QUERY: &str = "url = \"http://127.0.0.1:$PORT/send?to={number}&text={messa
 const RULES: &str = "[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\nequals = 0\n\
     outcome = \"accepted\"\nmessage_id = \"/id\"\n[[carrier.answer]]\nhttp = \"2xx\"\n\
     field = \"/status\"\nequals = \"busy\"\noutcome = \"throttled\"\n[[carrier.answer]]\n\
-    http = 200\nfield = \"/status\"\noutcome = \"refused\"\n[[carrier.answer]]\nhttp = 503\n\
+    http = 200\nfield = \"/status\"\noutcome = \"refused\"\nerrors = { 17 = \"invalid_sender\", \
+    \"number blocked\" = \"rejected_by_network\" }\n[[carrier.answer]]\nhttp = 503\n\
     outcome = \"retry\"\n";
 
 /// Returns the settings of a carrier with these lines.
@@ -32,7 +33,9 @@ fn settings(lines: &str) -> Result<HttpSettings, String> {
     let file = folder.path().join("heliograph.toml");
     fs::write(folder.path().join("password"), "from \"file\"\n").unwrap();
     let lines = lines.replace("$FOLDER", folder.path().to_str().unwrap());
-    let text = format!("[[carrier]]\nname = \"up\"\nkind = \"http\"\n{lines}");
+    let text = format!(
+        "base_url = \"https://sms.example.org\"\n[[carrier]]\nname = \"up\"\nkind = \"http\"\n{lines}"
+    );
     fs::write(&file, text).unwrap();
     let settings =
         Settings::load(Some(&file), std::iter::empty(), &[]).map_err(|error| error.to_string())?;
@@ -120,12 +123,10 @@ async fn a_form_is_percent_encoded() {
 
 #[tokio::test]
 async fn the_rules_decide_what_an_answer_means() {
-    let error = |text: &str| text.to_owned();
     let accepted = |id: Option<&str>| HttpOutcome::Accepted { message_id: id.map(str::to_owned) };
-    // The text begins with "HTTP status ".
-    let status = |text: &str| text[12..15].parse().unwrap();
-    let retry = |text| HttpOutcome::Retry { status: status(text), error: error(text) };
-    let refused = |text| HttpOutcome::Refused { status: status(text), error: error(text) };
+    let (reason, error) = (str::to_owned, str::to_owned);
+    let retry = |code, text| HttpOutcome::Retry { reason: reason(code), error: error(text) };
+    let refused = |code, text| HttpOutcome::Refused { reason: reason(code), error: error(text) };
     let unknown = |status| HttpOutcome::Unknown {
         error: format!("HTTP status {status}, for which there is no rule"),
     };
@@ -135,9 +136,15 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
         ("200 OK", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
         ("202 Accepted", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        ("200 OK", "{\"status\":17}", refused("HTTP status 200 17")),
-        ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("HTTP status 200 ab")),
-        ("503 Busy", "<html>", retry("HTTP status 503")),
+        ("200 OK", "{\"status\":17}", refused("invalid_sender_17", "HTTP status 200 17")),
+        ("200 OK", "{\"status\":18}", refused("refused_18", "HTTP status 200 18")),
+        (
+            "200 OK",
+            "{\"status\":\"number blocked\"}",
+            refused("rejected_by_network", "HTTP status 200 number blocked"),
+        ),
+        ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("refused", "HTTP status 200 ab")),
+        ("503 Busy", "<html>", retry("refused_503", "HTTP status 503")),
         // No rule matches these answers.
         ("200 OK", "", unknown(200)),
         ("200 OK", "OK", unknown(200)),
@@ -150,7 +157,7 @@ async fn the_rules_decide_what_an_answer_means() {
         (
             "401 Unauthorized",
             "{\"status\":0}",
-            retry("HTTP status 401, for which there is no rule"),
+            retry("refused_401", "HTTP status 401, for which there is no rule"),
         ),
     ] {
         let (outcome, requests) = outcome_of(Act::Answer(status, body)).await;
@@ -167,6 +174,77 @@ async fn an_answer_may_be_a_text() {
     );
     let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
+}
+
+#[tokio::test]
+async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
+    let lines = format!(
+        "{QUERY}[[carrier.answer]]\nhttp = 200\npattern = '^OK:(?<id>[0-9]+):'\n\
+         outcome = \"accepted\"\n[[carrier.answer]]\nhttp = 200\npattern = '^ERR:9\\b'\n\
+         outcome = \"throttled\"\n[[carrier.answer]]\nhttp = 200\npattern = '^ERR:(?<code>\\w+)'\n\
+         outcome = \"refused\"\nerrors = {{ 2 = \"invalid_destination\" }}\n[[carrier.answer]]\n\
+         http = 200\nfield = \"/state\"\npattern = '^(?i:wait|busy)$'\noutcome = \"retry\"\n\
+         [[carrier.answer]]\nhttp = 200\npattern = 'down'\noutcome = \"retry\"\n"
+    );
+    let refused = |reason: &str, error: &str| HttpOutcome::Refused {
+        reason: reason.to_owned(),
+        error: format!("HTTP status 200 {error}"),
+    };
+    let retry = |reason: &str, error: &str| HttpOutcome::Retry {
+        reason: reason.to_owned(),
+        error: format!("HTTP status 200{error}"),
+    };
+    let accepted = HttpOutcome::Accepted { message_id: Some("0012".to_owned()) };
+    let unknown =
+        HttpOutcome::Unknown { error: "HTTP status 200, for which there is no rule".to_owned() };
+    for (body, wanted) in [
+        ("OK:0012:26657000001\r\n", accepted),
+        ("ERR:9 slow down", HttpOutcome::Throttled),
+        ("ERR:2 no such number", refused("invalid_destination_2", "2")),
+        ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
+        ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy")),
+        ("{\"why\":\"down\"}", retry("refused_200", "")),
+        ("OK::", unknown.clone()),
+        ("{\"state\":\"busy now\"}", unknown),
+    ] {
+        let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
+        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
+        assert_eq!(outcome, wanted, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn the_message_id_may_be_our_own() {
+    let upstream = Upstream::start(&[Act::Answer("202 Accepted", "0: Accepted")]).await;
+    let lines = format!(
+        "{QUERY}[[carrier.answer]]\nhttp = 202\noutcome = \"accepted\"\n\
+         message_id = \"{{transid}}\"\n"
+    );
+    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: Some("m_1".to_owned()) });
+}
+
+#[tokio::test]
+async fn a_request_has_the_alphabet_the_receipt_url_and_basic_authentication() {
+    let lines = "url = \"http://127.0.0.1:$PORT/\"\nusername = \"AC1\"\npassword = \"hidden\"\n\
+        form = \"to=+{number}&text=a+{message}&type={alphabet}&hook={receipt_url}%3Fid\"\n\
+        alphabet = { gsm7 = \"text\", unicode = \"uni code\" }\n\
+        [carrier.receipt]\nsecret = \"hidden-0123456789\"\nmessage_id = \"id\"\n\
+        status = \"status\"\ndelivered = \"1\"\n";
+    for (message, text, alphabet) in
+        [("é€", "%C3%A9%E2%82%AC", "text"), ("ж", "%D0%B6", "uni%20code")]
+    {
+        let seen = one(lines, message).await;
+        // AC1:hidden
+        assert_eq!(seen.header("authorization"), Some("Basic QUMxOmhpZGRlbg=="));
+        assert_eq!(
+            seen.body,
+            format!(
+                "to=%2B26657000001&text=a+{text}&type={alphabet}&hook=https%3A%2F%2Fsms.example.org\
+                 %2Fcarriers%2Fup%2Fhidden-0123456789%3Fid"
+            )
+        );
+    }
 }
 
 #[tokio::test]
@@ -387,6 +465,16 @@ fn a_wrong_setting_of_a_carrier_is_named() {
         ("/status", "status", "field must be a JSON pointer"),
         ("field = \"/status\"\nequals = 0", "equals = 0", "equals needs a field"),
         ("http = 503", "http = 503\nstatus = 1", "answer.4: unknown setting status"),
+        ("equals = 0", "pattern = '('", "line 9, [[carrier]] up, answer.1: pattern must be"),
+        ("equals = 0", "pattern = '\\w{900}'", "pattern must be"),
+        ("equals = 0", "equals = 0\npattern = '0'", "pattern and equals"),
+        ("equals = 0", "pattern = '(?<id>0)'", "message_id is set"),
+        ("equals = \"busy\"", "pattern = '(?<id>0)'", "message_id is for"),
+        ("message_id = \"/id\"", "errors = { 1 = \"refused\" }", "errors is for"),
+        ("message_id = \"/id\"", "message_id = \"{id}\"", "message_id must be"),
+        ("\"invalid_sender\"", "\"bad_sender\"", "errors.17 must be one of no_route"),
+        ("\"invalid_sender\"", "\"invalid_sender_1\"", "errors.17 must be one of no_route"),
+        ("\"invalid_sender\"", "[1, [{}]]", "errors must be a table"),
     ] {
         refused(&fine.replace(from, to), named);
     }
@@ -404,6 +492,12 @@ fn a_wrong_setting_of_a_carrier_is_named() {
         ("headers = { 'X Y' = '1' }", "headers.X Y"),
         ("headers = { X = \"a\\nb\" }", "headers.X"),
         ("headers = 1", "headers must be a table"),
+        ("username = 'a'", "username needs password"),
+        ("username = 'a:b'", "username must be"),
+        ("headers = { X = '{alphabet}' }", "{alphabet} needs alphabet"),
+        ("headers = { X = '{receipt_url}' }", "{receipt_url} needs base_url"),
+        ("alphabet = { gsm7 = 0 }", "alphabet: unicode is missing"),
+        ("alphabet = { gsm7 = 0, unicode = 8, ascii = 1 }", "unknown setting ascii"),
         ("tls_ca = '/nowhere.pem'", "tls_ca"),
         ("window = 1", "unknown setting window"),
         ("password_file = '/nowhere'", "/nowhere"),

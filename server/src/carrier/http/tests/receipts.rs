@@ -8,7 +8,8 @@ use crate::config::carriers::ReceiptSettings;
 
 const RECEIPT: &str = "[carrier.receipt]\nmessage_id = \"id\"\nstatus = \"status\"\n\
     error = \"err\"\ndelivered = [\"DELIVRD\", 1]\nfailed = [\"UNDELIV\", \"REJECTD\"]\n\
-    expired = \"EXPIRED\"\nsecret = \"hidden-0123456789\"\n";
+    expired = \"EXPIRED\"\nenroute = \"ENROUTE\"\nerrors = { 27 = \"handset_unavailable\", \
+    REJECTD = \"rejected_by_network\" }\nsecret = \"hidden-0123456789\"\n";
 
 fn of(lines: &str) -> Result<ReceiptSettings, String> {
     let text = format!("{QUERY}{RULES}{lines}").replace("$PORT", "1");
@@ -24,19 +25,30 @@ fn read(settings: &ReceiptSettings, pairs: &[(&str, &str)]) -> Result<HttpReceip
 fn statuses_are_read_from_parameters() {
     let settings = of(RECEIPT).unwrap();
     assert_eq!(settings.secret.expose(), "hidden-0123456789");
-    for (status, state, error) in [
-        ("DELIVRD", ReceiptState::Delivered, None),
-        ("1", ReceiptState::Delivered, None),
-        ("UNDELIV", ReceiptState::Failed, Some("27")),
-        ("REJECTD", ReceiptState::Failed, Some("27")),
-        ("EXPIRED", ReceiptState::Expired, Some("27")),
-        ("ENROUTE", ReceiptState::Intermediate, Some("27")),
-        ("delivrd", ReceiptState::Intermediate, Some("27")),
+    for (status, code, state, error) in [
+        ("DELIVRD", "27", ReceiptState::Delivered, None),
+        ("1", "27", ReceiptState::Delivered, None),
+        ("UNDELIV", "27", ReceiptState::Failed, Some("handset_unavailable_27")),
+        ("UNDELIV", "028", ReceiptState::Failed, Some("undeliverable_028")),
+        ("UNDELIV", "", ReceiptState::Failed, Some("undeliverable")),
+        ("UNDELIV", "000", ReceiptState::Failed, Some("undeliverable")),
+        ("UNDELIV", "34 imsi:651", ReceiptState::Failed, Some("undeliverable")),
+        ("UNDELIV", "651011234567890", ReceiptState::Failed, Some("undeliverable")),
+        ("REJECTD", "27", ReceiptState::Failed, Some("handset_unavailable_27")),
+        ("REJECTD", "9", ReceiptState::Failed, Some("rejected_by_network_9")),
+        ("EXPIRED", "27", ReceiptState::Expired, Some("handset_unavailable_27")),
+        ("EXPIRED", "x", ReceiptState::Expired, Some("validity_expired_x")),
+        ("ENROUTE", "27", ReceiptState::Enroute, None),
+        ("delivrd", "27", ReceiptState::Unknown, None),
     ] {
-        let pairs = [("id", "a-1"), ("status", status), ("err", "27"), ("x", "y")];
-        let wanted =
-            HttpReceipt { message_id: "a-1".to_owned(), state, error: error.map(str::to_owned) };
-        assert_eq!(read(&settings, &pairs), Ok(wanted), "{status}");
+        let pairs = [("id", "a-1"), ("status", status), ("err", code), ("x", "y")];
+        let wanted = HttpReceipt {
+            message_id: "a-1".to_owned(),
+            status: status.to_owned(),
+            state,
+            error: error.map(str::to_owned),
+        };
+        assert_eq!(read(&settings, &pairs), Ok(wanted), "{status} {code}");
     }
 }
 
@@ -104,8 +116,9 @@ fn json_is_read_by_name_or_pointer() {
     let body = json!({"results": [{"id": 77, "error": {"code": 5}}], "status": "UNDELIV"});
     let wanted = HttpReceipt {
         message_id: "77".to_owned(),
+        status: "UNDELIV".to_owned(),
         state: ReceiptState::Failed,
-        error: Some("5".to_owned()),
+        error: Some("undeliverable_5".to_owned()),
     };
     assert_eq!(receipt(&settings, &body), Ok(wanted));
 }
@@ -122,7 +135,9 @@ fn a_wrong_setting_of_receipts_is_named() {
         ("delivered = [\"DELIVRD\", 1]\n", "", "delivered is missing"),
         ("\"REJECTD\"", "\"DELIVRD\"", "is listed twice"),
         ("\"REJECTD\"", "[1, [{}]]", "failed must be a list"),
-        ("error =", "errors =", "unknown setting errors"),
+        ("error =", "reason =", "unknown setting reason"),
+        ("\"ENROUTE\"", "\"EXPIRED\"", "is listed twice"),
+        ("\"handset_unavailable\"", "\"handset\"", "errors.27 must be one of"),
         ("[carrier.receipt]", "[[carrier.receipt]]", "receipt must be a table"),
     ] {
         let error = of(&RECEIPT.replace(from, to)).unwrap_err();
