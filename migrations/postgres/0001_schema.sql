@@ -522,6 +522,7 @@ CREATE TABLE connections (
     rate           BIGINT NOT NULL,
     throttled      BIGINT NOT NULL,
     last_error     TEXT,
+    last_error_at  BIGINT,
     updated_at     BIGINT NOT NULL,
     PRIMARY KEY (carrier, node, number)
 );

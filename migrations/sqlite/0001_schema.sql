@@ -582,6 +582,7 @@ CREATE TABLE connections (
     rate           INTEGER NOT NULL,  -- answers in the last second
     throttled      INTEGER NOT NULL,  -- number of throttling answers since the start
     last_error     TEXT,              -- null if there was none
+    last_error_at  INTEGER,           -- when it was last seen
     updated_at     INTEGER NOT NULL,  -- when this row was written
     PRIMARY KEY (carrier, node, number)
 ) STRICT;

@@ -11,9 +11,11 @@
 mod acme;
 mod binding;
 mod cuts;
+mod holding;
 mod http;
 mod inbound;
 mod outcomes;
+mod parameters;
 mod peer;
 mod receipts;
 mod refusals;

@@ -22,12 +22,12 @@ fn carriers(carriers: &[(&str, &str)]) -> String {
     each.collect()
 }
 
-fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
+pub fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
     carriers(&[("one", &one.address), ("two", &two.address)]) + routes
 }
 
 /// Carrier `one` has priority 1, and `two` is the fallback.
-const AROUND: &str = "\
+pub const AROUND: &str = "\
     [[route]]\ncarrier = \"one\"\npriority = 1\n\
     [[route]]\ncarrier = \"two\"\npriority = 2\n";
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use super::super::file::{Item, Table, Value};
 use super::super::layers::{Source, read_secret, suggestion};
 use super::super::secret::Secret;
+use crate::tls::TlsFiles;
 
 /// The findings from all tables.
 #[derive(Default)]
@@ -139,6 +140,26 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Reads the paths of a certificate and its key, in PEM, and checks that they fit together.
+    pub fn identity(&mut self, cert: &str, key: &str) -> Option<TlsFiles> {
+        let mut path = |name: &str| self.optional(name, "a PEM file", |path| Some(path.into()));
+        match (path(cert), path(key)) {
+            (Some(cert_file), Some(key_file)) => {
+                let files = TlsFiles { cert: cert_file, key: key_file };
+                if let Err(error) = crate::tls::check_client(&files) {
+                    self.problem(&format!("{cert} and {key} can't be used: {error}"));
+                    return None;
+                }
+                Some(files)
+            }
+            (None, None) => None,
+            _ => {
+                self.problem(&format!("{cert} and {key} must be set together"));
+                None
+            }
+        }
+    }
+
     /// Reads a list of plain values. A single value counts as a list of one.
     pub fn list(&mut self, name: &str) -> Vec<String> {
         let Some(items) = self.items(name) else {
@@ -155,6 +176,23 @@ impl<'a> Fields<'a> {
 
     /// Reads a table of names and plain values. Masks the values.
     pub fn map(&mut self, name: &str) -> Vec<(String, String)> {
+        let entries = self.entries(name);
+        for (key, _) in &entries {
+            self.show(&format!("{name}.{key}"), "***".to_owned(), Source::File);
+        }
+        entries
+    }
+
+    /// Reads a table of names and plain values that aren't secret.
+    pub fn pairs(&mut self, name: &str) -> Vec<(String, String)> {
+        let entries = self.entries(name);
+        for (key, value) in &entries {
+            self.show(&format!("{name}.{key}"), value.clone(), Source::File);
+        }
+        entries
+    }
+
+    fn entries(&mut self, name: &str) -> Vec<(String, String)> {
         let Some(item) = self.take(name) else {
             return Vec::new();
         };
@@ -168,9 +206,6 @@ impl<'a> Fields<'a> {
             self.problem(&format!("{name} must be a table of plain values"));
             return Vec::new();
         };
-        for (key, _) in &entries {
-            self.show(&format!("{name}.{key}"), "***".to_owned(), Source::File);
-        }
         entries
     }
 

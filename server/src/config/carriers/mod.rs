@@ -5,7 +5,9 @@ mod fields;
 mod http;
 mod route;
 mod smpp;
+mod submit_status;
 mod template;
+mod tlvs;
 
 use std::num::NonZeroU32;
 
@@ -17,11 +19,13 @@ pub use http::{
     AnswerRule, Body, HttpSettings, InboundSettings, Meaning, Pointer, ReceiptSettings,
 };
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
+pub use submit_status::SubmitAction;
 
 use super::file::Item;
 use super::layers::{Source, Tables};
 use crate::config_error::ConfigError;
 pub use template::{Escape, Placeholder};
+pub use tlvs::TlvFacts;
 
 /// The maximum length of a carrier's name.
 const NAME_CHARS_MAX: usize = 32;
@@ -58,7 +62,7 @@ impl CarrierSettings {
 /// The protocol of a carrier, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
-    Smpp(SmppSettings),
+    Smpp(Box<SmppSettings>),
     Http(Box<HttpSettings>),
     /// Delivers to nobody.
     Sandbox,
@@ -123,7 +127,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         fields.problem("only a carrier of the kind sandbox may be called sandbox");
     }
     let kind = match kind {
-        Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
+        Some("smpp") => SmppSettings::read(&mut fields).map(Box::new).map(CarrierKind::Smpp),
         Some("http") => HttpSettings::read(&mut fields).map(Box::new).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
         // The valid keys depend on the kind, so the other keys can't be checked.

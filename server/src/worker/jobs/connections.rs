@@ -187,7 +187,7 @@ impl Seen {
             self.bound_at = now;
         }
         let pauses = state.throttled_until.is_some_and(|until| until - now > PAUSE_MAX);
-        now - self.bound_at < LOST_GRACE && !pauses
+        now - self.bound_at < LOST_GRACE && !pauses && state.held.is_none()
     }
 }
 
@@ -212,6 +212,9 @@ fn record(
         rate: seen.rate,
         throttled: i64::try_from(state.throttled).unwrap_or(i64::MAX),
         last_error: state.last_error,
+        last_error_at: state
+            .last_error_at
+            .map(|at| now.plus_ms(-i64::try_from(at.elapsed().as_millis()).unwrap_or(0))),
         updated_at: now,
     }
 }
