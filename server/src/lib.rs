@@ -27,6 +27,7 @@ mod report_csv;
 mod shutdown;
 mod spelling;
 mod startup;
+mod systemd;
 mod telemetry;
 mod tls;
 mod web;
