@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return refused(&error),
     };
-    let logging = match telemetry::start(settings.log) {
+    let logging = match telemetry::start(settings.log, settings.log_format) {
         Ok(logging) => logging,
         Err(error) => return refused(&error),
     };

@@ -1,9 +1,11 @@
-//! What a supervisor gets: systemd's notices.
+//! What a supervisor gets: systemd's notices, and log lines as JSON.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use crate::harness::{Place, TestServer};
+use serde_json::Value;
+
+use crate::harness::{Place, TestServer, until};
 
 #[test]
 fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
@@ -21,4 +23,26 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
     assert_eq!(read(), "READY=1");
     assert_eq!(server.stop().0, Some(0));
     assert_eq!(read(), "STOPPING=1");
+}
+
+#[test]
+fn log_lines_can_be_json() {
+    let place = Place::new();
+    // Nobody listens at this address.
+    let settings = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:1\"\n\
+                    system_id = \"heliograph\"\npassword = \"hidden\"\n";
+    std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+    let server = TestServer::start(place, &[], &[("HELIOGRAPH_LOG_FORMAT", "json")]);
+    let line = until("a line about the carrier", || {
+        let log = server.log();
+        let (lines, _) = log.rsplit_once('\n')?;
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.into_iter().find(|line| line["carrier"] == "acme")
+    });
+    assert_eq!(line["message"], "SMPP link down", "{line}");
+    assert_eq!(line["level"], "WARN", "{line}");
+    assert_eq!(line["fault"], "nobody_listens", "{line}");
+    assert_eq!(line["connection.number"], 1, "{line}");
+    assert!(line["error"].as_str().unwrap().contains("Check host and port"), "{line}");
+    assert_eq!(server.stop().0, Some(0));
 }
