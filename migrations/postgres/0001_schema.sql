@@ -527,7 +527,7 @@ CREATE TABLE carrier_commands (
 CREATE TABLE carrier_command_answers (
     command_id BIGINT NOT NULL,
     node       BIGINT NOT NULL,
-    refused    BOOLEAN NOT NULL,
+    refused    BIGINT NOT NULL CHECK (refused IN (0, 1)),
     text       TEXT NOT NULL,
     PRIMARY KEY (command_id, node)
 );
@@ -545,6 +545,7 @@ CREATE TABLE connections (
     rate           BIGINT NOT NULL,
     throttled      BIGINT NOT NULL,
     last_error     TEXT,
+    last_error_at  BIGINT,
     updated_at     BIGINT NOT NULL,
     PRIMARY KEY (carrier, node, number)
 );

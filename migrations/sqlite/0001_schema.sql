@@ -585,7 +585,7 @@ CREATE TABLE carrier_commands (
 CREATE TABLE carrier_command_answers (
     command_id INTEGER NOT NULL,
     node       INTEGER NOT NULL,     -- slot of the node
-    refused    INTEGER NOT NULL,
+    refused    INTEGER NOT NULL CHECK (refused IN (0, 1)),
     text       TEXT NOT NULL,        -- what was done, or why nothing was
     PRIMARY KEY (command_id, node)
 ) STRICT, WITHOUT ROWID;
@@ -607,6 +607,7 @@ CREATE TABLE connections (
     rate           INTEGER NOT NULL,  -- answers in the last second
     throttled      INTEGER NOT NULL,  -- number of throttling answers since the start
     last_error     TEXT,              -- null if there was none
+    last_error_at  INTEGER,           -- when it was last seen
     updated_at     INTEGER NOT NULL,  -- when this row was written
     PRIMARY KEY (carrier, node, number)
 ) STRICT;

@@ -28,6 +28,7 @@ mod report_csv;
 mod shutdown;
 mod spelling;
 mod startup;
+mod systemd;
 mod telemetry;
 mod tls;
 mod web;
@@ -60,7 +61,7 @@ pub fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return refused(&error),
     };
-    let logging = match telemetry::start(settings.log) {
+    let logging = match telemetry::start(settings.log, settings.log_format) {
         Ok(logging) => logging,
         Err(error) => return refused(&error),
     };

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::systemd::{self, Notice};
+
 /// Returns a token that is cancelled `delay` after another one. In that time, a proxy notices that
 /// this process isn't ready.
 pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
@@ -36,6 +38,7 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
                 std::process::exit(1);
             }
             tracing::info!("received a signal to stop; finishing the pending requests and submits");
+            systemd::notify(Notice::Stopping);
             stop.cancel();
         }
     });

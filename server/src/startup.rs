@@ -25,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::ops::{self, Ops};
 use crate::public::PublicAddress;
 use crate::reload::Reloader;
+use crate::systemd::{self, Notice};
 use crate::webhook::{Sender, WebhookClient};
 use crate::worker::{self, RunningWorker, WorkerSettings};
 use crate::{http, openapi, shutdown, tls, web};
@@ -127,6 +128,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         let url = public.is_some().then_some(url);
         let now = service.clock().now();
         Output::new(json).print(&Ready { url, ops_url, demo }, |ready| words(ready, now))?;
+        systemd::notify(Notice::Ready);
         let delivers = serve.role != Some(Role::Web);
         let trusted = settings.trusted_proxies.clone();
         let connections = Connections::new(limits, trusted, Arc::clone(&metrics));

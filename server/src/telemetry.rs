@@ -4,6 +4,7 @@
 //! and request ID. It never has a path, a query, a key, a number or a text. A reader of logs must
 //! not be able to send in a customer's name or to read what a customer wrote.
 
+mod json;
 mod lines;
 
 use std::io;
@@ -14,6 +15,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use json::Json;
 use lines::{GATHER, Lines};
 
 /// Writes the pending log lines when dropped.
@@ -25,8 +27,15 @@ impl Drop for Logging {
     }
 }
 
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
 /// Starts logging.
-pub fn start(level: Level) -> io::Result<Logging> {
+pub fn start(level: Level, format: LogFormat) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
     // Libraries log URIs and headers on their lower levels, so those levels are never enabled. The
     // filter isn't an `EnvFilter`, because an `EnvFilter` takes a lock at each span, and all
@@ -34,8 +43,11 @@ pub fn start(level: Level) -> io::Result<Logging> {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));
-    let format = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(lines.clone());
-    let subscriber = tracing_subscriber::registry().with(filter).with(format);
+    let text = || tracing_subscriber::fmt::layer().with_ansi(false).with_writer(lines.clone());
+    let subscriber = tracing_subscriber::registry()
+        .with(filter)
+        .with((format == LogFormat::Text).then(text))
+        .with((format == LogFormat::Json).then(|| Json(lines.clone())));
     // Fails only if logging was started before. The earlier logger then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let at_panic = lines.clone();

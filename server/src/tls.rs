@@ -13,14 +13,16 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use crate::config_error::ConfigError;
 
 /// The certificate chain and the private key, both in PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// Reads both files and returns an acceptor for TLS 1.2 and 1.3.
-pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
+/// The certificate chain and its key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn identity(files: &TlsFiles) -> Result<Identity, ConfigError> {
     let cert_failed = |error: &dyn std::fmt::Display| {
         ConfigError::new(format!("tls_cert {}: {error}", files.cert.display()))
     };
@@ -30,17 +32,36 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
         .map_err(|error| cert_failed(&error))?;
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| ConfigError::new(format!("tls_key {}: {error}", files.key.display())))?;
-    let failed = |error: &dyn std::fmt::Display| {
-        ConfigError::new(format!("tls_cert and tls_key can't be used together: {error}"))
-    };
+    Ok((chain, key))
+}
+
+fn unfit(error: &dyn std::fmt::Display) -> ConfigError {
+    ConfigError::new(format!("tls_cert and tls_key can't be used together: {error}"))
+}
+
+/// Reads both files and returns an acceptor for TLS 1.2 and 1.3.
+pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
+    let (chain, key) = identity(files)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(&error))?
+        .map_err(|error| unfit(&error))?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| unfit(&error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Checks that a client can present this certificate.
+pub fn check_client(files: &TlsFiles) -> Result<(), ConfigError> {
+    let (chain, key) = identity(files)?;
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unfit(&error))?
+        .with_root_certificates(RootCertStore::empty())
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| unfit(&error))?;
+    Ok(())
 }
 
 /// Returns the authorities in a PEM file. There must be at least one.

@@ -629,6 +629,8 @@ pub struct ConnectionRecord {
     /// The number of answers since the start that asked the server to slow down.
     pub throttled: i64,
     pub last_error: Option<String>,
+    /// When the last error was last seen.
+    pub last_error_at: Option<Timestamp>,
     /// When this record was written.
     pub updated_at: Timestamp,
 }

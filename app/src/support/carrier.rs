@@ -109,6 +109,7 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
         })
         .amount("Per second", |connection| connection.rate)
         .amount("Throttled", |connection| connection.throttled)
+        .time("Error seen (UTC)", |connection| connection.last_error_at)
         .column("Last error", |connection| {
             printable(connection.last_error.as_deref().unwrap_or("none")).into_owned()
         })

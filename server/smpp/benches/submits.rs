@@ -8,9 +8,10 @@
 )]
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use smpp::{Address, BindMode, Connection, Event, Outcome, Settings, Submit, Timers};
+use smpp::{Address, BindMode, Connection, Event, Outcome, Reaction, Settings, Submit, Timers};
 use testing::smsc::Smsc;
 use tokio::time::Instant;
 
@@ -40,13 +41,17 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 async fn measure(address: String, window: usize) {
     let settings = Settings {
         address,
+        backup: None,
         tls: None,
         system_id: "bench".to_owned(),
         password: String::new(),
         system_type: String::new(),
+        address_range: String::new(),
         bind: BindMode::Transceiver,
         window,
         rate: 0,
+        shared_pace: None,
+        reaction: Arc::new(|_| Reaction::None),
         timers: Timers::default(),
     };
     let (connection, mut events) = Connection::open(settings, 1);
@@ -87,6 +92,7 @@ fn submit(tag: u64) -> Submit {
         sar_segment_seqnum: None,
         message_payload: None,
         user_message_reference: None,
+        tlvs: Vec::new(),
     }
 }
 

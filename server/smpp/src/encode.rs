@@ -27,11 +27,23 @@ pub(crate) enum Role {
     Receiver,
 }
 
+impl Role {
+    /// Returns the name of the PDU that binds.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::Transceiver => "bind_transceiver",
+            Self::Transmitter => "bind_transmitter",
+            Self::Receiver => "bind_receiver",
+        }
+    }
+}
+
 impl BindMode {
     /// Returns the role of each link. The first link submits.
     pub(crate) fn roles(self) -> &'static [Role] {
         match self {
             Self::Transceiver => &[Role::Transceiver],
+            Self::Transmitter => &[Role::Transmitter],
             Self::TransmitterAndReceiver => &[Role::Transmitter, Role::Receiver],
         }
     }
@@ -55,7 +67,8 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
     let system_id = field(&settings.system_id, "system_id isn't 1 to 15 ASCII characters")?;
     let password = field(&settings.password, "password isn't ASCII characters")?;
     let system_type = field(&settings.system_type, "system_type isn't 0 to 12 ASCII characters")?;
-    let (version, range) = (InterfaceVersion::Smpp3_4, COctetString::empty());
+    let range = field(&settings.address_range, "address_range isn't 0 to 40 ASCII characters")?;
+    let version = InterfaceVersion::Smpp3_4;
     let (ton, npi) = (Ton::Unknown, Npi::Unknown);
     Ok(match role {
         Role::Transceiver => {
@@ -78,8 +91,10 @@ fn long_bind(settings: &Settings, role: Role) -> Pdu {
         body.extend(text.bytes().filter(|byte| *byte != 0));
         body.push(0);
     }
-    // Then addr_ton, addr_npi and an empty address_range.
-    body.extend([u8::from(InterfaceVersion::Smpp3_4), 0, 0, 0]);
+    // Then addr_ton, addr_npi and address_range.
+    body.extend([u8::from(InterfaceVersion::Smpp3_4), 0, 0]);
+    body.extend(settings.address_range.bytes().filter(|byte| *byte != 0));
+    body.push(0);
     let command_id = match role {
         Role::Transceiver => CommandId::BindTransceiver,
         Role::Transmitter => CommandId::BindTransmitter,
@@ -91,7 +106,8 @@ fn long_bind(settings: &Settings, role: Role) -> Pdu {
 /// Estimates the size of a submit_sm in octets.
 pub(crate) fn size(submit: &Submit) -> usize {
     let payload = submit.message_payload.as_ref().map_or(0, Vec::len);
-    128 + submit.short_message.len() + payload
+    let tlvs: usize = submit.tlvs.iter().map(|tlv| 4 + tlv.value.len()).sum();
+    128 + submit.short_message.len() + payload + tlvs
 }
 
 /// Builds a submit_sm. The error is the status with which an SMSC would refuse it.
@@ -127,7 +143,11 @@ pub(crate) fn submit(submit: Submit) -> Result<Pdu, u32> {
         reference.map(Tlv::UserMessageReference),
         payload.map(|payload| Tlv::MessagePayload(MessagePayload::new(payload))),
     ];
-    for tlv in tlvs.into_iter().flatten() {
+    let others = submit.tlvs.into_iter().map(|crate::Tlv { tag, value }| Tlv::Other {
+        tag: tag.into(),
+        value: AnyOctetString::from_vec(value),
+    });
+    for tlv in tlvs.into_iter().flatten().chain(others) {
         builder = builder.push_tlv(tlv);
     }
     Ok(builder.build().into())

@@ -32,7 +32,10 @@ mod tests {
     use crate::link::Link;
     use crate::shared::Shared;
     use crate::stream::Stream;
-    use crate::{Address, BindMode, Event, Outcome, Settings, State, Submit, Timers, UnknownCause};
+    use crate::{
+        Address, BindMode, Event, FaultKind, Outcome, Reaction, Settings, State, Submit, Timers,
+        UnknownCause,
+    };
 
     /// A [`Panicking`] stream panics when it reads this byte.
     const PANIC: u8 = 0xFF;
@@ -74,13 +77,17 @@ mod tests {
     fn settings() -> Settings {
         Settings {
             address: String::new(),
+            backup: None,
             tls: None,
             system_id: "heliograph".to_owned(),
             password: String::new(),
             system_type: String::new(),
+            address_range: String::new(),
             bind: BindMode::Transceiver,
             window: 1,
             rate: 0,
+            shared_pace: None,
+            reaction: Arc::new(|_| Reaction::None),
             timers: Timers::default(),
         }
     }
@@ -102,6 +109,7 @@ mod tests {
             sar_segment_seqnum: None,
             message_payload: None,
             user_message_reference: None,
+            tlvs: Vec::new(),
         }
     }
 
@@ -125,7 +133,7 @@ mod tests {
         assert!(peer.read(&mut pdu).await.unwrap() > 0);
         peer.write_all(&[PANIC]).await.unwrap();
         let ended = link.await.unwrap();
-        assert!(ended.error.contains("panic"), "{}", ended.error);
+        assert_eq!(ended.error.kind, FaultKind::Panic);
         let cause = UnknownCause::ConnectionLost;
         let outcome = Outcome::Unknown { cause };
         let (events, _) = shared.take_events(9);

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use crate::encode::{self, Role};
 use crate::frames::{self, Frame};
 use crate::link::{Link, Phase};
-use crate::throttle::Throttle;
+use crate::throttle::Reaction;
 use crate::window::Answered;
-use crate::{Delivery, DeliveryHandle, Event, Outcome, status_code};
+use crate::{Delivery, DeliveryHandle, Event, Fault, FaultKind, Outcome, status_code};
 
 impl Link {
     /// Handles every PDU that was received in full.
@@ -25,10 +25,18 @@ impl Link {
                 Ok(None) => return,
                 Err(frames::BadLength(length)) => {
                     self.respond(status_code::INVALID_COMMAND_LENGTH, 0, Pdu::GenericNack);
-                    self.part(format!("the peer sent a PDU of {length} octets"));
+                    self.part(self.not_smpp(length));
                 }
             }
         }
+    }
+
+    /// Returns the fault of a peer that sends a PDU of this length. A TLS record that was read as a
+    /// PDU has such a length: a peer with TLS sends an alert when it gets a bind.
+    fn not_smpp(&self, length: u32) -> Fault {
+        let record = self.bind == 0 && matches!(length >> 16, 0x1503 | 0x1603);
+        let kind = if record { FaultKind::TlsExpected } else { FaultKind::BadPdu };
+        Fault::new(kind, format!("a PDU of {length} octets"))
     }
 
     /// Handles the submit responses that were received but not handled before the link ended. Drops
@@ -53,11 +61,11 @@ impl Link {
             CommandId::EnquireLink => self.respond(0, sequence, Pdu::EnquireLinkResp),
             CommandId::Unbind => {
                 self.respond(0, sequence, Pdu::UnbindResp);
-                self.part("the peer unbound".to_owned());
+                self.part(Fault::new(FaultKind::Unbound, ""));
             }
             CommandId::UnbindResp => {
                 if let Phase::Leaving { .. } = self.phase {
-                    self.end = Some("unbound".to_owned());
+                    self.end = Some(Fault::new(FaultKind::Unbound, ""));
                 }
             }
             // Neither has a response. An outbind asks us to bind, which we do anyway.
@@ -77,10 +85,11 @@ impl Link {
     }
 
     fn read_nack(&mut self, frame: &Frame) {
+        // A peer that can't decode a PDU nacks the sequence number 0 (SMPP 3.4, 4.3.1).
         if let Phase::Binding { sequence, .. } = self.phase
-            && sequence == frame.sequence
+            && [sequence, 0].contains(&frame.sequence)
         {
-            self.end = Some(format!("bind refused: generic_nack {:#010X}", frame.status));
+            self.end = Some(Fault::bind_nack(self.role, frame.status));
             return;
         }
         // The nack may be about one of our responses with the same sequence number. Then the submit
@@ -113,12 +122,17 @@ impl Link {
         match outcome {
             Outcome::Accepted { .. } => {
                 self.worked = true;
+                self.held = Some(false);
                 self.throttle.accepted();
             }
-            Outcome::Refused { status } if Throttle::is_throttling(status) => {
-                self.throttled += 1;
-                self.throttle.throttled(Instant::now());
-            }
+            Outcome::Refused { status } => match (self.shared.settings.reaction)(status) {
+                Reaction::Throttle => {
+                    self.throttled += 1;
+                    self.throttle.refused(Instant::now());
+                }
+                Reaction::Hold => self.held = Some(true),
+                Reaction::None => {}
+            },
             _ => {}
         }
         match answered {
@@ -137,7 +151,7 @@ impl Link {
         }
         match frame.status {
             status_code::OK => self.bound(),
-            status => self.end = Some(format!("bind refused: status {status:#010X}")),
+            status => self.end = Some(Fault::bind_refused(self.role, status)),
         }
     }
 

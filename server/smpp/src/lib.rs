@@ -13,8 +13,10 @@
 //! from a seed.
 
 mod backoff;
+pub mod command_status;
 mod connection;
 mod encode;
+mod fault;
 mod frames;
 mod guard;
 mod incoming;
@@ -31,12 +33,16 @@ mod status;
 mod stream;
 mod throttle;
 mod timing;
+mod tls;
 mod window;
 
 pub use connection::{Connection, Events};
+pub use fault::{Fault, FaultKind, Words};
 pub use message::{
-    Address, Delivery, DeliveryHandle, Event, Outcome, Submit, UnknownCause, status_code,
+    Address, Delivery, DeliveryHandle, Event, Outcome, Submit, Tlv, UnknownCause, status_code,
 };
-pub use settings::{BindMode, Settings, Timers, Tls};
-pub use status::{State, Status, UNACKNOWLEDGED_LIMIT};
+pub use pace::SharedPace;
+pub use settings::{Backup, BindMode, ClientCertificate, Settings, Timers, Tls};
+pub use status::{LastError, State, Status, UNACKNOWLEDGED_LIMIT};
+pub use throttle::Reaction;
 pub use window::LATE_ANSWERS_MAX;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,14 @@ use crate::encode::{self, Role};
 use crate::guard::guarded;
 use crate::pace::Pace;
 use crate::shared::Shared;
-use crate::socket::Socket;
+use crate::socket::{Socket, is_end};
 use crate::stream::Stream;
 use crate::throttle::Throttle;
 use crate::window::Window;
-use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT, UnknownCause};
+use crate::{
+    DeliveryHandle, Event, Fault, FaultKind, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
+    UnknownCause,
+};
 
 /// While fewer bytes than this are waiting to be written, the link encodes more submits.
 const OUTBOX_FULL: usize = 64 * 1024;
@@ -41,14 +45,27 @@ pub(crate) enum Phase {
 
 /// How a link ended.
 pub(crate) struct Ended {
-    pub(crate) error: String,
+    pub(crate) error: Fault,
     pub(crate) attempt: AttemptOutcome,
+    /// Whether the peer accepted the bind.
+    pub(crate) bound: bool,
 }
 
 impl Ended {
     /// An end that counts as a failed attempt.
-    pub(crate) fn failed(error: String) -> Self {
-        Self { error, attempt: AttemptOutcome::Failed }
+    pub(crate) fn failed(error: Fault) -> Self {
+        Self { error, attempt: AttemptOutcome::Failed, bound: false }
+    }
+}
+
+/// Returns why a socket failed in this phase.
+fn lost(phase: Phase, error: &io::Error) -> Fault {
+    let fault = if is_end(error) { Fault::new(FaultKind::Closed, "") } else { Fault::lost(error) };
+    match (phase, fault.kind) {
+        (Phase::Binding { .. }, FaultKind::Closed | FaultKind::ConnectionLost) => {
+            Fault { kind: FaultKind::BindClosed, ..fault }
+        }
+        _ => fault,
     }
 }
 
@@ -73,9 +90,9 @@ pub(crate) struct Link {
     pub(crate) unanswered: bool,
     /// Why we are shutting down the link. The link ends once the pending bytes are written,
     /// including the rest of a partly written submit.
-    pub(crate) parting: Option<String>,
+    pub(crate) parting: Option<Fault>,
     /// Why the link ended.
-    pub(crate) end: Option<String>,
+    pub(crate) end: Option<Fault>,
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
@@ -84,6 +101,9 @@ pub(crate) struct Link {
     /// The serial numbers of unacknowledged deliveries.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
+    /// Whether the last answer since the last `publish` that decides it was a refusal that concerns
+    /// all submits (true) or an acceptance (false).
+    pub(crate) held: Option<bool>,
     /// Events since the last `publish`.
     pub(crate) events: Vec<Event>,
     /// The number of submits that the peer answered since the last `publish`.
@@ -128,6 +148,7 @@ impl Link {
             responses: VecDeque::new(),
             unacknowledged: HashSet::new(),
             deliveries: 0,
+            held: None,
             events: Vec::new(),
             answered: 0,
             throttled: 0,
@@ -140,7 +161,7 @@ impl Link {
     /// Serves until the link ends. A panic also ends the link, but its submits still get an answer.
     pub(crate) async fn run(mut self) -> Ended {
         if guarded(self.serve()).await.is_none() {
-            self.end = Some("the link panicked".to_owned());
+            self.end = Some(Fault::new(FaultKind::Panic, "the link panicked"));
             // Parsing the remaining bytes could panic again.
             self.socket.incoming.clear();
         }
@@ -154,7 +175,7 @@ impl Link {
                     self.put(0, sequence, pdu);
                 }
             }
-            Err(error) => self.end = Some(error.to_owned()),
+            Err(error) => self.end = Some(Fault::new(FaultKind::Setting, error)),
         }
         let shared = Arc::clone(&self.shared);
         let wake = &shared.wake[self.index];
@@ -179,7 +200,8 @@ impl Link {
             if let Err(error) = progress {
                 self.read_frames();
                 let reason = self.parting.take();
-                self.end.get_or_insert_with(|| reason.unwrap_or_else(|| error.to_string()));
+                let lost = || reason.unwrap_or_else(|| lost(self.phase, &error));
+                self.end.get_or_insert_with(lost);
             }
         }
     }
@@ -209,7 +231,7 @@ impl Link {
 
     /// Begins to shut down the link. The link handles no more PDUs and starts no more submits; it
     /// only finishes a partly written one.
-    pub(crate) fn part(&mut self, reason: String) {
+    pub(crate) fn part(&mut self, reason: Fault) {
         self.phase = Phase::Leaving { until: Instant::now() + FAREWELL };
         self.parting = Some(reason);
         self.take_back(|_| true);
@@ -267,12 +289,16 @@ impl Link {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
         inner.drop_queued(|submit| submit.not_after < now);
+        // `publish` gives the queued submits back.
+        if self.held == Some(true) {
+            return false;
+        }
         let mut submits = Vec::new();
         let mut waiting = self.socket.outbox.len();
         while waiting < OUTBOX_FULL
             && !inner.queue.is_empty()
             && self.throttle.until(now).is_none()
-            && self.pace.let_out(now)
+            && self.pace.let_out(now, shared.settings.shared_pace.as_deref())
             && let Some(submit) = inner.queue.pop_front()
         {
             waiting += encode::size(&submit);
@@ -313,7 +339,23 @@ impl Link {
 
     /// Moves the events and counts since the last call into the shared state.
     fn publish(&mut self) {
-        let mut inner = self.shared.lock();
+        if self.held == Some(true) {
+            self.take_back(|_| true);
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut inner = shared.lock();
+        match self.held.take() {
+            Some(true) => {
+                inner.held = true;
+                inner.hold.refused(Instant::now());
+                inner.drop_queued(|_| true);
+            }
+            Some(false) => {
+                inner.held = false;
+                inner.hold.accepted();
+            }
+            None => {}
+        }
         inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
         // The answers came before the link gave up any submit, so `unanswered` wins.
@@ -329,7 +371,7 @@ impl Link {
         }
         (self.finished, self.answered, self.throttled) = (0, 0, 0);
         self.unanswered = false;
-        self.shared.announce(inner);
+        shared.announce(inner);
     }
 
     /// Answers all remaining submits.
@@ -349,10 +391,10 @@ impl Link {
         self.throttle = Throttle::new();
         self.shared.link_down(self.index);
         self.publish();
-        let error = self.end.unwrap_or_default();
+        let error = self.end.unwrap_or_else(|| Fault::new(FaultKind::Closed, ""));
         // However long this bind held, the next one may be just as useless.
         if self.unresponsive {
-            return Ended::failed(error);
+            return Ended { bound: true, ..Ended::failed(error) };
         }
         let longest = self.shared.settings.timers.backoff_max;
         let held = self.bound_at.is_some_and(|at| at.elapsed() >= longest);
@@ -361,6 +403,6 @@ impl Link {
             (false, true) => AttemptOutcome::Worked,
             (false, false) => AttemptOutcome::Failed,
         };
-        Ended { error, attempt }
+        Ended { error, attempt, bound: self.bound_at.is_some() }
     }
 }

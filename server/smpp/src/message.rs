@@ -55,6 +55,17 @@ pub struct Submit {
     pub message_payload: Option<Vec<u8>>,
     /// TLV 0x0204.
     pub user_message_reference: Option<u16>,
+    /// Other TLVs, such as a vendor's.
+    pub tlvs: Vec<Tlv>,
+}
+
+/// An optional parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tlv {
+    /// Its number.
+    pub tag: u16,
+    /// Its bytes.
+    pub value: Vec<u8>,
 }
 
 /// An event on a connection.
@@ -167,22 +178,36 @@ pub mod status_code {
     pub const INVALID_COMMAND_ID: u32 = 0x03;
     /// Not possible in this bind state.
     pub const INCORRECT_BIND_STATUS: u32 = 0x04;
+    /// Already bound.
+    pub const ALREADY_BOUND: u32 = 0x05;
     /// System error.
     pub const SYSTEM_ERROR: u32 = 0x08;
     /// Source address is invalid.
     pub const INVALID_SOURCE: u32 = 0x0A;
     /// Destination address is invalid.
     pub const INVALID_DESTINATION: u32 = 0x0B;
+    /// The bind failed.
+    pub const BIND_FAILED: u32 = 0x0D;
+    /// The password is invalid.
+    pub const INVALID_PASSWORD: u32 = 0x0E;
+    /// The system_id is invalid.
+    pub const INVALID_SYSTEM_ID: u32 = 0x0F;
     /// The peer's queue is full.
     pub const QUEUE_FULL: u32 = 0x14;
     /// Service type is invalid.
     pub const INVALID_SERVICE_TYPE: u32 = 0x15;
+    /// The submit failed.
+    pub const SUBMIT_FAILED: u32 = 0x45;
+    /// The system_type is invalid.
+    pub const INVALID_SYSTEM_TYPE: u32 = 0x53;
     /// The peer's limit is exceeded.
     pub const THROTTLED: u32 = 0x58;
     /// Validity period is invalid.
     pub const INVALID_VALIDITY: u32 = 0x62;
     /// Temporary error at the receiving side.
     pub const TEMPORARY_ERROR: u32 = 0x64;
+    /// The delivery failed.
+    pub const DELIVERY_FAILED: u32 = 0xFE;
     /// Unknown error.
     pub const UNKNOWN_ERROR: u32 = 0xFF;
 }

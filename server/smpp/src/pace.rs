@@ -1,5 +1,6 @@
 //! The rate limit of submits.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -22,21 +23,45 @@ impl Pace {
         Self { interval, next: now }
     }
 
-    /// Returns whether a submit may be sent now, and counts it if so.
-    pub(crate) fn let_out(&mut self, now: Instant) -> bool {
-        let Some(interval) = self.interval else {
-            return true;
-        };
-        if self.next > now {
+    /// Returns whether a submit may be sent now, and counts it if so. `shared` must also permit it.
+    pub(crate) fn let_out(&mut self, now: Instant, shared: Option<&SharedPace>) -> bool {
+        if self.interval.is_some() && self.next > now {
             return false;
         }
-        let earliest = now.checked_sub(CATCH_UP).unwrap_or(now);
-        self.next = self.next.max(earliest) + interval;
+        if !shared.is_none_or(|shared| shared.lock().let_out(now, None)) {
+            return false;
+        }
+        if let Some(interval) = self.interval {
+            let earliest = now.checked_sub(CATCH_UP).unwrap_or(now);
+            self.next = self.next.max(earliest) + interval;
+        }
         true
     }
 
     /// Returns when the next submit may be sent.
-    pub(crate) fn next(&self) -> Instant {
-        self.next
+    pub(crate) fn next(&self, shared: Option<&SharedPace>) -> Instant {
+        shared.map_or(self.next, |shared| self.next.max(shared.lock().next))
+    }
+}
+
+/// A rate limit that several connections share.
+pub struct SharedPace {
+    rate: u32,
+    pace: Mutex<Pace>,
+}
+
+impl SharedPace {
+    /// `rate` is per second; 0 means no limit.
+    pub fn new(rate: u32) -> Self {
+        Self { rate, pace: Mutex::new(Pace::new(rate, Instant::now())) }
+    }
+
+    pub(crate) fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// Ignores poisoning, because a pace is never left half changed.
+    fn lock(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use crate::encode::Role;
 use crate::guard::guarded;
 use crate::link::{Ended, Link};
 use crate::shared::Shared;
-use crate::{State, stream};
+use crate::{Backup, Fault, FaultKind, State, stream};
 
 /// Starts the connection's links.
 pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
@@ -28,36 +28,53 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
     let timers = shared.settings.timers;
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
     while !shared.is_closing() {
-        shared.enter(index, State::Connecting, None);
-        let ended = guarded(attempt(&shared, index, role)).await;
-        let ended = ended.unwrap_or_else(|| {
-            shared.link_down(index);
-            Ended::failed("the attempt panicked".to_owned())
-        });
+        let mut ended = attempt_at(&shared, index, role, None, &span).await;
+        if let Some(backup) = &shared.settings.backup
+            && !ended.bound
+            && !shared.is_closing()
+        {
+            ended = attempt_at(&shared, index, role, Some(backup), &span).await;
+        }
         if shared.is_closing() {
             break;
         }
-        let address = &shared.settings.address;
-        tracing::warn!(parent: &span, %address, ?role, error = ended.error, "SMPP link down");
-        shared.enter(index, State::Waiting, Some(ended.error));
         // Waits until the next attempt is due or the connection is closing.
         let _ = timeout(backoff.next(ended.attempt), closed(&shared, index)).await;
     }
     shared.enter(index, State::Closed, None);
 }
 
-/// Connects once and serves the link until it ends.
-async fn attempt(shared: &Arc<Shared>, index: usize, role: Role) -> Ended {
-    let settings = &shared.settings;
-    let connect = timeout(settings.timers.connect, stream::connect(settings));
+/// Connects to an address once and serves the link until it ends. Records why it ended.
+async fn attempt_at(
+    shared: &Arc<Shared>,
+    index: usize,
+    role: Role,
+    backup: Option<&Backup>,
+    span: &Span,
+) -> Ended {
+    shared.enter(index, State::Connecting, None);
+    let ended = guarded(attempt(shared, index, role, backup)).await;
+    let ended = ended.unwrap_or_else(|| {
+        shared.link_down(index);
+        Ended::failed(Fault::new(FaultKind::Panic, "the attempt panicked"))
+    });
+    if !shared.is_closing() {
+        let address = backup.map_or(&shared.settings.address, |backup| &backup.address);
+        let (code, error) = (ended.error.kind.words().code, &ended.error);
+        tracing::warn!(parent: span, %address, ?role, fault = code, %error, "SMPP link down");
+        shared.enter(index, State::Waiting, Some(ended.error.clone()));
+    }
+    ended
+}
+
+async fn attempt(shared: &Arc<Shared>, index: usize, role: Role, backup: Option<&Backup>) -> Ended {
     let connected = tokio::select! {
-        connected = connect => connected,
-        () = closed(shared, index) => return Ended::failed(String::new()),
+        connected = stream::connect(&shared.settings, backup) => connected,
+        () = closed(shared, index) => return Ended::failed(Fault::new(FaultKind::Closed, "")),
     };
     match connected {
-        Ok(Ok(stream)) => Link::new(shared, index, role, stream).run().await,
-        Ok(Err(error)) => Ended::failed(format!("connect: {error}")),
-        Err(_) => Ended::failed("connect: no answer in time".to_owned()),
+        Ok(stream) => Link::new(shared, index, role, stream).run().await,
+        Err(fault) => Ended::failed(fault),
     }
 }
 

@@ -2,13 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::{Reaction, SharedPace};
 
 /// Where to bind, as whom, and how many submits may be unanswered.
 #[derive(Clone)]
 pub struct Settings {
     /// `host:port`.
     pub address: String,
+    /// Where to bind if this fails at `address`. The next attempt begins at `address` again.
+    pub backup: Option<Backup>,
     /// TLS from the first byte, or plain TCP if `None`.
     pub tls: Option<Tls>,
     /// At most 15 ASCII characters (SMPP 3.4, 5.2.1).
@@ -17,12 +22,18 @@ pub struct Settings {
     pub password: String,
     /// At most 12 ASCII characters (SMPP 3.4, 5.2.3). Usually empty.
     pub system_type: String,
+    /// At most 40 ASCII characters (SMPP 3.4, 5.2.7). Usually empty.
+    pub address_range: String,
     /// One bind for both directions, or one for each.
     pub bind: BindMode,
     /// The maximum number of unanswered submits. 0 counts as 1.
     pub window: usize,
     /// The maximum number of submits per second; 0 means no limit.
     pub rate: u32,
+    /// A limit that this connection shares with others.
+    pub shared_pace: Option<Arc<SharedPace>>,
+    /// How to react to the status of a refused submit.
+    pub reaction: Arc<dyn Fn(u32) -> Reaction + Send + Sync>,
     /// Time limits.
     pub timers: Timers,
 }
@@ -32,6 +43,7 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("address", &self.address)
+            .field("backup", &self.backup)
             .field("tls", &self.tls)
             .field("system_id", &self.system_id)
             .field("system_type", &self.system_type)
@@ -43,20 +55,43 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// How the peer's certificate is verified.
+/// A second address of the peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// A PEM file with the authorities to trust instead of the public ones. Read at each connect.
-    pub ca_file: Option<PathBuf>,
-    /// The name that the certificate must be for. Usually the host of the address.
+pub struct Backup {
+    /// `host:port`.
+    pub address: String,
+    /// The name that its certificate must be for.
     pub server_name: String,
 }
 
-/// How the two directions are bound.
+/// How the peer's certificate is verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// A PEM file with the certificates to trust instead of the public authorities: authorities, or
+    /// the peer's own certificate. Read at each connect.
+    pub ca_file: Option<PathBuf>,
+    /// The name that the certificate must be for. Usually the host of the address.
+    pub server_name: String,
+    /// The certificate that we present, if the peer asks for one.
+    pub client: Option<ClientCertificate>,
+}
+
+/// Our certificate and its key, in PEM files that are read at each connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The certificate, followed by its intermediates.
+    pub cert_file: PathBuf,
+    /// The private key.
+    pub key_file: PathBuf,
+}
+
+/// Which directions are bound, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindMode {
     /// One socket for both directions.
     Transceiver,
+    /// One socket that only submits.
+    Transmitter,
     /// Two sockets. The connection counts as bound when both are.
     TransmitterAndReceiver,
 }
@@ -76,6 +111,10 @@ pub struct Timers {
     pub backoff_min: Duration,
     /// The upper bound of every backoff.
     pub backoff_max: Duration,
+    /// The first pause after a refusal that holds all submits. It doubles with each such refusal.
+    pub hold_min: Duration,
+    /// The longest of these pauses.
+    pub hold_max: Duration,
     /// How long a close waits for answers.
     pub close: Duration,
 }
@@ -89,6 +128,8 @@ impl Default for Timers {
             enquire_link: Duration::from_secs(30),
             backoff_min: Duration::from_millis(500),
             backoff_max: Duration::from_secs(30),
+            hold_min: Duration::from_secs(5),
+            hold_max: Duration::from_mins(1),
             close: Duration::from_secs(5),
         }
     }

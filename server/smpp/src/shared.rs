@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
+use crate::throttle::Throttle;
+use crate::{DeliveryHandle, Event, Fault, LastError, Outcome, Settings, State, Status, Submit};
 
 /// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
@@ -32,6 +33,10 @@ pub(crate) struct Inner {
     pub(crate) window: usize,
     /// Whether the peer left submits unanswered and has answered none since.
     pub(crate) probing: bool,
+    /// Whether the peer refused submits in a way that concerns all, and accepted none since.
+    pub(crate) held: bool,
+    /// The pauses while `held`.
+    pub(crate) hold: Throttle,
     rate: u32,
     pub(crate) queue: VecDeque<Submit>,
     pub(crate) in_flight: usize,
@@ -40,13 +45,20 @@ pub(crate) struct Inner {
     pub(crate) answered: u64,
     pub(crate) delivered: u64,
     pub(crate) binds: u64,
-    pub(crate) last_error: Option<String>,
+    pub(crate) last_error: Option<LastError>,
     /// The deadline for answers. Set once the connection is closing.
     pub(crate) closing: Option<Instant>,
     pub(crate) links: Vec<LinkFace>,
     state: State,
     since: Instant,
     events: VecDeque<Event>,
+}
+
+/// Returns the lower of the connection's own rate and the shared one. 0 means no limit.
+fn lowest_rate(settings: &Settings) -> u32 {
+    let shared = settings.shared_pace.as_ref().map_or(0, |shared| shared.rate());
+    let limits = [settings.rate, shared].into_iter().filter(|rate| *rate > 0);
+    limits.min().unwrap_or(0)
 }
 
 /// The part of a link's state that handles use.
@@ -127,10 +139,10 @@ impl Shared {
     }
 
     /// Sets the state of a link, and the connection's last error if there is one.
-    pub(crate) fn enter(&self, link: usize, state: State, error: Option<String>) {
+    pub(crate) fn enter(&self, link: usize, state: State, error: Option<Fault>) {
         let mut inner = self.lock();
-        if let Some(error) = error {
-            inner.last_error = Some(error);
+        if let Some(fault) = error {
+            inner.last_error = Some(LastError { fault, at: Instant::now() });
         }
         inner.links[link].state = state;
         inner.settle(Instant::now());
@@ -147,7 +159,9 @@ impl Inner {
         Self {
             window: settings.window.max(1),
             probing: false,
-            rate: settings.rate,
+            held: false,
+            hold: Throttle::between(settings.timers.hold_min, settings.timers.hold_max),
+            rate: lowest_rate(settings),
             queue: VecDeque::new(),
             in_flight: 0,
             throttled_until: None,
@@ -173,10 +187,11 @@ impl Inner {
     /// Returns how many submits the connection can accept now.
     pub(crate) fn free(&self, now: Instant) -> usize {
         let throttled = self.throttled_until.is_some_and(|until| until > now);
-        if self.closing.is_some() || self.state != State::Bound || throttled {
+        let pauses = throttled || self.held && self.hold.until(now).is_some();
+        if self.closing.is_some() || self.state != State::Bound || pauses {
             return 0;
         }
-        let most = if self.probing { 1 } else { self.window };
+        let most = if self.probing || self.held { 1 } else { self.window };
         let window = most.saturating_sub(self.in_flight + self.queue.len());
         if self.rate == 0 {
             return window;
@@ -237,6 +252,8 @@ impl Inner {
             in_flight: self.in_flight,
             window: self.window,
             probing: self.probing,
+            held: self.held,
+            held_until: self.hold.until(now).filter(|_| self.held),
             queued: self.queue.len(),
             throttled: self.throttled,
             throttled_until: self.throttled_until.filter(|until| *until > now),

@@ -16,6 +16,11 @@ use crate::stream::Stream;
 /// The buffer space for one read, in bytes.
 const READ: usize = 64 * 1024;
 
+/// Returns whether an error is the end of the peer's bytes.
+pub(crate) fn is_end(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof
+}
+
 /// A socket, the bytes read from it and the bytes to be written to it.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
@@ -104,7 +109,7 @@ impl Socket {
         let stream = Pin::new(&mut self.stream);
         poll_read_buf(stream, context, &mut self.incoming).map(|read| match read {
             Ok(0) => {
-                let closed = || io::Error::other("the peer closed the connection");
+                let closed = || io::ErrorKind::UnexpectedEof.into();
                 Err(self.write_error.take().unwrap_or_else(closed))
             }
             Ok(_) => {

@@ -2,6 +2,8 @@
 
 use tokio::time::Instant;
 
+use crate::Fault;
+
 /// The maximum number of unacknowledged deliveries per link. At this limit, the link stops reading.
 pub const UNACKNOWLEDGED_LIMIT: usize = 1000;
 
@@ -16,6 +18,15 @@ pub enum State {
     Waiting,
     /// Closed for good.
     Closed,
+}
+
+/// A fault, and when it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    /// The fault.
+    pub fault: Fault,
+    /// When it was last seen.
+    pub at: Instant,
 }
 
 /// A snapshot of a connection.
@@ -39,6 +50,11 @@ pub struct Status {
     pub throttled: u64,
     /// The end of the pause that the peer asked for.
     pub throttled_until: Option<Instant>,
+    /// Whether the peer refused the last submits in a way that concerns all of them. Until it
+    /// accepts one, the connection accepts one submit at a time. This outlasts the link.
+    pub held: bool,
+    /// The end of the pause after such a refusal.
+    pub held_until: Option<Instant>,
     /// The number of submits that the peer answered since the start.
     pub answered: u64,
     /// The number of deliveries since the start.
@@ -46,7 +62,7 @@ pub struct Status {
     /// The number of binds that the peer accepted since the start.
     pub binds: u64,
     /// Why the last link or attempt ended.
-    pub last_error: Option<String>,
+    pub last_error: Option<LastError>,
     /// Deliveries that aren't acknowledged yet.
     pub unacknowledged: usize,
 }

@@ -1,19 +1,15 @@
 //! The socket, plain or with TLS.
 
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::{Settings, Tls};
+use crate::{Backup, Fault, FaultKind, Settings, tls};
 
 /// A connected socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
@@ -35,42 +31,38 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
-/// Connects. The caller sets the timeout.
-pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
-    let socket = TcpStream::connect(&settings.address).await?;
+/// Connects to an address of the settings within their time limit.
+pub(crate) async fn connect(
+    settings: &Settings,
+    backup: Option<&Backup>,
+) -> Result<Box<dyn Stream>, Fault> {
+    let until = Instant::now() + settings.timers.connect;
+    let late = |kind| move |_| Fault::new(kind, "no answer in time");
+    let address = backup.map_or(&settings.address, |backup| &backup.address);
+    let addresses: Vec<_> = timeout_at(until, lookup_host(address))
+        .await
+        .map_err(late(FaultKind::NameUnknown))?
+        .map_err(|error| Fault::new(FaultKind::NameUnknown, error.to_string()))?
+        .collect();
+    let socket = timeout_at(until, TcpStream::connect(&addresses[..]))
+        .await
+        .map_err(late(FaultKind::ConnectTimeout))?
+        .map_err(|error| Fault::connect(&error))?;
     // The writer calls `gather` when more bytes follow. At all other times, waiting for more bytes
     // would only delay the pending ones.
-    socket.set_nodelay(true)?;
+    socket.set_nodelay(true).map_err(|error| Fault::connect(&error))?;
     let Some(tls) = &settings.tls else {
         return Ok(Box::new(socket));
     };
-    let name = ServerName::try_from(tls.server_name.clone()).map_err(io::Error::other)?;
-    let connector = TlsConnector::from(Arc::new(client_config(tls).await?));
-    Ok(Box::new(connector.connect(name, socket).await?))
-}
-
-async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
-    let roots = match &tls.ca_file {
-        Some(file) => authorities(file)
-            .await
-            .map_err(|error| io::Error::other(format!("CA file {}: {error}", file.display())))?,
-        None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
-    };
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-async fn authorities(file: &Path) -> io::Result<RootCertStore> {
-    let pem = tokio::fs::read(file).await?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(io::Error::other)?;
-        roots.add(certificate).map_err(io::Error::other)?;
-    }
-    if roots.is_empty() {
-        return Err(io::Error::other("no certificate in it"));
-    }
-    Ok(roots)
+    let name = backup.map_or(&tls.server_name, |backup| &backup.server_name);
+    let name = ServerName::try_from(name.clone())
+        .map_err(|error| Fault::new(FaultKind::Setting, error.to_string()))?;
+    let config = tls::client_config(tls).await;
+    let config = config.map_err(|error| Fault::new(FaultKind::TlsFile, error.to_string()))?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = timeout_at(until, connector.connect(name, socket))
+        .await
+        .map_err(late(FaultKind::TlsNotSpoken))?
+        .map_err(|error| Fault::handshake(&error))?;
+    Ok(Box::new(stream))
 }

@@ -1,42 +1,53 @@
-//! Pauses that the peer asks for by answering that we are too fast.
+//! Pauses after the peer refused submits.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::status_code;
-
+/// The first and the longest pause after the peer answered that we are too fast.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// How the connection reacts to the status of a refused submit, beside reporting it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// It does nothing.
+    None,
+    /// It pauses shortly: the peer asks us to slow down.
+    Throttle,
+    /// It gives the waiting submits back and pauses. After the pause, it accepts one submit at a
+    /// time until the peer accepts one: the peer refuses everything, not this submit.
+    Hold,
+}
+
 /// The current pause, and the length of the next one.
 pub(crate) struct Throttle {
+    first: Duration,
+    longest: Duration,
     next: Duration,
     until: Option<Instant>,
 }
 
 impl Throttle {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST, until: None }
+        Self::between(FIRST, LONGEST)
     }
 
-    /// Returns whether a status asks us to slow down.
-    pub(crate) fn is_throttling(status: u32) -> bool {
-        matches!(status, status_code::THROTTLED | status_code::QUEUE_FULL)
+    pub(crate) fn between(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, next: first, until: None }
     }
 
-    /// Records that the peer asked us to slow down. A whole window of such answers causes one
-    /// pause.
-    pub(crate) fn throttled(&mut self, now: Instant) {
+    /// Records a refusal. A whole window of refusals causes one pause.
+    pub(crate) fn refused(&mut self, now: Instant) {
         if self.until(now).is_none() {
             self.until = Some(now + self.next);
-            self.next = (self.next * 2).min(LONGEST);
+            self.next = (self.next * 2).min(self.longest);
         }
     }
 
     /// Records that the peer accepted a submit, so that the next pause is short again.
     pub(crate) fn accepted(&mut self) {
-        self.next = FIRST;
+        self.next = self.first;
     }
 
     /// Returns when the current pause ends, if there is one.

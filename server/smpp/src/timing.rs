@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::link::{FAREWELL, Link, Phase};
-use crate::{Outcome, UnknownCause};
+use crate::{Fault, FaultKind, Outcome, UnknownCause};
 
 /// How long the rest of a submit may take after its deadline, if the submit was begun in time.
 /// Without this limit, a peer that accepts a byte now and then could get the rest at any time.
@@ -23,26 +23,26 @@ impl Link {
         if (self.socket.caught_up || !self.may_read())
             && let Some(error) = &self.socket.write_error
         {
-            self.end = Some(format!("write: {error}"));
+            self.end = Some(Fault::lost(error));
         }
         if self.socket.all_written() && self.parting.is_some() {
             self.end = self.parting.take();
         }
         let stalled = self.socket.stalled();
         if stalled.is_some_and(|since| since + timers.answer <= now) {
-            self.end = Some("the peer takes no more bytes".to_owned());
+            self.end = Some(Fault::new(FaultKind::NotReading, "no bytes in time"));
         }
         let begun = self.socket.outbox.begun_not_after();
         if begun.is_some_and(|not_after| not_after + OVERTIME <= now) {
-            self.end = Some("the peer takes a submit too slowly".to_owned());
+            self.end = Some(Fault::new(FaultKind::NotReading, "a submit too slowly"));
         }
         match self.phase {
             Phase::Binding { until, .. } if until <= now => {
-                self.end = Some("no answer to the bind in time".to_owned());
+                self.end = Some(Fault::new(FaultKind::BindUnanswered, self.role.command()));
             }
             Phase::Leaving { until } if until <= now => {
                 let parting = self.parting.take();
-                self.end = Some(parting.unwrap_or_else(|| "unbound".to_owned()));
+                self.end = Some(parting.unwrap_or_else(|| Fault::new(FaultKind::Unbound, "")));
             }
             _ => {}
         }
@@ -77,7 +77,7 @@ impl Link {
             self.unanswered |= !answered;
             if !answered && matches!(self.phase, Phase::Bound) {
                 self.unresponsive = true;
-                self.end = Some("submits aren't answered".to_owned());
+                self.end = Some(Fault::new(FaultKind::SubmitsUnanswered, ""));
             }
         }
     }
@@ -90,7 +90,7 @@ impl Link {
         self.enquired = self.enquired.filter(|since| *since > self.socket.heard);
         match self.enquired {
             Some(since) if since + timers.answer <= now => {
-                self.end = Some("no answer to an enquire_link in time".to_owned());
+                self.end = Some(Fault::new(FaultKind::Silent, "no answer to enquire_link"));
             }
             None if self.socket.heard + timers.enquire_link <= now => {
                 self.enquired = Some(now);
@@ -107,7 +107,7 @@ impl Link {
             return;
         };
         match self.phase {
-            Phase::Binding { .. } => self.end = Some("closed".to_owned()),
+            Phase::Binding { .. } => self.end = Some(Fault::new(FaultKind::Closed, "")),
             Phase::Bound => {
                 self.take_back(|_| true);
                 if self.window.is_empty() || until <= now {
@@ -142,6 +142,7 @@ impl Link {
         at(begun.map(|not_after| not_after + OVERTIME));
         at(self.throttle.until(now));
         let inner = self.shared.lock();
+        at(inner.hold.until(now).filter(|_| inner.held));
         at(inner.closing.filter(|until| *until > now));
         // Only the first link takes submits from the queue, and only while it is bound. In any
         // other case, the deadlines of queued submits could lie in the past, and the link would
@@ -149,7 +150,8 @@ impl Link {
         let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
         if takes && !inner.queue.is_empty() {
             at(inner.queue.iter().map(|submit| just_after(submit.not_after)).min());
-            at(Some(self.pace.next()).filter(|next| *next > now));
+            let shared = self.shared.settings.shared_pace.as_deref();
+            at(Some(self.pace.next(shared)).filter(|next| *next > now));
         }
         next
     }

@@ -100,5 +100,10 @@ pub struct ConnectionStatus {
     pub takes_probe: bool,
     /// Refusals since the start.
     pub refused: Refused,
+    /// What is wrong and what the operator does about it.
     pub last_error: Option<String>,
+    /// When the last error was last seen, if that is known.
+    pub last_error_at: Option<Instant>,
+    /// Why the carrier refuses every submit, from such a refusal until it accepts one.
+    pub held: Option<String>,
 }

@@ -261,6 +261,8 @@ impl CarrierConnection for Sandbox {
             takes_probe: false,
             refused: Refused::default(),
             last_error: None,
+            last_error_at: None,
+            held: None,
         }
     }
 

@@ -44,6 +44,7 @@ shown! {
         rate: i64 = record.rate,
         throttled: i64 = record.throttled,
         last_error: Option<String> = record.last_error,
+        last_error_at: Option<DateTime> = record.last_error_at.map(DateTime),
     }
 }
 
@@ -255,6 +256,10 @@ fn connection_table(connections: &[(&str, &Connection)]) -> String {
             ("WINDOW", |(_, shown)| format!("{}/{}", shown.in_flight, shown.window)),
             ("PER SECOND", |(_, shown)| shown.rate.to_string()),
             ("THROTTLED", |(_, shown)| shown.throttled.to_string()),
+            ("SEEN", |(_, shown)| {
+                let at = shown.last_error_at.map(|at| at.0.to_table());
+                or_dash(at.as_deref())
+            }),
             ("LAST ERROR", |(_, shown)| or_dash(shown.last_error.as_deref())),
         ],
     )

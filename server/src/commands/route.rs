@@ -69,15 +69,16 @@ pub async fn run(
 ) -> Result<(), CommandError> {
     let RouteCommand::Try { number, sender, application } = command;
     let price = service.money().price_of(&number).await?.price;
-    let trial = service.delivery().try_routes(&number, sender.as_deref(), application);
-    let RouteTrial { number: address, sender, carrier, outcome, routes } = trial.await?;
+    let delivery = service.delivery();
+    let trial = delivery.try_routes(&number, sender.as_deref(), application).await?;
+    let RouteTrial { number: address, sender, carrier, outcome, routes } = trial;
     let shown = Shown {
         number: address,
         kind: number.kind().as_str(),
         sender,
         carrier,
         outcome,
-        price: price.to_string(),
+        price: price.per_page.to_string(),
         routes: routes.into_iter().map(Line::from).collect(),
     };
     Ok(output.print(&shown, |shown| {

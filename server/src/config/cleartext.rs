@@ -105,7 +105,11 @@ impl Allowed {
                 ),
                 CarrierKind::Smpp(smpp) => (
                     Cleartext::SmppCarriers,
-                    smpp.tls.is_some() || is_loopback(smpp.address.host()),
+                    smpp.tls.is_some()
+                        || [Some(&smpp.address), smpp.backup_address.as_ref()]
+                            .into_iter()
+                            .flatten()
+                            .all(|address| is_loopback(address.host())),
                     "it has no tls = true, so its password and all messages could be read in \
                      transit: set tls = true, for which most carriers have a separate port",
                 ),

@@ -20,6 +20,7 @@ use domain::{Money, Prices, SenderName};
 
 use crate::config_error::ConfigError;
 use crate::mail::MailServer;
+use crate::telemetry::LogFormat;
 use crate::tls::TlsFiles;
 use carriers::Carriers;
 pub use cleartext::Allowed;
@@ -115,6 +116,8 @@ pub struct Settings {
     pub site_root: PathBuf,
     /// `error`, `warn`, `info` or `debug`.
     pub log: tracing::Level,
+    /// `text` or `json`.
+    pub log_format: LogFormat,
     pub carriers: Carriers,
     values: Values,
     tables_shown: carriers::Shown,
@@ -199,6 +202,11 @@ impl Settings {
                     ("info", tracing::Level::INFO),
                     ("debug", tracing::Level::DEBUG),
                 ],
+            )?,
+            log_format: read.choice(
+                "log_format",
+                "text or json",
+                &[("text", LogFormat::Text), ("json", LogFormat::Json)],
             )?,
             carriers,
             values: Values::new(),

@@ -89,6 +89,7 @@ fn what_is_wrong_is_named() {
         ("HELIOGRAPH_MESSAGE_TABLES", "month", "message_tables"),
         ("HELIOGRAPH_DEFAULT_SENDER", "two words", "default_sender"),
         ("HELIOGRAPH_LOG", "loud", "log"),
+        ("HELIOGRAPH_LOG_FORMAT", "xml", "log_format must be text or json"),
         ("HELIOGRAPH_ADDR_FILE", "/dev/null", "HELIOGRAPH_ADDR_FILE"),
     ] {
         let error = load(&[(variable, value)]).unwrap_err();

@@ -257,15 +257,17 @@ impl Worker {
                     }
                     // The settings were checked before, so the file of authorities has changed since.
                     Err(error) => {
-                        tracing::error!(name, %error, "a carrier can't be used");
+                        tracing::error!(carrier = name, %error, "a carrier can't be used");
                         service.delivery().set_usable(name, false);
                     }
                 }
             }
             CarrierKind::Smpp(smpp) => {
+                let pace = SmppConnection::shared_pace(smpp);
                 self.start_connections(served, smpp.connections, || {
                     let seed = service.entropy().number();
-                    Arc::new(SmppConnection::open(smpp.clone(), clock(), lease, seed))
+                    let pace = pace.clone();
+                    Arc::new(SmppConnection::open((**smpp).clone(), pace, clock(), lease, seed))
                 });
             }
         }

@@ -30,21 +30,22 @@ statements! {
         SELECT carrier, unmatched, matched FROM receipt_counts");
     const CONNECTIONS: Sql = Sql::same(r"
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
-               last_error, updated_at, node
+               last_error, last_error_at, updated_at, node
         FROM connections ORDER BY carrier, node, number");
     const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
-    /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`.
+    /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error,
+    /// its time]]`.
     const WRITE_CONNECTIONS: Sql = Sql {
         sqlite: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
-                throttled, last_error, updated_at, node)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                throttled, last_error, last_error_at, updated_at, node)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         postgres: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
-                throttled, last_error, updated_at, node)
+                throttled, last_error, last_error_at, updated_at, node)
             SELECT value ->> 0, (value ->> 1)::bigint, value ->> 2, (value ->> 3)::bigint,
                    (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
-                   (value ->> 7)::bigint, value ->> 8, $2, $3
+                   (value ->> 7)::bigint, value ->> 8, (value ->> 9)::bigint, $2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -124,6 +125,7 @@ pub async fn write_connections(
             c.rate,
             c.throttled,
             &c.last_error,
+            c.last_error_at,
         )
     });
     let writing = query(WRITE_CONNECTIONS, (now, node));
@@ -144,6 +146,7 @@ pub async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionReco
                 rate: row.get("rate")?,
                 throttled: row.get("throttled")?,
                 last_error: row.get("last_error")?,
+                last_error_at: row.get("last_error_at")?,
                 updated_at: row.get("updated_at")?,
             })
         })

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 pub const GENERIC_NACK: u32 = 0x8000_0000;
 pub const BIND_RECEIVER: u32 = 0x01;
@@ -67,16 +70,68 @@ impl Smsc {
     /// certificate as PEM.
     pub async fn start_tls() -> (Self, String) {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let smsc = Self::with_tls(vec![made.cert.der().clone()], &made.signing_key, None).await;
+        (smsc, made.cert.pem())
+    }
+
+    /// Like [`Smsc::start_tls`], but an authority has signed the certificate. Returns the
+    /// authority's certificate.
+    pub async fn start_tls_signed(name: &str) -> (Self, String) {
+        let (authority_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = authority.self_signed(&authority_key).unwrap();
+        let issuer = Issuer::new(authority, authority_key);
+        let leaf = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let leaf = leaf.signed_by(&key, &issuer).unwrap();
+        let smsc = Self::with_tls(vec![leaf.der().clone()], &key, None).await;
+        (smsc, certificate.pem())
+    }
+
+    /// Like [`Smsc::start_tls`], with a certificate like that of `openssl req -x509`: it claims to
+    /// be an authority, and has a common name only.
+    pub async fn start_tls_openssl() -> (Self, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "smsc");
+        let certificate = params.self_signed(&key).unwrap();
+        let smsc = Self::with_tls(vec![certificate.der().clone()], &key, None).await;
+        (smsc, certificate.pem())
+    }
+
+    /// Like [`Smsc::start_tls`], but accepts only ESMEs that present this certificate.
+    pub async fn start_tls_for(client: &str) -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let chain = vec![made.cert.der().clone()];
+        let smsc = Self::with_tls(chain, &made.signing_key, Some(client)).await;
+        (smsc, made.cert.pem())
+    }
+
+    async fn with_tls(
+        chain: Vec<CertificateDer<'static>>,
+        key: &KeyPair,
+        client: Option<&str>,
+    ) -> Self {
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let provider = Arc::new(ring::default_provider());
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
             .unwrap();
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some(pem) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                config.with_client_cert_verifier(verifier.build().unwrap())
+            }
+        };
+        let config = config.with_single_cert(chain, key).unwrap();
         let mut smsc = Self::start().await;
         smsc.tls = Some(TlsAcceptor::from(Arc::new(config)));
-        (smsc, made.cert.pem())
+        smsc
     }
 
     pub fn address(&self) -> String {
@@ -234,6 +289,12 @@ impl Peer {
             }
         }
     }
+}
+
+/// Returns the certificate and the key of an ESME, as PEM.
+pub fn client_certificate() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["esme".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
 /// Returns the first complete PDU in `bytes`, and its length.

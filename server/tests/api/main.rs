@@ -50,6 +50,7 @@ mod settings;
 mod staff_commands;
 mod storage;
 mod storms;
+mod supervised;
 mod time_zones;
 mod tls;
 mod two_factor;

@@ -22,7 +22,7 @@ pub fn carriers(carriers: &[(&str, &str)]) -> String {
     each.collect()
 }
 
-fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
+pub fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
     carriers(&[("one", &one.address), ("two", &two.address)]) + routes
 }
 

@@ -37,7 +37,7 @@ pub struct Submit {
     /// The number of submits before this one.
     pub before: usize,
     sequence: u32,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Submit {

@@ -75,9 +75,13 @@ impl Figures {
                     ids.extend(carrier_message_id.as_deref());
                     CarrierEvent::Accepted
                 }
-                SubmitOutcome::Refused { .. } => CarrierEvent::Refused,
+                SubmitOutcome::Refused { .. } | SubmitOutcome::Rejected { .. } => {
+                    CarrierEvent::Refused
+                }
                 SubmitOutcome::Throttled { .. } => CarrierEvent::Throttled,
-                SubmitOutcome::Temporary { .. } => CarrierEvent::Deferred,
+                SubmitOutcome::Temporary { .. } | SubmitOutcome::Held { .. } => {
+                    CarrierEvent::Deferred
+                }
                 SubmitOutcome::Unknown { .. } => CarrierEvent::Unanswered,
                 SubmitOutcome::NotSent => continue,
             };

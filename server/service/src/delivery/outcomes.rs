@@ -11,6 +11,9 @@ use store::segments::Segment;
 pub(crate) const RESEND_AFTER_MS: i64 = 30_000;
 /// How long a message waits after a carrier throttled it.
 const THROTTLED_MS: i64 = 1000;
+/// How long a message waits that a carrier refused together with all others. The connection pauses
+/// at least as long.
+const HELD_MS: i64 = 5000;
 /// The wait after the first temporary refusal. It doubles with each refusal.
 const RETRY_FIRST_MS: i64 = 5000;
 const RETRY_MAX_MS: i64 = 10 * 60 * 1000;
@@ -24,8 +27,13 @@ pub enum SubmitOutcome {
         /// none.
         carrier_message_id: Option<String>,
     },
-    /// The carrier refused the segment permanently.
+    /// The carrier refused the segment permanently. Another carrier may accept it.
     Refused { error: String },
+    /// The carrier refused the segment permanently, and so would every other.
+    Rejected { error: String },
+    /// The carrier refuses everything now, whatever the message. The segment is retried, and the
+    /// attempt doesn't count.
+    Held { error: String },
     /// The carrier throttles us. The segment is retried, and the attempt doesn't count.
     Throttled { error: String },
     /// The carrier can't accept the segment now. It is retried, with a longer wait each time.
@@ -46,6 +54,8 @@ impl SubmitOutcome {
         let text = match self {
             Self::Accepted { carrier_message_id } => carrier_message_id.as_mut(),
             Self::Refused { error }
+            | Self::Rejected { error }
+            | Self::Held { error }
             | Self::Throttled { error }
             | Self::Temporary { error }
             | Self::Unknown { error } => Some(error),
@@ -67,6 +77,8 @@ pub(crate) enum MessageOutcome {
     Failed { error: String },
     /// The carrier accepted nothing of the message and never will.
     Refused { error: String },
+    /// Like `Refused`, but the message takes no other route.
+    Rejected { error: String },
     /// Some segments were submitted without a response, and nothing more may be submitted. Only a
     /// receipt can resolve this. The error is the one of this submit, if there was one.
     Unknown { error: Option<String> },
@@ -91,6 +103,7 @@ pub(crate) struct Count {
     pub(crate) unknown: usize,
     lost: Option<String>,
     refused: Option<String>,
+    rejected: bool,
     again: Option<(i64, bool, Option<String>)>,
 }
 
@@ -126,9 +139,11 @@ impl Count {
                     count.unknown += 1;
                     count.lost.get_or_insert_with(|| error.clone());
                 }
-                SubmitOutcome::Refused { error } => {
+                SubmitOutcome::Refused { error } | SubmitOutcome::Rejected { error } => {
+                    count.rejected |= matches!(outcome, SubmitOutcome::Rejected { .. });
                     count.refused.get_or_insert_with(|| error.clone());
                 }
+                SubmitOutcome::Held { .. } => count.wait(HELD_MS, false, None),
                 SubmitOutcome::Throttled { .. } => count.wait(THROTTLED_MS, false, None),
                 SubmitOutcome::Temporary { error } => {
                     count.wait(retry_after(attempts), true, Some(error.clone()));
@@ -150,6 +165,7 @@ impl Count {
         let begun = self.taken + self.unknown > 0;
         let resend = self.lost.is_some() && held.submission.may_resend(held.lost_answer);
         match (self.refused, self.again) {
+            (Some(error), _) if !begun && self.rejected => MessageOutcome::Rejected { error },
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
             // Other segments may have been accepted: nothing is released, and nothing is submitted

@@ -170,7 +170,8 @@ struct Plan {
     /// Messages of which the carrier accepted every segment.
     taken: Vec<Taken>,
     begun: Vec<Begun>,
-    /// Messages that were refused after some of their segments were accepted.
+    /// Messages that were refused after some of their segments were accepted, or that no other
+    /// carrier may be offered.
     failed: Vec<Ending>,
     /// Messages that were refused before any of their segments was accepted.
     refused: Vec<(ApplicationId, Ending)>,
@@ -222,6 +223,9 @@ impl Plan {
             MessageOutcome::Refused { error } => {
                 let ending = ending(MessageStatus::Rejected, error, true);
                 self.refused.push((result.application_id, ending));
+            }
+            MessageOutcome::Rejected { error } => {
+                self.failed.push(ending(MessageStatus::Rejected, error, true));
             }
             MessageOutcome::Unknown { error } => {
                 if let Some(error) = error {

@@ -1,10 +1,12 @@
 //! The ESME side of the tests.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smpp::{
-    Address, BindMode, Connection, Delivery, Event, Events, Outcome, Settings, Submit, Timers,
+    Address, BindMode, Connection, Delivery, Event, Events, FaultKind, Outcome, Reaction, Settings,
+    Submit, Timers, status_code,
 };
 use testing::smsc::{Peer, Smsc};
 use tokio::time::{Instant, timeout};
@@ -29,21 +31,38 @@ pub fn settings(smsc: &Smsc) -> Settings {
 pub fn settings_at(address: String) -> Settings {
     Settings {
         address,
+        backup: None,
         tls: None,
         system_id: "heliograph".to_owned(),
         password: "secret".to_owned(),
         system_type: String::new(),
+        address_range: String::new(),
         bind: BindMode::Transceiver,
         window: 10,
         rate: 0,
+        shared_pace: None,
+        reaction: Arc::new(reaction),
         timers: Timers {
             connect: LONG,
             answer: LONG,
             enquire_link: LONG,
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(5),
+            hold_min: Duration::from_millis(50),
+            hold_max: Duration::from_millis(200),
             close: LONG,
         },
+    }
+}
+
+/// The status with which the tests' peers refuse all submits of an account.
+pub const NO_CREDIT: u32 = 0x0401;
+
+fn reaction(status: u32) -> Reaction {
+    match status {
+        status_code::THROTTLED | status_code::QUEUE_FULL => Reaction::Throttle,
+        NO_CREDIT => Reaction::Hold,
+        _ => Reaction::None,
     }
 }
 
@@ -64,6 +83,7 @@ pub fn submit(tag: u64) -> Submit {
         sar_segment_seqnum: None,
         message_payload: None,
         user_message_reference: None,
+        tlvs: Vec::new(),
     }
 }
 
@@ -145,6 +165,15 @@ impl Client {
             assert!(began.elapsed() < LONG, "{status:?}");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Waits until the last error is of this kind, and returns it as operators read it.
+    pub async fn until_fault(&self, kind: FaultKind) -> String {
+        let is = |status: &smpp::Status| {
+            status.last_error.as_ref().is_some_and(|error| error.fault.kind == kind)
+        };
+        let status = self.until(is).await;
+        status.last_error.map(|error| error.fault.to_string()).unwrap_or_default()
     }
 
     /// Waits until the sockets' buffers are full and the queue no longer shrinks. Returns how many

@@ -10,6 +10,8 @@ mod client;
 mod closing;
 mod cuts;
 mod deliveries;
+mod faults;
+mod holding;
 mod idle;
 mod links;
 mod malformed;

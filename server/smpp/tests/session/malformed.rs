@@ -2,7 +2,7 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use smpp::{Event, status_code};
+use smpp::{Event, FaultKind, status_code};
 use testing::smsc::{
     DATA_SM, DELIVER_SM, ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, OUTBIND, Peer, SUBMIT_SM,
     SUBMIT_SM_RESP, Smsc, deliver, pdu,
@@ -36,8 +36,8 @@ async fn a_pdu_with_a_length_out_of_bounds_is_nacked_and_the_link_is_made_anew()
         let nack = peer.expect(GENERIC_NACK).await;
         assert_eq!(nack.status, status_code::INVALID_COMMAND_LENGTH);
         peer.closed().await;
-        let status = client.until(|status| status.last_error.is_some()).await;
-        assert!(status.last_error.unwrap().contains("octets"));
+        let said = client.until_fault(FaultKind::BadPdu).await;
+        assert!(said.contains(&format!("{length} octets")), "{said}");
     }
     smsc.bound().await;
 }

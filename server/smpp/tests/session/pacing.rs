@@ -1,8 +1,9 @@
 //! Rate limit and throttling. Bounds are one-sided: a busy machine may be slower, never faster.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use smpp::{Outcome, status_code};
+use smpp::{Outcome, SharedPace, status_code};
 use testing::smsc::{Peer, SUBMIT_SM, Smsc};
 use tokio::time::Instant;
 
@@ -31,6 +32,23 @@ async fn submits_keep_to_the_rate() {
     // 99 intervals of 5 ms, minus the 20 ms that the pace may catch up.
     let elapsed = arrived.await.unwrap();
     assert!(elapsed >= Duration::from_millis(475), "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn connections_that_share_a_rate_keep_to_it_together() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 50;
+    settings.shared_pace = Some(Arc::new(SharedPace::new(250)));
+    let (one, mut first) = Client::bound(&smsc, settings.clone()).await;
+    let (two, mut second) = Client::bound(&smsc, settings).await;
+    let began = Instant::now();
+    one.connection.submit(submits(0..50));
+    two.connection.submit(submits(50..100));
+    tokio::join!(first.submits(50), second.submits(50));
+    // 99 intervals of 4 ms, minus the 20 ms that the pace may catch up.
+    let elapsed = began.elapsed();
+    assert!(elapsed >= Duration::from_millis(376), "{elapsed:?}");
 }
 
 #[tokio::test]

@@ -99,6 +99,7 @@ async fn pause(tls: bool) -> (usize, usize) {
     settings.tls = tls.then(|| Tls {
         ca_file: Some(ca_file.path().to_owned()),
         server_name: "localhost".to_owned(),
+        client: None,
     });
     settings.window = COUNT;
     settings.timers.close = Duration::ZERO;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use smpp::{Outcome, State, UnknownCause};
+use smpp::{Backup, BindMode, FaultKind, Outcome, State, Submit, Tlv, UnknownCause};
 use testing::smsc::{
-    BIND_TRANSCEIVER, ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM, Smsc, UNBIND,
-    UNBIND_RESP, pdu,
+    BIND_TRANSCEIVER, BIND_TRANSMITTER, ENQUIRE_LINK, ENQUIRE_LINK_RESP, GENERIC_NACK, SUBMIT_SM,
+    Smsc, UNBIND, UNBIND_RESP, pdu, tlv,
 };
 use tokio::time::Instant;
 
@@ -23,9 +23,9 @@ async fn the_bind_has_our_credentials_and_is_repeated_until_accepted() {
         assert_eq!(bind.body, b"heliograph\0secret\0VMS\0\x34\0\0\0");
         if refusal == 0 {
             peer.answer(&bind, 0x0E, b"").await;
-            let status = client.until(|status| status.last_error.is_some()).await;
-            assert!(status.last_error.unwrap().contains("0x0000000E"));
-            assert_ne!(status.state, State::Bound);
+            let said = client.until_fault(FaultKind::BindPassword).await;
+            assert!(said.contains("0x0000000e"), "{said}");
+            assert_ne!(client.connection.status().state, State::Bound);
         } else {
             peer.write(&pdu(GENERIC_NACK, 3, bind.sequence, &[])).await;
         }
@@ -42,8 +42,48 @@ async fn a_setting_that_a_bind_cannot_carry_is_told_to_the_operator() {
     let mut settings = settings(&smsc);
     settings.system_id = "sixteen letters.".to_owned();
     let client = Client::open(settings);
-    let status = client.until(|status| status.last_error.is_some()).await;
-    assert!(status.last_error.unwrap().contains("system_id"));
+    let said = client.until_fault(FaultKind::Setting).await;
+    assert!(said.contains("system_id"), "{said}");
+}
+
+#[tokio::test]
+async fn a_bind_has_the_address_range_and_a_submit_the_vendors_parameters() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.address_range = "^266".to_owned();
+    settings.bind = BindMode::Transmitter;
+    let client = Client::open(settings);
+    let mut peer = smsc.accept().await;
+    let bind = peer.expect_bind().await;
+    assert_eq!(bind.command, BIND_TRANSMITTER);
+    assert_eq!(bind.body, b"heliograph\0secret\0\0\x34\0\0^266\0");
+    peer.answer(&bind, 0, b"smsc\0").await;
+    client.until_free().await;
+    let tlvs = vec![Tlv { tag: 0x1400, value: b"1001".to_vec() }];
+    client.connection.submit(vec![Submit { tlvs, ..submit(1) }]);
+    let sent = peer.expect(SUBMIT_SM).await;
+    assert!(sent.body.ends_with(&tlv(0x1400, b"1001")), "{sent:X?}");
+}
+
+#[tokio::test]
+async fn a_backup_is_bound_while_the_first_address_fails() {
+    let (first, second) = (Smsc::start().await, Smsc::start().await);
+    let mut settings = settings(&first);
+    let address = second.address();
+    settings.backup = Some(Backup { address, server_name: "localhost".to_owned() });
+    let client = Client::open(settings);
+    let mut peer = first.accept().await;
+    let bind = peer.expect_bind().await;
+    peer.answer(&bind, 0x08, b"").await;
+    let at_backup = second.bound().await;
+    client.until_free().await;
+    let fault = client.connection.status().last_error.unwrap().fault;
+    assert_eq!(fault.kind, FaultKind::BindSystemError);
+    // The next bind is at the first address again.
+    drop(at_backup);
+    let _peer = first.bound().await;
+    client.until_free().await;
+    assert_eq!(client.connection.status().binds, 2);
 }
 
 /// SMPP allows 8 characters, but carriers have longer passwords.
@@ -76,8 +116,7 @@ async fn a_peer_that_listens_later_is_connected_to() {
     let address = settings.address.clone();
     drop(smsc);
     let client = Client::open(settings);
-    let status = client.until(|status| status.last_error.is_some()).await;
-    assert!(status.last_error.unwrap().starts_with("connect"));
+    client.until_fault(FaultKind::NobodyListens).await;
     let smsc = Smsc::start_at(&address).await;
     let _peer = smsc.bound().await;
     client.until_free().await;
@@ -159,8 +198,7 @@ async fn a_peer_that_answers_no_submits_is_bound_again() {
     let expected =
         [(2, unknown(UnknownCause::NoAnswer)), (3, unknown(UnknownCause::ConnectionLost))];
     assert_eq!(answers, expected);
-    let status = client.until(|status| status.state == State::Waiting).await;
-    assert!(status.last_error.unwrap().contains("aren't answered"));
+    client.until_fault(FaultKind::SubmitsUnanswered).await;
 }
 
 #[tokio::test]
@@ -228,8 +266,7 @@ async fn a_link_that_does_not_answer_enquire_link_is_dropped_and_bound_again() {
     let (client, mut peer) = Client::bound(&smsc, settings).await;
     peer.expect(ENQUIRE_LINK).await;
     let _again = smsc.bound().await;
-    let status = client.connection.status();
-    assert!(status.last_error.unwrap().contains("enquire_link"));
+    client.until_fault(FaultKind::Silent).await;
 }
 
 #[tokio::test]
@@ -244,8 +281,8 @@ async fn a_submit_that_the_peer_does_not_take_in_time_is_not_written_later() {
     }
     client.connection.submit(submits);
     // Long before the link ends because the peer accepts no bytes.
-    let status = client.until(|status| status.last_error.is_some()).await;
-    assert!(status.last_error.unwrap().contains("too slowly"));
+    let said = client.until_fault(FaultKind::NotReading).await;
+    assert!(said.contains("too slowly"), "{said}");
     let answers = client.answers(400).await;
     let is_unknown = |(_, outcome): &(u64, Outcome)| matches!(outcome, Outcome::Unknown { .. });
     let (written, rest) = answers.split_at(answers.partition_point(is_unknown));

@@ -298,6 +298,8 @@ impl CarrierConnection for HttpConnection {
             takes_probe: inner.pause.is_some() && inner.free(self.shared.window) > 0,
             refused: inner.refused.clone(),
             last_error: inner.last_error.clone(),
+            last_error_at: None,
+            held: None,
         }
     }
 

@@ -80,11 +80,7 @@ pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))
         .route(INBOUND_PATH, any(take_inbound))
-        .with_state(Arc::new(Endpoint {
-            service,
-            upstreams,
-            unknown: UnknownStatuses::default(),
-        }))
+        .with_state(Arc::new(Endpoint { service, upstreams, unknown: UnknownStatuses::default() }))
 }
 
 async fn take_receipt(

@@ -8,10 +8,13 @@ mod refusals;
 mod submits;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::smpp::{Connection, Event, Events, Outcome, Submit, receipt};
+use ::smpp::{
+    Backup, ClientCertificate, Connection, Event, Events, Fault, LastError, Outcome, SharedPace,
+    Submit, receipt,
+};
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
@@ -21,17 +24,15 @@ use tokio::time::Instant;
 
 use super::refused::Refused;
 use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
-use crate::config::carriers::{BindMode, SmppSettings};
+use crate::config::carriers::{BindMode, SmppSettings, SubmitAction};
 use pending::Pending;
+pub use refusals::status_name;
 
 /// The maximum length of a password in SMPP 3.4 (5.2.2).
 const PASSWORD_MAX: usize = 8;
 /// How long a message may wait to be written, unless its lease allows less time. A message that
 /// waits longer goes back to the queue, and may take another route.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an answer may take, capped at half of a lease. A third of the lease is for the write,
-/// and the rest is for storing the answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the connection checks the submits that wait for a slot in the window.
 const SWEEP: Duration = Duration::from_millis(200);
 
@@ -53,6 +54,10 @@ struct Inner {
     /// Submits of claimed messages that have no slot in the window yet.
     waiting: VecDeque<Submit>,
     refused: Refused,
+    /// The last refusal of any kind.
+    fault: Option<LastError>,
+    /// Why the carrier refuses every submit.
+    held: Option<String>,
     /// Set when the carrier has refused a validity period: the highest tag of the submits that have
     /// one.
     last_with_validity: Option<u64>,
@@ -61,9 +66,15 @@ struct Inner {
 impl Inner {
     /// Returns the outcome of a submit that the carrier refused. If the carrier refused its validity
     /// period, the message is submitted again without one, and so are all later ones.
-    fn refused(&mut self, tag: u64, status: u32, with_validity: bool) -> SubmitOutcome {
-        if status != ::smpp::status_code::INVALID_VALIDITY || !with_validity {
-            return refusals::outcome(status);
+    fn refused(&mut self, tag: u64, status: u32, settings: &SmppSettings) -> SubmitOutcome {
+        let action = settings.submit_status.action(status);
+        let refusals::Refusal { outcome, fault } = refusals::read(status, action);
+        if action == SubmitAction::Hold {
+            self.hold(&fault);
+        }
+        self.fault = Some(LastError { fault, at: Instant::now() });
+        if status != ::smpp::status_code::INVALID_VALIDITY || !settings.validity_period {
+            return outcome;
         }
         if self.last_with_validity.is_none() {
             tracing::warn!(
@@ -72,22 +83,52 @@ impl Inner {
             );
         }
         let last = *self.last_with_validity.get_or_insert(self.pending.last_tag());
-        if tag <= last { SubmitOutcome::NotSent } else { refusals::outcome(status) }
+        if tag <= last { SubmitOutcome::NotSent } else { outcome }
+    }
+
+    /// Records that the carrier refuses every submit.
+    fn hold(&mut self, fault: &Fault) {
+        let error = fault.to_string();
+        if self.held.is_none() {
+            let fault = fault.kind.words().code;
+            tracing::error!(fault, error, "the carrier refuses all messages; they wait");
+        }
+        self.held = Some(error);
+    }
+
+    /// Records that the carrier accepted a submit.
+    fn accepted(&mut self) {
+        if self.held.take().is_some() {
+            tracing::warn!("the carrier accepts messages again");
+        }
     }
 }
 
 impl SmppConnection {
+    /// Returns the limit that all connections to the carrier share.
+    pub fn shared_pace(settings: &SmppSettings) -> Option<Arc<SharedPace>> {
+        let rate = settings.carrier_rate;
+        (rate > 0).then(|| Arc::new(SharedPace::new(rate)))
+    }
+
     /// Opens the connection, which binds and reconnects on its own. `lease` is how long a claim
     /// lasts. `seed` determines the jitter of the backoff between binds.
-    pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
+    pub fn open(
+        settings: SmppSettings,
+        pace: Option<Arc<SharedPace>>,
+        clock: Clock,
+        lease: Duration,
+        seed: u64,
+    ) -> Self {
         if settings.password.expose().len() > PASSWORD_MAX {
             tracing::warn!(
                 "the password is longer than the {PASSWORD_MAX} characters that SMPP allows; if the \
                  carrier refuses the bind, ask whether it checks only the first ones"
             );
         }
-        let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
-        let session = session_settings(&settings, answer_timeout);
+        // A third of the lease is for the write, and the rest is for storing the answer.
+        let answer_timeout = settings.answer_timeout.min(lease / 2);
+        let session = session_settings(&settings, pace, answer_timeout);
         let (connection, events) = Connection::open(session, seed);
         Self {
             settings,
@@ -119,8 +160,10 @@ impl SmppConnection {
             match event {
                 Event::Answer { tag, outcome } => {
                     let outcome = self.outcome(&mut inner, tag, outcome);
-                    if let SubmitOutcome::Refused { error } | SubmitOutcome::Temporary { error } =
-                        &outcome
+                    if let SubmitOutcome::Refused { error }
+                    | SubmitOutcome::Rejected { error }
+                    | SubmitOutcome::Held { error }
+                    | SubmitOutcome::Temporary { error } = &outcome
                     {
                         inner.refused.count(error);
                     }
@@ -145,11 +188,13 @@ impl SmppConnection {
         report
     }
 
-    /// Reports as not sent the submits that can't be written. While the connection is down, these
-    /// are all waiting submits. Otherwise, these are the submits whose deadline has passed.
+    /// Reports as not sent the submits that can't be written. While the connection is down, or
+    /// pauses because the carrier refuses everything, these are all waiting submits. Otherwise,
+    /// these are the submits whose deadline has passed.
     fn sweep(&self, inner: &mut Inner, results: &mut Vec<Submitted>) {
         let now = Instant::now();
-        let down = self.connection.status().state != ::smpp::State::Bound;
+        let status = self.connection.status();
+        let down = status.state != ::smpp::State::Bound || status.held_until.is_some();
         let over = |submit: &Submit| down || submit.not_after <= now;
         while inner.waiting.front().is_some_and(over) {
             if let Some(submit) = inner.waiting.pop_front() {
@@ -161,14 +206,15 @@ impl SmppConnection {
 
     fn outcome(&self, inner: &mut Inner, tag: u64, outcome: Outcome) -> SubmitOutcome {
         match outcome {
-            Outcome::Accepted { message_id } => SubmitOutcome::Accepted {
-                carrier_message_id: message_id
-                    .filter(|id| !id.is_empty())
-                    .map(|id| ids::of_answer(&id, self.settings.message_id)),
-            },
-            Outcome::Refused { status } => {
-                inner.refused(tag, status, self.settings.validity_period)
+            Outcome::Accepted { message_id } => {
+                inner.accepted();
+                SubmitOutcome::Accepted {
+                    carrier_message_id: message_id
+                        .filter(|id| !id.is_empty())
+                        .map(|id| ids::of_answer(&id, self.settings.message_id)),
+                }
             }
+            Outcome::Refused { status } => inner.refused(tag, status, &self.settings),
             Outcome::NotSent => SubmitOutcome::NotSent,
             Outcome::Unknown { cause } => {
                 SubmitOutcome::Unknown { error: refusals::lost(cause).to_owned() }
@@ -252,11 +298,16 @@ impl CarrierConnection for SmppConnection {
 
     fn state(&self) -> ConnectionStatus {
         let status = self.connection.status();
-        let refused = self.inner().refused.clone();
+        let inner = self.inner();
+        let (refused, held) = (inner.refused.clone(), inner.held.clone());
+        let last_error = last_error(&status, inner.fault.as_ref()).cloned();
+        drop(inner);
+        // While the carrier refuses everything, each message is a probe too.
+        let probing = status.probing || status.held;
         ConnectionStatus {
             state: match status.state {
                 ::smpp::State::Connecting => ConnectionState::Connecting,
-                ::smpp::State::Bound if status.probing => ConnectionState::Probing,
+                ::smpp::State::Bound if probing => ConnectionState::Probing,
                 ::smpp::State::Bound => ConnectionState::Bound,
                 ::smpp::State::Waiting => ConnectionState::Waiting,
                 ::smpp::State::Closed => ConnectionState::Closed,
@@ -267,9 +318,11 @@ impl CarrierConnection for SmppConnection {
             answered: status.answered,
             throttled: status.throttled,
             throttled_until: status.throttled_until,
-            takes_probe: status.probing && self.free() > 0,
-            last_error: last_error(status, &refused),
+            takes_probe: probing && self.free() > 0,
             refused,
+            last_error: last_error.as_ref().map(|error| error.fault.to_string()),
+            last_error_at: last_error.map(|error| error.at),
+            held,
         }
     }
 
@@ -280,30 +333,53 @@ impl CarrierConnection for SmppConnection {
 
 /// Returns why the carrier last refused a submit on this bind. If it refused none, returns why the
 /// last link ended.
-fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
+fn last_error<'a>(
+    status: &'a ::smpp::Status,
+    refusal: Option<&'a LastError>,
+) -> Option<&'a LastError> {
     let bound = status.state == ::smpp::State::Bound;
-    let refusal = refused.last().filter(|(_, at)| bound && *at >= status.since);
-    let refusal = refusal.map(|(reason, _)| format!("a submit was refused: {reason}"));
-    refusal.or(status.last_error)
+    let refusal = refusal.filter(|refusal| bound && refusal.at >= status.since);
+    refusal.or(status.last_error.as_ref())
 }
 
-fn session_settings(settings: &SmppSettings, answer: Duration) -> ::smpp::Settings {
+fn session_settings(
+    settings: &SmppSettings,
+    shared_pace: Option<Arc<SharedPace>>,
+    answer: Duration,
+) -> ::smpp::Settings {
+    let actions = settings.submit_status.clone();
     ::smpp::Settings {
         address: settings.address.to_string(),
+        backup: settings.backup_address.as_ref().map(|address| Backup {
+            address: address.to_string(),
+            server_name: address.host().to_owned(),
+        }),
         tls: settings.tls.as_ref().map(|tls| ::smpp::Tls {
             ca_file: tls.ca_file.clone(),
             server_name: settings.address.host().to_owned(),
+            client: tls
+                .client
+                .clone()
+                .map(|files| ClientCertificate { cert_file: files.cert, key_file: files.key }),
         }),
         system_id: settings.system_id.clone(),
         password: settings.password.expose().to_owned(),
         system_type: settings.system_type.clone(),
+        address_range: settings.address_range.clone(),
         bind: match settings.bind {
             BindMode::Transceiver => ::smpp::BindMode::Transceiver,
+            BindMode::Transmitter => ::smpp::BindMode::Transmitter,
             BindMode::TransmitterAndReceiver => ::smpp::BindMode::TransmitterAndReceiver,
         },
         window: settings.window,
         rate: settings.rate,
-        timers: ::smpp::Timers { answer, ..::smpp::Timers::default() },
+        shared_pace,
+        reaction: Arc::new(move |status| refusals::reaction(actions.action(status))),
+        timers: ::smpp::Timers {
+            answer,
+            enquire_link: settings.enquire_link,
+            ..::smpp::Timers::default()
+        },
     }
 }
 

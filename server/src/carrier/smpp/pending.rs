@@ -173,6 +173,7 @@ mod tests {
             sar_segment_seqnum: None,
             message_payload: None,
             user_message_reference: None,
+            tlvs: Vec::new(),
         };
         vec![submit; count]
     }

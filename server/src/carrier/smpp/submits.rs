@@ -1,15 +1,17 @@
 //! Turns a message into SMPP submits (3.4, 4.4.1).
 
-use ::smpp::{Address, Submit};
+use ::smpp::{Address, Submit, Tlv};
 use domain::Timestamp;
 use domain::message::parts::{Concatenation, Part, Segmentation, parts as cut};
 use service::{Claimed, user_reference};
 use tokio::time::Instant;
 
-use crate::config::carriers::{AddressType, SmppSettings};
+use crate::config::carriers::{AddressType, SmppSettings, TlvFacts};
 
 /// `esm_class`: the text begins with a user data header (5.2.12).
 const UDH_INDICATOR: u8 = 0x40;
+/// `data_coding`: the carrier's default alphabet (5.2.19).
+const DEFAULT_ALPHABET: u8 = 0;
 /// `registered_delivery`: requests a receipt for every final status (5.2.17).
 const RECEIPT: u8 = 1;
 
@@ -32,7 +34,7 @@ pub(super) fn parts(
     let template = Submit {
         tag: 0,
         not_after: Instant::now(),
-        service_type: String::new(),
+        service_type: settings.service_type.clone(),
         source: address(settings.source(sender), sender.clone()),
         destination: address(settings.destination, message.address.clone()),
         esm_class: 0,
@@ -45,11 +47,26 @@ pub(super) fn parts(
         sar_segment_seqnum: None,
         message_payload: None,
         user_message_reference: None,
+        tlvs: tlvs(message, settings),
     };
     (1..)
         .zip(parts)
-        .map(|(segment, part)| submit(&template, part, user_reference(message.id, segment)))
+        .map(|(segment, mut part)| {
+            if part.data_coding == DEFAULT_ALPHABET {
+                part.data_coding = settings.data_coding;
+            }
+            submit(&template, part, user_reference(message.id, segment))
+        })
         .collect()
+}
+
+fn tlvs(message: &Claimed, settings: &SmppSettings) -> Vec<Tlv> {
+    if settings.tlvs.is_empty() {
+        return Vec::new();
+    }
+    let transid = message.id.to_string();
+    let facts = TlvFacts { transid: &transid, number: &message.address, sender: &message.sender };
+    settings.tlvs.iter().map(|tlv| tlv.of(facts)).collect()
 }
 
 fn address(kind: AddressType, digits: String) -> Address {

@@ -23,14 +23,15 @@ fn settings(address: &str) -> SmppSettings {
     std::fs::write(&file, text).unwrap();
     let settings = Settings::load(Some(&file), std::iter::empty(), &[]).unwrap();
     match settings.carriers.list.into_iter().next().unwrap().kind {
-        CarrierKind::Smpp(smpp) => smpp,
+        CarrierKind::Smpp(smpp) => *smpp,
         kind => panic!("not SMPP: {kind:?}"),
     }
 }
 
 async fn bound() -> (SmppConnection, Peer) {
     let smsc = Smsc::start().await;
-    let connection = SmppConnection::open(settings(&smsc.address()), Clock::system(), LEASE, 1);
+    let connection =
+        SmppConnection::open(settings(&smsc.address()), None, Clock::system(), LEASE, 1);
     let peer = smsc.bound().await;
     connection.until_free().await;
     (connection, peer)

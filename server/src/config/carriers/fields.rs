@@ -7,6 +7,7 @@ use std::str::FromStr;
 use super::super::file::{Item, Table, Value};
 use super::super::layers::{Source, read_secret, suggestion};
 use super::super::secret::Secret;
+use crate::tls::TlsFiles;
 
 /// The findings from all tables.
 #[derive(Default)]
@@ -138,6 +139,26 @@ impl<'a> Fields<'a> {
             crate::tls::authorities(path.as_ref()).ok()?;
             Some(PathBuf::from(path))
         })
+    }
+
+    /// Reads the paths of a certificate and its key, in PEM, and checks that they fit together.
+    pub fn identity(&mut self, cert: &str, key: &str) -> Option<TlsFiles> {
+        let mut path = |name: &str| self.optional(name, "a PEM file", |path| Some(path.into()));
+        match (path(cert), path(key)) {
+            (Some(cert_file), Some(key_file)) => {
+                let files = TlsFiles { cert: cert_file, key: key_file };
+                if let Err(error) = crate::tls::check_client(&files) {
+                    self.problem(&format!("{cert} and {key} can't be used: {error}"));
+                    return None;
+                }
+                Some(files)
+            }
+            (None, None) => None,
+            _ => {
+                self.problem(&format!("{cert} and {key} must be set together"));
+                None
+            }
+        }
     }
 
     /// Reads a list of plain values. A single value counts as a list of one.

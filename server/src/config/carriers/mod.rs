@@ -5,7 +5,9 @@ mod fields;
 mod http;
 mod route;
 mod smpp;
+mod submit_status;
 mod template;
+mod tlvs;
 
 use std::num::NonZeroU32;
 
@@ -17,11 +19,13 @@ pub use http::{
     AnswerRule, Body, HttpSettings, InboundSettings, Meaning, MessageId, Pointer, ReceiptSettings,
 };
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
+pub use submit_status::SubmitAction;
 
 use super::file::Item;
 use super::layers::{Source, Tables};
 use crate::config_error::ConfigError;
 pub use template::{Escape, Placeholder};
+pub use tlvs::TlvFacts;
 
 /// The maximum length of a carrier's name.
 const NAME_CHARS_MAX: usize = 32;
@@ -85,7 +89,7 @@ impl CarrierSettings {
 /// The protocol of a carrier, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
-    Smpp(SmppSettings),
+    Smpp(Box<SmppSettings>),
     Http(Box<HttpSettings>),
     /// Delivers to nobody.
     Sandbox,
@@ -159,7 +163,7 @@ fn carrier(
         Some(_) => HealthSettings::read(&mut fields),
     };
     let kind = match kind {
-        Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
+        Some("smpp") => SmppSettings::read(&mut fields).map(Box::new).map(CarrierKind::Smpp),
         Some("http") => {
             let own_url = base_url.zip(name.as_ref());
             let own_url = own_url.map(|(base_url, name)| format!("{base_url}/carriers/{name}"));

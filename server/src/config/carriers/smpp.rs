@@ -1,12 +1,17 @@
 //! `[[carrier]]` of the kind `smpp`.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use domain::{DefaultAlphabet, Segmentation};
 
 use super::super::secret::Secret;
 use super::address::Address;
 use super::fields::Fields;
+use super::submit_status::SubmitStatus;
+use super::tlvs::VendorTlv;
+use crate::tls::TlsFiles;
 
 /// The maximum number of connections from one process to one carrier.
 const CONNECTIONS_LIMIT: usize = 64;
@@ -19,6 +24,12 @@ const SYSTEM_ID_MAX: usize = 15;
 /// SMPP allows 8. Some carriers have longer ones.
 const PASSWORD_MAX: usize = 255;
 const SYSTEM_TYPE_MAX: usize = 12;
+/// SMPP 3.4, 5.2.11 and 5.2.7.
+const SERVICE_TYPE_MAX: usize = 5;
+const ADDRESS_RANGE_MAX: usize = 40;
+/// The limits of `answer_timeout` and `enquire_link`, in seconds.
+const ANSWER_TIMEOUT_LIMITS_S: RangeInclusive<u64> = 1..=300;
+const ENQUIRE_LINK_LIMITS_S: RangeInclusive<u64> = 1..=3600;
 /// A sender with at most this many digits is a short code.
 const SHORT_CODE_DIGITS_MAX: usize = 6;
 
@@ -26,11 +37,15 @@ const SHORT_CODE_DIGITS_MAX: usize = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmppSettings {
     pub address: Address,
+    /// Where to bind if this fails at `address`.
+    pub backup_address: Option<Address>,
     pub tls: Option<ClientTls>,
     pub system_id: String,
     pub password: Secret,
     /// Usually empty.
     pub system_type: String,
+    /// The addresses that the carrier shall serve on this bind. Usually empty.
+    pub address_range: String,
     pub bind: BindMode,
     /// The number of binds per worker process.
     pub connections: usize,
@@ -38,6 +53,19 @@ pub struct SmppSettings {
     pub window: usize,
     /// The maximum number of submits per second and connection; 0 means no limit.
     pub rate: u32,
+    /// The maximum number of submits per second over all connections of this process; 0 means no
+    /// limit.
+    pub carrier_rate: u32,
+    /// How long an answer may take. The lease of a message can shorten it.
+    pub answer_timeout: Duration,
+    /// After this much silence, the carrier is asked whether it is still there.
+    pub enquire_link: Duration,
+    /// Usually empty.
+    pub service_type: String,
+    /// The `data_coding` of texts in the default alphabet. Others are UCS-2, with 8.
+    pub data_coding: u8,
+    pub tlvs: Vec<VendorTlv>,
+    pub submit_status: SubmitStatus,
     pub message_id: MessageIdForm,
     pub segmentation: Segmentation,
     /// The alphabet of inbound messages with the data_coding 0.
@@ -48,22 +76,28 @@ pub struct SmppSettings {
     pub destination: AddressType,
 }
 
-/// Which certificates to trust.
+/// Which certificates to trust, and which one to present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// A PEM file of authorities, instead of the public ones.
+    /// A PEM file of certificates to trust instead of the public authorities: authorities, or the
+    /// carrier's own certificate.
     pub ca_file: Option<PathBuf>,
+    /// The certificate that we present.
+    pub client: Option<TlsFiles>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindMode {
     Transceiver,
     TransmitterAndReceiver,
+    /// Receives nothing: neither receipts nor messages.
+    Transmitter,
 }
 
-const BIND_MODES: [(&str, BindMode); 2] = [
+const BIND_MODES: [(&str, BindMode); 3] = [
     ("transceiver", BindMode::Transceiver),
     ("transmitter+receiver", BindMode::TransmitterAndReceiver),
+    ("transmitter", BindMode::Transmitter),
 ];
 
 /// How the carrier writes a message ID in its answer and in its receipt.
@@ -116,19 +150,24 @@ impl SmppSettings {
     }
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let address = fields.parsed(
-            "address",
-            None,
-            "host and port like smpp.example.org:2775",
-            Address::parse,
-        );
+        let host_and_port = "host and port like smpp.example.org:2775";
+        let address = fields.parsed("address", None, host_and_port, Address::parse);
+        let backup_address = fields.optional("backup_address", host_and_port, Address::parse);
         let system_id = c_string(fields, "system_id", None, SYSTEM_ID_MAX);
         let password = password(fields);
         let system_type = c_string(fields, "system_type", Some(""), SYSTEM_TYPE_MAX);
+        let address_range = c_string(fields, "address_range", Some(""), ADDRESS_RANGE_MAX);
         let bind = fields.choice("bind", Some("transceiver"), &BIND_MODES);
         let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
         let window = fields.within("window", "100", &(1..=WINDOW_LIMIT));
         let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
+        let carrier_rate = fields.within("carrier_rate", "0", &(0..=RATE_LIMIT));
+        let answer_timeout = fields.within("answer_timeout", "30", &ANSWER_TIMEOUT_LIMITS_S);
+        let enquire_link = fields.within("enquire_link", "30", &ENQUIRE_LINK_LIMITS_S);
+        let service_type = c_string(fields, "service_type", Some(""), SERVICE_TYPE_MAX);
+        let data_coding = fields.within("data_coding", "0", &(0..=u8::MAX));
+        let vendors = VendorTlv::read_all(fields);
+        let submit_status = SubmitStatus::read(fields);
         let message_id = fields.choice("message_id", Some("text"), &MESSAGE_ID_FORMS);
         let ways = Segmentation::ALL.map(|way| (way.as_str(), way));
         let segmentation = fields.choice("segmentation", Some("udh"), &ways);
@@ -141,14 +180,23 @@ impl SmppSettings {
         let destination = address_type(fields, "destination");
         Some(Self {
             address: address?,
+            backup_address,
             tls,
             system_id: system_id?,
             password: password?,
             system_type: system_type?,
+            address_range: address_range?,
             bind: bind?,
             connections: connections?,
             window: window?,
             rate: rate?,
+            carrier_rate: carrier_rate?,
+            answer_timeout: Duration::from_secs(answer_timeout?),
+            enquire_link: Duration::from_secs(enquire_link?),
+            service_type: service_type?,
+            data_coding: data_coding?,
+            tlvs: vendors,
+            submit_status,
             message_id: message_id?,
             segmentation: segmentation?,
             default_alphabet: default_alphabet?,
@@ -163,10 +211,13 @@ impl ClientTls {
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let tls = fields.choice("tls", Some("false"), &[("true", true), ("false", false)]);
         let ca_file = fields.authorities("tls_ca");
-        if ca_file.is_some() && tls == Some(false) {
-            fields.problem("tls_ca is set, so tls must be true");
+        let client = fields.identity("tls_cert", "tls_key");
+        for (name, is_set) in [("tls_ca", ca_file.is_some()), ("tls_cert", client.is_some())] {
+            if is_set && tls == Some(false) {
+                fields.problem(&format!("{name} is set, so tls must be true"));
+            }
         }
-        (tls == Some(true)).then_some(Self { ca_file })
+        (tls == Some(true)).then_some(Self { ca_file, client })
     }
 }
 

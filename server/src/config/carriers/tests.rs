@@ -5,7 +5,7 @@ use domain::{DefaultAlphabet, Kind, Reference, Segmentation};
 use tempfile::TempDir;
 
 use super::smpp::ClientTls;
-use super::{AddressType, BindMode, CarrierKind, MessageIdForm, SmppSettings};
+use super::{AddressType, BindMode, CarrierKind, MessageIdForm, SmppSettings, SubmitAction};
 use crate::config::Settings;
 
 const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:2775\"\n\
@@ -25,7 +25,7 @@ fn load(text: &str) -> Result<Settings, String> {
 fn smpp(lines: &str) -> SmppSettings {
     let settings = load(&format!("{SMPP}{lines}")).unwrap();
     match settings.carriers.list.into_iter().next().unwrap().kind {
-        CarrierKind::Smpp(smpp) => smpp,
+        CarrierKind::Smpp(smpp) => *smpp,
         kind => panic!("not SMPP: {kind:?}"),
     }
 }
@@ -80,10 +80,27 @@ fn every_key_of_a_carrier_is_read() {
     assert_eq!(smpp.message_id, MessageIdForm::HexToDecimal);
     assert_eq!(smpp.segmentation, Segmentation::Sar);
     assert_eq!(smpp.default_alphabet, DefaultAlphabet::Gsm7Packed);
-    assert_eq!(smpp.tls, Some(ClientTls { ca_file: None }));
+    assert_eq!(smpp.tls, Some(ClientTls { ca_file: None, client: None }));
     assert_eq!(smpp.destination, AddressType { ton: 2, npi: 8 });
     for sender in ["Heliograph", "1234"] {
         assert_eq!(smpp.source(sender), AddressType { ton: 0, npi: 9 });
+    }
+}
+
+#[test]
+fn a_status_of_the_settings_has_their_action_and_others_the_defaults() {
+    let smpp = smpp("[carrier.submit_status]\n\"0x0000000B\" = \"hold\"\n0x401 = \"retry\"\n");
+    for (status, action) in [
+        (0x0B, SubmitAction::Hold),
+        (0x401, SubmitAction::Retry),
+        (0x402, SubmitAction::Hold),
+        (0x0F, SubmitAction::Hold),
+        (0x0A, SubmitAction::NextRoute),
+        (0x45, SubmitAction::Retry),
+        (0x58, SubmitAction::Throttle),
+        (0x500, SubmitAction::NextRoute),
+    ] {
+        assert_eq!(smpp.submit_status.action(status), action, "{status:#x}");
     }
 }
 
@@ -116,8 +133,32 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("window = [1]", "window"),
         ("connections = 0", "connections"),
         ("rate = -1", "rate"),
-        ("bind = \"receiver\"", "transceiver or transmitter+receiver"),
+        ("bind = \"receiver\"", "transceiver, transmitter+receiver or transmitter"),
         ("message_id = \"octal\"", "hex-to-decimal"),
+        ("backup_address = \"127.0.0.1\"", "backup_address must be host and port"),
+        ("answer_timeout = 0", "answer_timeout must be a whole number from 1 to 300"),
+        ("enquire_link = 3601", "enquire_link must be a whole number from 1 to 3600"),
+        ("service_type = \"sixlet\"", "service_type must be at most 5"),
+        ("data_coding = 256", "data_coding must be a whole number from 0 to 255"),
+        ("carrier_rate = -1", "carrier_rate"),
+        ("tls = true\ntls_cert = \"$FOLDER/password\"", "tls_cert and tls_key must be set"),
+        (
+            "tls = true\ntls_cert = \"$FOLDER/password\"\ntls_key = \"$FOLDER/password\"",
+            "tls_cert and tls_key can't be used",
+        ),
+        ("tlvs = [{ tag = 0, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
+        ("tlvs = [{ tag = 0x0204, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
+        ("tlvs = [{ tag = 0x1400, type = \"hex\", value = \"0\" }]", "pairs of hexadecimal"),
+        ("tlvs = [{ tag = 0x1400, type = \"text\", value = \"0\" }]", "string, c-string, integer"),
+        ("tlvs = [{ tag = 0x1400, type = \"integer\", value = \"a\" }]", "a number below 2^32"),
+        (
+            "tlvs = [{ tag = 0x1400, type = \"string\", value = \"{message}\" }]",
+            "no placeholders but {transid}",
+        ),
+        ("submit_status = { \"0x0f\" = \"wait\" }", "0x0f must be one of retry, next_route"),
+        ("submit_status = { 15 = \"hold\" }", "15 must be a command_status like 0x0000000f"),
+        ("submit_status = { 0x0 = \"hold\" }", "0x0 must be a command_status"),
+        ("submit_status = { 0x0f = \"hold\", 0x000f = \"retry\" }", "submit_status has 0x0f twice"),
         ("segmentation = \"none\"", "udh, sar or payload"),
         ("default_alphabet = \"gsm\"", "gsm7, gsm7-packed or latin1"),
         ("tls = \"yes\"", "tls must be true or false"),

@@ -119,10 +119,10 @@ impl Watch {
         let mut records = Vec::new();
         for (watched, reported) in &mut self.reported {
             let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
-            let refused = reported.report_refusals(&self.metrics, &watched.carrier, &states);
+            reported.report_refusals(&self.metrics, &watched.carrier, &states);
             let counts = counts.get(&watched.carrier).copied().unwrap_or_default();
-            let last_refusal = refused.last().map(|(reason, _)| reason);
-            if reported.health.update(counts, last_refusal) {
+            let last_error = states.iter().find_map(|state| state.last_error.as_deref());
+            if reported.health.update(counts, last_error) {
                 reported.probes.hurry();
             }
             let others: Vec<_> =
@@ -212,19 +212,13 @@ impl Reported {
         }
     }
 
-    fn report_refusals(
-        &mut self,
-        metrics: &Metrics,
-        carrier: &str,
-        states: &[ConnectionStatus],
-    ) -> Refused {
+    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[ConnectionStatus]) {
         let mut refused = Refused::default();
         for state in states {
             refused.add(&state.refused);
         }
         self.refused.update(carrier, &refused);
         metrics.set_refused(carrier, refused.counts());
-        refused
     }
 }
 
@@ -248,7 +242,7 @@ impl Seen {
             self.bound_at = now;
         }
         let pauses = state.throttled_until.is_some_and(|until| until - now > PAUSE_MAX);
-        now - self.bound_at < LOST_GRACE && !pauses
+        now - self.bound_at < LOST_GRACE && !pauses && state.held.is_none()
     }
 }
 
@@ -262,11 +256,12 @@ fn record(
 ) -> ConnectionRecord {
     let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let degraded = health.degraded().filter(|_| state.state == ConnectionState::Bound);
-    let (shown, since, last_error) = match degraded {
+    let (shown, since, last_error, last_error_at) = match degraded {
         Some(degraded) => {
-            (ConnectionState::Degraded, degraded.since, Some(degraded.reason.clone()))
+            let (since, reason) = (degraded.since, degraded.reason.clone());
+            (ConnectionState::Degraded, since, Some(reason), Some(since))
         }
-        None => (state.state, state.since, state.last_error),
+        None => (state.state, state.since, state.last_error, state.last_error_at),
     };
     let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
     ConnectionRecord {
@@ -281,6 +276,8 @@ fn record(
         rate: seen.rate,
         throttled: i64::try_from(state.throttled).unwrap_or(i64::MAX),
         last_error,
+        last_error_at: last_error_at
+            .map(|at| now.plus_ms(-i64::try_from(at.elapsed().as_millis()).unwrap_or(0))),
         updated_at: now,
     }
 }

@@ -16,6 +16,7 @@ on_each_backend![
     a_claim_lasts_as_long_as_the_settings_say_and_no_submit_starts_in_its_last_sixth,
     a_lost_lease_changes_nothing_and_the_message_is_claimed_again,
     a_retry_waits_and_stands_in_the_timeline,
+    a_held_message_waits_and_no_attempt_counts,
     a_clean_stop_and_a_restart_give_claims_back,
     messages_of_a_suspended_application_wait_and_expire,
     after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_given_back,
@@ -159,6 +160,29 @@ async fn a_retry_waits_and_stands_in_the_timeline(backend: Backend) {
     let (_, again) = claim(&world).await;
     let detail = world.message(&customer, again[0].id).await;
     assert!(detail.timeline.iter().any(|step| step.detail.as_deref() == Some("busy")));
+    world.assert_sound().await;
+}
+
+async fn a_held_message_waits_and_no_attempt_counts(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    world.send(&customer.live, "12345678").await.unwrap();
+    let held = SubmitOutcome::Held { error: "no_credit".to_owned() };
+    let retry = SubmitOutcome::Temporary { error: "busy".to_owned() };
+    // The wait after a temporary refusal would be longer if the others had counted.
+    for outcome in [held.clone(), held.clone(), held, retry] {
+        let (lease, messages) = claim(&world).await;
+        world.record(CARRIER, &lease, vec![answered(&messages[0], outcome)]).await;
+        world.pass(4999);
+        assert!(claim(&world).await.1.is_empty());
+        world.pass(1);
+    }
+    let (_, messages) = claim(&world).await;
+    let detail = world.message(&customer, messages[0].id).await;
+    assert_eq!(detail.record.status, MessageStatus::Sending);
+    // Customers don't read about the operator's account.
+    let mut steps = detail.timeline.iter();
+    assert!(!steps.any(|step| step.detail.as_deref() == Some("no_credit")), "{detail:?}");
     world.assert_sound().await;
 }
 

@@ -38,6 +38,7 @@ async fn connect(service: &Service, carriers: &[&str], state: ConnectionState) {
         rate: 0,
         throttled: 0,
         last_error: None,
+        last_error_at: None,
         updated_at: now,
     };
     let connections = carriers.iter().map(connection).collect();

@@ -14,6 +14,7 @@ on_each_backend![
     messages_leave_a_carrier_that_cannot_take_them,
     one_message_at_a_time_probes_a_carrier_that_is_not_usable,
     a_refused_message_is_offered_to_every_other_carrier_once,
+    a_rejected_message_is_offered_to_no_other_carrier,
     a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy,
     a_drained_carrier_is_listed_until_it_is_resumed,
     nothing_is_claimed_for_a_drained_carrier,
@@ -113,10 +114,22 @@ async fn a_refused_message_is_offered_to_every_other_carrier_once(backend: Backe
     sending.assert_sound().await;
 }
 
+async fn a_rejected_message_is_offered_to_no_other_carrier(backend: Backend) {
+    let sending = Sending::by_acme_or_beta(backend).await;
+    let by_acme = sending.submitted().await;
+    let rejected = SubmitOutcome::Rejected { error: "blacklisted".to_owned() };
+    sending.answer(&by_acme, rejected).await;
+    sending.assert_status(by_acme.id(), MessageStatus::Rejected).await;
+    sending.assert_nothing_due("beta").await;
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
 async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     let busy = SubmitOutcome::Temporary { error: "busy".to_owned() };
-    for outcome in [throttled(), busy] {
+    let held = SubmitOutcome::Held { error: "no_credit".to_owned() };
+    for outcome in [throttled(), busy, held] {
         let handed = sending.submitted().await;
         sending.answer(&handed, outcome).await;
         sending.world.pass(5000);

@@ -298,6 +298,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
     let more = "INSERT INTO confirmations SELECT 'x', MAX(id), 1, 'new@example.org', 'change' \
                 FROM accounts; \
                 INSERT INTO reminders VALUES ('activations', 1); \
+                INSERT INTO carrier_figures VALUES (60000, 1, 'acme', 'accepted', 2); \
                 INSERT INTO approvals SELECT 1, '{}', MAX(id), 1 FROM accounts; \
                 INSERT INTO bank_statements VALUES (3, 1, 2, 3, NULL, NULL, 1, 4); \
                 INSERT INTO bank_statement_lines VALUES (3, 1, 'b', '=1+1', 5, 'waiting'); \

@@ -97,6 +97,7 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
         rate: 0,
         throttled: 0,
         last_error: None,
+        last_error_at: None,
         updated_at: world.now(),
     };
     a.delivery().report_connections(vec![connection.clone()]).await.unwrap();

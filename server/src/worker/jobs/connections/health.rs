@@ -58,9 +58,9 @@ impl Health {
         self.degraded.as_ref()
     }
 
-    /// Considers the counts since the start of the process. `last_refusal` is the code of the
-    /// latest refusal. Returns true if a probe succeeded, so that the next one may follow at once.
-    pub(super) fn update(&mut self, counts: CarrierCounts, last_refusal: Option<&str>) -> bool {
+    /// Considers the counts since the start of the process, and the last error of a connection.
+    /// Returns true if a probe succeeded, so that the next one may follow at once.
+    pub(super) fn update(&mut self, counts: CarrierCounts, last_error: Option<&str>) -> bool {
         let now = Instant::now();
         let before = self.history.back().map_or(counts, |(_, counts)| *counts);
         let new = counts.since(&before);
@@ -73,7 +73,7 @@ impl Health {
             return self.probed(&new);
         }
         let start = self.history.front().map_or(counts, |(_, counts)| *counts);
-        self.degraded = self.judge(now, &counts, &counts.since(&start), last_refusal);
+        self.degraded = self.judge(now, &counts, &counts.since(&start), last_error);
         false
     }
 
@@ -92,7 +92,7 @@ impl Health {
         now: Instant,
         counts: &CarrierCounts,
         recent: &CarrierCounts,
-        last_refusal: Option<&str>,
+        last_error: Option<&str>,
     ) -> Option<Degraded> {
         let HealthSettings { refused_percent, undelivered_percent, silent_seconds } = self.settings;
         let degraded =
@@ -106,7 +106,8 @@ impl Health {
         let refused = recent.not_accepted() - throttled;
         if exceeds(refused, accepted + refused, refused_percent) {
             let all = accepted + refused;
-            let last = last_refusal.map_or_else(String::new, |code| format!(", last with {code}"));
+            let last =
+                last_error.map_or_else(String::new, |error| format!(". Last error: {error}"));
             return degraded(
                 Evidence::Answers,
                 format!("the carrier refused {refused} of {all} messages within {within} s{last}"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::carrier::refused::Refused;
+use crate::carrier::smpp::status_name;
 
 /// The shortest time between two log lines. A carrier may refuse thousands of messages in a second.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -26,7 +27,8 @@ impl ReportedRefusals {
         }
         let count = total - self.count;
         let reason = refused.last().map(|(reason, _)| reason);
-        tracing::warn!(carrier, count, reason, "a carrier refused messages");
+        let name = reason.and_then(status_name);
+        tracing::warn!(carrier, count, reason, name, "a carrier refused messages");
         (self.count, self.at) = (total, Some(Instant::now()));
     }
 }

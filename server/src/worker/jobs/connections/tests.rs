@@ -93,6 +93,8 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         takes_probe: false,
         refused: Refused::default(),
         last_error: None,
+        last_error_at: None,
+        held: None,
     }));
     let connection = Arc::clone(&state);
     let connection: ReadState = Box::new(move || connection.lock().unwrap().clone());

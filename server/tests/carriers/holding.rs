@@ -1,0 +1,85 @@
+//! Refusals that concern the account, not a message; and the actions that settings give a status.
+
+use testing::harness::until;
+
+use crate::acme::{accept, settings, start};
+use crate::routes::{AROUND, both};
+use crate::scripted::{Act, Scripted, deliver};
+use crate::started::Started;
+
+/// SMPP's ESME_RINVSYSID.
+const INVALID_SYSTEM_ID: u32 = 0x0F;
+/// SMPP's ESME_RSUBMITFAIL.
+const SUBMIT_FAILED: u32 = 0x45;
+
+#[test]
+fn a_fault_of_the_account_holds_messages_instead_of_rejecting_them() {
+    let (smsc, started) = start(|_| vec![Act::Refuse(INVALID_SYSTEM_ID)]);
+    let sent = started.send_to(57_000_000..57_000_020);
+    until("a held connection", || {
+        let connection = started.connection("acme");
+        let error = connection["last_error"].as_str().unwrap_or_default();
+        let said = error.contains("ESME_RINVSYSID 0x0000000f") && error.contains("Ask the carrier");
+        let seen = connection["last_error_at"].is_string();
+        (connection["state"] == "probing" && said && seen).then_some(())
+    });
+    let log = started.server.log();
+    let told = |line: &&str| line.contains("the carrier refuses all messages; they wait");
+    let lines: Vec<&str> = log.lines().filter(told).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("carrier=\"acme\"") && lines[0].contains("0x0000000f"), "{log}");
+
+    smsc.follow(accept);
+    started.until_all(&sent, "submitted");
+    for transid in &sent {
+        let report = started.report(transid);
+        // Each counted attempt would appear in the timeline, with its cause.
+        let timeline = report["timeline"].as_array().unwrap();
+        let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
+        assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");
+    }
+    assert_eq!(started.balance(), "99");
+    assert!(started.server.log().contains("the carrier accepts messages again"));
+    started.stop();
+}
+
+#[test]
+fn held_messages_take_another_route() {
+    let (one, two) =
+        (Scripted::start(|_| vec![Act::Refuse(INVALID_SYSTEM_ID)]), Scripted::delivering());
+    let started = Started::start(&both(&one, &two, AROUND));
+    one.until_bound();
+    two.until_bound();
+    let sent = started.send_to(57_000_000..57_000_020);
+    started.until_all(&sent, "delivered");
+    assert_eq!(two.submits().len(), 20);
+    started.stop();
+}
+
+#[test]
+fn settings_decide_what_a_status_means() {
+    let statuses = "[carrier.submit_status]\n\"0x45\" = \"reject\"\n\"0x0000000b\" = \"retry\"\n";
+    let one = Scripted::start(|_| vec![Act::Refuse(SUBMIT_FAILED)]);
+    let two = Scripted::start(deliver);
+    let [first, second] = [&one, &two].map(|smsc| settings(smsc, ""));
+    let started = Started::start(&format!(
+        "{}{statuses}{}{AROUND}",
+        first.replace("acme", "one"),
+        second.replace("acme", "two")
+    ));
+    one.until_bound();
+    two.until_bound();
+    // By default, it would be submitted again. A refusal would take the other route.
+    let transid = started.send("57000001", "Hello");
+    let report = started.until(&transid, "rejected");
+    assert_eq!(report["error"], "submit_failed", "{report}");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 0));
+    assert_eq!(started.balance(), "100");
+
+    // By default, it would be refused.
+    one.follow(|submit| if submit.before == 1 { vec![Act::Refuse(0x0B)] } else { deliver(submit) });
+    let transid = started.send("57000002", "Hello");
+    started.until(&transid, "delivered");
+    assert_eq!((one.submits().len(), two.submits().len()), (2, 1));
+    started.stop();
+}

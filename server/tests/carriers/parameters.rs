@@ -1,0 +1,63 @@
+//! The parameters of binds and submits that a carrier's settings choose.
+
+use testing::harness::until;
+use testing::smsc::tlv;
+
+use crate::acme::{accept, settings};
+use crate::scripted::Scripted;
+use crate::started::Started;
+
+#[test]
+fn a_submit_has_the_parameters_of_the_settings() {
+    let smsc = Scripted::start(accept);
+    let started = Started::start(&settings(
+        &smsc,
+        "service_type = \"OTP\"\ndata_coding = 1\ncarrier_rate = 50\ntlvs = [\n\
+         { tag = 0x1400, type = \"string\", value = \"1001\" },\n\
+         { tag = 0x1401, type = \"c-string\", value = \"{sender}/{number}/{transid}\" },\n\
+         { tag = 0x1402, type = \"integer\", value = 258 },\n\
+         { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n]\n",
+    ));
+    smsc.until_bound();
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
+    // Another alphabet keeps its own data_coding.
+    let unicode = started.send("57000002", "ж");
+    started.until(&unicode, "submitted");
+    let submits = smsc.submits();
+    for (submit, transid, coded) in [
+        (&submits[0], &transid, &b"\x01\x00\x01\x00\x05Hello"[..]),
+        (&submits[1], &unicode, &b"\x01\x00\x08\x00\x02\x04\x36"[..]),
+    ] {
+        let body = &submit.body;
+        assert!(body.starts_with(b"OTP\0"), "{body:X?}");
+        assert!(body.windows(coded.len()).any(|bytes| bytes == coded), "{body:X?}");
+        let named = format!("Heliograph/{}/{transid}\0", submit.number);
+        let vendors = [
+            tlv(0x1400, b"1001"),
+            tlv(0x1401, named.as_bytes()),
+            tlv(0x1402, &[0, 0, 1, 2]),
+            tlv(0x1403, &[0, 0xFF]),
+        ];
+        assert!(body.ends_with(&vendors.concat()), "{body:X?}");
+    }
+    started.stop();
+}
+
+/// Nobody listens at the first address.
+#[test]
+fn a_backup_address_is_used_while_the_first_fails() {
+    let smsc = Scripted::start(accept);
+    let backup = format!("backup_address = \"{}\"", smsc.address);
+    let settings = settings(&smsc, &backup).replacen(&smsc.address, "127.0.0.1:1", 1);
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let transid = started.send("57000001", "Hello");
+    started.until(&transid, "submitted");
+    until("the error of the first address", || {
+        let connection = started.connection("acme");
+        let error = connection["last_error"].as_str().unwrap_or_default();
+        error.starts_with("Nobody listens at the carrier's address").then_some(())
+    });
+    started.stop();
+}
