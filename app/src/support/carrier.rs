@@ -37,6 +37,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let carrier = &carrier.record;
     let (state, waiting) = (carrier.state, carrier.waiting);
     let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
+    let unknown_state = carrier.receipts_unknown_state;
     let since =
         carrier.drained_at.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
     view! {
@@ -51,6 +52,9 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
             </Fact>
             <Fact term="Receipts for unknown messages" class="figures">
                 {format!("{unmatched} unmatched, {matched} matched later")}
+            </Fact>
+            <Fact term="Receipts with an unknown state" class="figures">
+                {unknown_state.to_string()}
             </Fact>
         </dl>
     }

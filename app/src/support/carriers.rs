@@ -164,6 +164,7 @@ fn Carrier(
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
             {move || live.with(|live| live.carriers.get(place).map(facts))}
+            <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts"</a></p>
             <TableRegion label=format!("Connections of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(connections))}
             </TableRegion>

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 57] = [
+pub const TABLES: [&str; 58] = [
     "installation",
     "prices",
     "accounts",
@@ -53,6 +53,7 @@ pub const TABLES: [&str; 57] = [
     "queue",
     "segments",
     "unmatched_receipts",
+    "raw_receipts",
     "receipt_counts",
     "carriers",
     "message_days",

@@ -8,11 +8,13 @@ pub(crate) mod expiry;
 mod incidents;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;
+pub(crate) mod raw_receipts;
 pub(crate) mod receipts;
 pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 pub(crate) mod unmatched_ids;
+pub(crate) mod waiting_receipts;
 
 pub(crate) use by_shard::SegmentShards;
 

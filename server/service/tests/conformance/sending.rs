@@ -2,7 +2,7 @@
 
 use domain::records::MessageDetail;
 use domain::{Kind, LostAnswer, MessageStatus, Transid};
-use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted};
+use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted, WrittenReceipt};
 
 use crate::database::Backend;
 use crate::network::{answered, network};
@@ -155,5 +155,6 @@ pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        written: WrittenReceipt::default(),
     }
 }

@@ -16,7 +16,7 @@ use fields::{Fields, Findings};
 pub use http::{
     AnswerRule, Body, HttpSettings, InboundSettings, Meaning, Pointer, ReceiptSettings,
 };
-pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
+pub use smpp::{AddressType, BindMode, ReceiptState, SmppSettings};
 
 use super::file::Item;
 use super::layers::{Source, Tables};

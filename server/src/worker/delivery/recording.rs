@@ -52,7 +52,9 @@ async fn run_reports(
             // leases of the messages end.
             continue;
         };
+        let raw_receipts = std::mem::take(&mut report.raw_receipts);
         connection.stored(report, &taken);
+        context.service.delivery().keep_raw_receipts(carrier, raw_receipts);
         credit.refresh(free);
     }
 }

@@ -100,6 +100,7 @@ pub(super) fn table(
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
+        every(seconds(1), Delivering, "store raw receipts", verb!(delivery.store_raw_receipts)),
         // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         // A process that isn't seen for half a minute counts as ended.

@@ -21,6 +21,11 @@ pub(super) async fn end_leases(service: Service) -> Result<()> {
     if let Some(count @ 1..) = matched {
         tracing::info!(count, "unmatched receipts were matched");
     }
+    let matched =
+        attempt("waiting receipts can't be matched", service.delivery().match_waiting()).await;
+    if let Some(count @ 1..) = matched {
+        tracing::info!(count, "waiting receipts were matched");
+    }
     Ok(())
 }
 
