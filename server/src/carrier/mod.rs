@@ -55,6 +55,9 @@ pub trait CarrierConnection: Send + Sync + 'static {
 #[derive(Default)]
 pub struct CarrierReport {
     pub submitted: Vec<Submitted>,
+    /// Accepted segments of messages that still miss other answers. The messages are reported in
+    /// `submitted` later.
+    pub early: Vec<Submitted>,
     /// Receipts that identify a message by our ID.
     pub receipts: Vec<Receipt>,
     /// Receipts that identify a message by the carrier message ID.

@@ -43,7 +43,9 @@ statements! {
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// Stores segments that were submitted, for the first time or again. `$1` is
+    /// Stores segments that were submitted, for the first time or again. A segment with the same
+    /// carrier message ID isn't submitted again: its ID was stored before its message's other
+    /// segments were answered. `$1` is
     /// `[[message, segment, segments, application, carrier message ID, status]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -54,7 +56,9 @@ statements! {
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
                 status = CASE status WHEN {unknown} THEN excluded.status ELSE status END,
-                submits = 2, submitted_at = excluded.submitted_at",
+                submits = CASE WHEN carrier_message_id = excluded.carrier_message_id
+                    THEN submits ELSE 2 END,
+                submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, shard)
@@ -67,7 +71,9 @@ statements! {
                 excluded.carrier_message_id, segments.carrier_message_id),
                 status = CASE segments.status WHEN {unknown} THEN excluded.status
                     ELSE segments.status END,
-                submits = 2, submitted_at = excluded.submitted_at",
+                submits = CASE WHEN segments.carrier_message_id = excluded.carrier_message_id
+                    THEN segments.submits ELSE 2 END,
+                submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
     };
     /// Takes the same rows as [`INSERT`]. Ignores their status: once the claim has ended, the
@@ -192,6 +198,28 @@ statements! {
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
         ..Sql::IN_SHARD
     };
+    /// `$1` is `[[message, segment]]`.
+    const SETTLE: Sql = Sql {
+        sqlite: r"
+            UPDATE segments SET status = {submitted}
+            WHERE message_id = ?1 AND segment = ?2 AND status = {unknown}",
+        postgres: r"
+            UPDATE segments SET status = {submitted}
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE segments.message_id = (r.value ->> 0)::bigint
+              AND segments.segment = (r.value ->> 1)::bigint
+              AND segments.shard = $2 AND status = {unknown}",
+        ..Sql::IN_SHARD
+    };
+    const DROP: Sql = Sql {
+        sqlite: "DELETE FROM segments WHERE message_id = ?1",
+        postgres: r"
+            DELETE FROM segments
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
+        ..Sql::IN_SHARD
+    };
     /// `$1` is `[[message, segment, status, error]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
@@ -254,8 +282,8 @@ pub struct SegmentId {
     pub status: MessageStatus,
 }
 
-/// A segment that a receipt may be for, with what the receipt is compared with. The fields are in the
-/// order of [`UNANSWERED`] and [`STORED_AS`].
+/// A segment that a receipt may be for, with what the receipt is compared with. The fields are in
+/// the order of [`UNANSWERED`] and [`STORED_AS`].
 #[derive(Clone, Deserialize)]
 pub struct Unanswered {
     pub id: SegmentId,
@@ -343,8 +371,8 @@ pub async fn with_ids(
     Ok(found)
 }
 
-/// Returns the segments with these carrier message IDs as they are stored, each with the index of its
-/// ID in `ids`. On PostgreSQL, leaves out messages with IDs below `least`.
+/// Returns the segments with these carrier message IDs as they are stored, each with the index of
+/// its ID in `ids`. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn stored_as(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -409,6 +437,17 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     let values = rows.iter().map(|row| (row.message_id, row.segment, row.status.code(), row.error));
     let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
+}
+
+/// Stores that a carrier accepted these segments, after it was unknown.
+pub async fn settle(tx: &mut WriteTx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
+    let rows = accepted.iter().copied();
+    query(SETTLE, ()).execute_each(tx, rows).await.map(drop)
+}
+
+/// Deletes the segments of messages that the carrier never got.
+pub async fn drop_all(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<()> {
+    query(DROP, ()).execute_each(tx, messages.iter().copied()).await.map(drop)
 }
 
 /// Deletes segments of messages with IDs below `below`, oldest first. A call covers a range of

@@ -6,6 +6,7 @@ pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 mod incidents;
+mod late_answers;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;
 pub(crate) mod raw_receipts;

@@ -97,8 +97,8 @@ impl Waiting {
         self.receipts.push_back(receipt);
     }
 
-    /// Takes the oldest receipts, the counts of unknown states, and the number of receipts that were
-    /// dropped.
+    /// Takes the oldest receipts, the counts of unknown states, and the number of receipts that
+    /// were dropped.
     fn take(&mut self) -> (Vec<NewRawReceipt>, BTreeMap<String, i64>, u64) {
         let count = self.receipts.len().min(CHUNK);
         let taken: Vec<_> = self.receipts.drain(..count).collect();

@@ -75,8 +75,8 @@ pub struct CarrierReceipt {
     pub written: WrittenReceipt,
 }
 
-/// A receipt as the carrier wrote it. An unmatched receipt is kept with it, so that it can be matched
-/// after the format of message IDs in the settings has been corrected.
+/// A receipt as the carrier wrote it. An unmatched receipt is kept with it, so that it can be
+/// matched after the format of message IDs in the settings has been corrected.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenReceipt {
     /// The message ID in the text.
@@ -493,9 +493,9 @@ impl Delivery<'_> {
         Ok(crossed.len())
     }
 
-    /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week. Deletes
-    /// raw receipts after the days of the setting `raw_receipts_days`.
-    /// Receipts that come later are kept as unmatched for a week.
+    /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
+    /// Deletes raw receipts after the days of the setting `raw_receipts_days`. Receipts that come
+    /// later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(
             Chore::ForgetSegments,

@@ -254,7 +254,8 @@ impl Delivery<'_> {
     }
 
     /// Returns receipts of a carrier for staff, newest first. Explains why unmatched ones match no
-    /// message, and suggests formats of message IDs with which they would.
+    /// message. Unless a single ID or number is looked up, also suggests formats of message IDs
+    /// with which they would.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -267,7 +268,12 @@ impl Delivery<'_> {
         let form = self.inner.router.network.message_id(carrier);
         let mut conn = self.store().read().await?;
         let day_ago = domain::ids::compose_id(self.now().plus_ms(-DAY_MS).unix_ms(), 0);
-        let of_day = unmatched_receipts::newest(&mut conn, carrier, day_ago, COUNTED_MAX).await?;
+        let of_day = match filter {
+            ReceiptFilter::All | ReceiptFilter::Unmatched => {
+                unmatched_receipts::newest(&mut conn, carrier, day_ago, COUNTED_MAX).await?
+            }
+            ReceiptFilter::Id(_) | ReceiptFilter::Number(_) => Vec::new(),
+        };
         let unmatched = if matches!(filter, ReceiptFilter::Unmatched) {
             unmatched_receipts::newest(&mut conn, carrier, 0, SHOWN_MAX).await?
         } else {
@@ -323,7 +329,8 @@ impl Delivery<'_> {
         Ok(records)
     }
 
-    /// Returns the segments of all shards that have one of the IDs, by the index of the list of IDs.
+    /// Returns the segments of all shards that have one of the IDs, by the index of the list of
+    /// IDs.
     async fn stored_segments(
         &self,
         carrier: &str,
@@ -369,8 +376,8 @@ impl Delivery<'_> {
         Ok((counts, explained))
     }
 
-    /// Explains why a receipt matches no message. `matching` has the messages that would match under
-    /// another format.
+    /// Explains why a receipt matches no message. `matching` has the messages that would match
+    /// under another format.
     async fn explained(
         &self,
         carrier: &str,
@@ -528,8 +535,8 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
     }
 }
 
-/// Returns a raw receipt without the beginning of the message's text, which staff may see only after
-/// they asked for it.
+/// Returns a raw receipt without the beginning of the message's text, which staff may see only
+/// after they asked for it.
 fn without_text(raw: &str) -> &str {
     // A wide text has a zero octet before each letter.
     let starts = ["text:", r"t\x00e\x00x\x00t\x00:"].into_iter().filter_map(|name| {

@@ -140,6 +140,7 @@ impl SmppConnection {
             }
         }
         self.sweep(&mut inner, &mut report.submitted);
+        report.early = inner.pending.take_early();
         self.feed(&mut inner);
         report
     }

@@ -42,7 +42,7 @@ pub(super) fn read(
         parameter_id: receipt.receipted_message_id.clone(),
         number: number.to_owned(),
         state: state.clone(),
-        raw: delivery.text.escape_ascii().take(RAW_CHARS_MAX).map(char::from).collect(),
+        raw: escaped(&delivery.text),
     };
     let Meaning::Final(status, code) = meaning else {
         return ReadReceipt { raw, read: None };
@@ -69,6 +69,17 @@ pub(super) fn read(
         },
     };
     ReadReceipt { raw, read: Some(read) }
+}
+
+/// Returns the beginning of a text, with bytes other than printable ASCII escaped.
+fn escaped(text: &[u8]) -> String {
+    let text = &text[..text.len().min(RAW_CHARS_MAX)];
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
+    if text.iter().all(is_plain) {
+        // The usual case, which has to be cheap.
+        return String::from_utf8_lossy(text).into_owned();
+    }
+    text.escape_ascii().take(RAW_CHARS_MAX).map(char::from).collect()
 }
 
 /// What the state of a receipt means.
