@@ -29,23 +29,16 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
         ..Sql::IN_SHARD
     };
-    /// Like [`INSERT`], unless the message has an entry with this detail already.
-    const INSERT_ONCE: Sql = Sql {
+    /// Which of these messages have an entry with this detail.
+    const NOTED: Sql = Sql {
         sqlite: r"
-            INSERT INTO message_timeline (message_id, application_id, status, detail, at)
-            SELECT ?1, ?2, ?3, ?4, ?6
-            WHERE NOT EXISTS (
-                SELECT 1 FROM message_timeline t WHERE t.message_id = ?1 AND t.detail = ?4)",
+            SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",
         postgres: r"
-            INSERT INTO message_timeline (message_id, application_id, status, detail, id, at, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, (value ->> 4)::bigint, $2, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at
-            WHERE NOT EXISTS (
-                SELECT 1 FROM message_timeline t
-                WHERE t.message_id = (value ->> 0)::bigint AND t.detail = value ->> 3
-                  AND t.shard = $3)",
+            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
+            FROM message_timeline
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND detail = $2 AND shard = $3",
         ..Sql::IN_SHARD
     };
 }
@@ -65,31 +58,24 @@ pub async fn insert(
     now: Timestamp,
     next_id: impl Fn() -> i64,
 ) -> Result<()> {
-    write(conn, INSERT, entries, now, next_id).await
-}
-
-/// Stores entries of messages that don't have an entry with the same detail yet.
-pub async fn insert_once(
-    conn: &mut dyn Connection,
-    entries: &[NewEntry],
-    now: Timestamp,
-    next_id: impl Fn() -> i64,
-) -> Result<()> {
-    write(conn, INSERT_ONCE, entries, now, next_id).await
-}
-
-async fn write(
-    conn: &mut dyn Connection,
-    statement: Sql,
-    entries: &[NewEntry],
-    now: Timestamp,
-    next_id: impl Fn() -> i64,
-) -> Result<()> {
     let rows = entries.iter().map(|e| {
         let status = e.status.code();
         (e.id, e.application_id, status, &e.detail, next_id())
     });
-    query(statement, now).execute_each(conn, rows).await.map(drop)
+    let inserting = query(INSERT, now);
+    inserting.execute_each(conn, rows).await.map(drop)
+}
+
+/// Returns those of these messages that have an entry with this detail.
+pub async fn noted(
+    conn: &mut dyn Connection,
+    ids: &[Transid],
+    detail: &str,
+) -> Result<Vec<Transid>> {
+    let finding = query(NOTED, detail);
+    let finding = finding.find_each(conn, ids.iter().copied(), "message_timeline");
+    let found: Vec<(i64,)> = finding.await?;
+    Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
 }
 
 /// Returns the entries of a message, oldest first.

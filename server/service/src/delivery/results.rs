@@ -186,7 +186,7 @@ struct Plan<'r> {
     late: Vec<NewSegment>,
     /// Results that came after the claim had ended.
     late_results: Vec<&'r Submitted>,
-    /// Entries for messages that the carrier throttled. Each message has at most one.
+    /// Entries for messages that the carrier throttled.
     throttled: Vec<NewEntry>,
     /// Whether the carrier receives each segment separately.
     counted: bool,
@@ -274,7 +274,7 @@ impl Plan<'_> {
     }
 
     async fn write(
-        self,
+        mut self,
         service: &Service,
         tx: &mut WriteTx<'_>,
         carrier: &str,
@@ -288,7 +288,11 @@ impl Plan<'_> {
         let ended = messages::finish(tx, &endings, now).await?;
         queue::requeue(tx, &self.again).await?;
         timeline::insert(tx, &self.timeline, now, || service.next_id(now)).await?;
-        timeline::insert_once(tx, &self.throttled, now, || service.next_id(now)).await?;
+        // A message that the carrier throttles again and again gets no further entry.
+        let ids: Vec<Transid> = self.throttled.iter().map(|entry| entry.id).collect();
+        let noted = timeline::noted(tx, &ids, THROTTLED).await?;
+        self.throttled.retain(|entry| !noted.contains(&entry.id));
+        timeline::insert(tx, &self.throttled, now, || service.next_id(now)).await?;
         segments::insert(tx, &self.segments, carrier, now).await?;
         segments::set_ids(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
