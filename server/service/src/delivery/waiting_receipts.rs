@@ -2,6 +2,7 @@
 //! explains to staff why they match none.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use domain::ids::Shard;
 use domain::support::{
@@ -13,7 +14,7 @@ use domain::{MessageIdForm, MessageStatus};
 use crate::delivery::receipts::{
     AHEAD_MS, CROSSED_MS, CarrierReceipt, Matched, Matching, WrittenReceipt, apply, message_ids,
 };
-use crate::{Delivery, run_detached};
+use crate::{Delivery, leave_time, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages;
@@ -74,6 +75,7 @@ impl Delivery<'_> {
         let mut matched = 0;
         for other in MessageIdForm::ALL.into_iter().filter(|other| *other != form) {
             loop {
+                let begun = Instant::now();
                 let mut conn = self.store().read().await?;
                 let waiting =
                     unmatched_receipts::of_form(&mut conn, carrier, other.as_str(), CHUNK).await?;
@@ -82,6 +84,8 @@ impl Delivery<'_> {
                     break;
                 }
                 let done = self.match_again(carrier, Some(form), &waiting, true).await?;
+                // Otherwise another process is matching receipts.
+                let Some(done) = done else { return Ok(matched) };
                 matched += done.len();
                 let rest = waiting.iter().map(|waiting| waiting.receipt);
                 let rest: Vec<i64> = rest.filter(|receipt| !done.contains(receipt)).collect();
@@ -92,6 +96,7 @@ impl Delivery<'_> {
                     tx.commit().await
                 })
                 .await?;
+                leave_time(begun).await;
             }
         }
         Ok(matched)
@@ -115,8 +120,8 @@ impl Delivery<'_> {
             let mut conn = self.store().read().await?;
             let waiting = unmatched_receipts::of_numbers(&mut conn, carrier, after, CHUNK).await?;
             drop(conn);
-            let Some(last) = waiting.last() else { return Ok(matched) };
-            after = last.receipt;
+            let Some(newest) = waiting.last() else { return Ok(matched) };
+            after = newest.receipt;
             let numbers: Vec<&str> = waiting.iter().map(|waiting| &*waiting.number).collect();
             let numbers = &numbers;
             let fitting = self.in_each_shard(|shard| async move {
@@ -130,20 +135,22 @@ impl Delivery<'_> {
                 .cloned()
                 .collect();
             if !waiting.is_empty() {
-                matched += self.match_again(carrier, form, &waiting, false).await?.len();
+                let done = self.match_again(carrier, form, &waiting, false).await?;
+                matched += done.map_or(0, |done| done.len());
             }
         }
     }
 
     /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
-    /// stored under another format. Returns the numbers of the matched receipts.
+    /// stored under another format. Returns the numbers of the matched receipts, or `None` while
+    /// another process is matching receipts.
     async fn match_again(
         &self,
         carrier: &str,
         form: Option<MessageIdForm>,
         waiting: &[WaitingReceipt],
         is_new_form: bool,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Option<Vec<i64>>> {
         let receipts: Vec<CarrierReceipt> =
             waiting.iter().map(|waiting| receipt(waiting, form)).collect();
         // If there are several shards, a receipt may fit a message in each of them.
@@ -167,23 +174,27 @@ impl Delivery<'_> {
                 let form = form.filter(|_| is_new_form);
                 service.delivery().match_again_at(shard, &carrier, form, of_shard).await
             });
-            done.extend(matching.await?);
+            match matching.await? {
+                Some(matched) => done.extend(matched),
+                None => return Ok(None),
+            }
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Matches receipts in a shard. The flag of each tells whether it may match by its fields other
-    /// than the carrier message ID. Returns the numbers of the matched receipts.
+    /// than the carrier message ID. Returns the numbers of the matched receipts, or `None` while
+    /// another process is matching receipts.
     async fn match_again_at(
         &self,
         shard: Shard,
         carrier: &str,
         new_form: Option<MessageIdForm>,
         waiting: Vec<(WaitingReceipt, CarrierReceipt, bool)>,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Option<Vec<i64>>> {
         let now = self.now();
         let tx = self.store().begin_chore(Chore::MatchCrossed, shard, Priority::Results).await?;
-        let Some(mut tx) = tx else { return Ok(Vec::new()) };
+        let Some(mut tx) = tx else { return Ok(None) };
         tx.at(shard);
         let mut found: Vec<(WaitingReceipt, SegmentId)> = Vec::new();
         for (by_fields, how) in [(true, Matching::Anything), (false, Matching::ById)] {
@@ -203,7 +214,10 @@ impl Delivery<'_> {
             found.extend(self.match_other_forms(&mut tx, carrier, form, rest).await?);
         }
         if found.is_empty() {
-            return Ok(Vec::new());
+            // Otherwise a rollback might still hold the chore's lock when the next receipts are
+            // matched.
+            tx.commit().await?;
+            return Ok(Some(Vec::new()));
         }
         let ids: Vec<_> = found.iter().map(|(_, segment)| segment.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
@@ -221,7 +235,7 @@ impl Delivery<'_> {
         unmatched_receipts::drop_all(&mut tx, carrier, &done).await?;
         carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
         tx.commit().await?;
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Matches receipts to segments whose IDs were stored under another format. The number must be

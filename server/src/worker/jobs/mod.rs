@@ -91,6 +91,10 @@ pub(super) fn table(
         // A lease lasts for a minute by default, so five seconds more delay a message only a
         // little.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
+        // After a carrier's settings were corrected, this may take minutes.
+        every(seconds(5), Delivering, "match waiting receipts", || {
+            Stateless(upkeep::match_waiting)
+        }),
         // `heliograph check` allows a message ten minutes to become final after it expires.
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
