@@ -58,10 +58,10 @@ use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
 use support::{
-    ApprovalsPage, AssignPage, AuditPage, CarriersPage, DepositsPage, ImportPage, MailsPage,
-    MarginPage, NumbersPage, SendersPage, SupportAccountPage, SupportAccountsPage,
-    SupportApplicationsPage, SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage,
-    UnassignedPage, VisitPage,
+    ApprovalsPage, AssignPage, AuditPage, CarrierReceiptsPage, CarriersPage, DepositsPage,
+    ImportPage, MailsPage, MarginPage, NumbersPage, SendersPage, SupportAccountPage,
+    SupportAccountsPage, SupportApplicationsPage, SupportMessagePage, SupportPage,
+    SupportPricesPage, SupportSearchPage, UnassignedPage, VisitPage,
 };
 use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
@@ -134,6 +134,7 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
         <ParentRoute path=path!("") view=InUtc>
             <Route path=path!("/support") view=SupportPage/>
             <Route path=path!("/support/carriers") view=CarriersPage/>
+            <Route path=path!("/support/carriers/:name/receipts") view=CarrierReceiptsPage/>
             <Route path=path!("/support/applications") view=SupportApplicationsPage/>
             <Route path=path!("/support/senders") view=SendersPage/>
             <Route path=path!("/support/deposits") view=DepositsPage/>

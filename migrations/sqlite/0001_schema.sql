@@ -540,18 +540,47 @@ CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
 CREATE INDEX segments_unanswered ON segments (carrier, message_id)
     WHERE status IN ({submitted}, {unknown}) AND carrier_message_id IS NULL;
 
--- Receipts whose carrier message ID isn't known yet: the answer to the submit may come later.
+-- Receipts that match no message yet: the answer to the submit may come later. A receipt has a row
+-- for each carrier message ID that it may mean.
 CREATE TABLE unmatched_receipts (
     id             INTEGER PRIMARY KEY, -- in the order in which they came
+    receipt        INTEGER NOT NULL,  -- the same in all rows of a receipt
     carrier        TEXT NOT NULL,     -- carrier that sent it
-    carrier_message_id TEXT NOT NULL,
+    carrier_message_id TEXT NOT NULL, -- empty if the receipt has none
     -- reported status: delivered, failed or expired
     status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
     error          TEXT,              -- why it wasn't delivered
-    received_at    INTEGER NOT NULL   -- when it came
+    received_at    INTEGER NOT NULL,  -- when it came
+    -- the carrier's setting message_id when it was last compared with messages; empty if the
+    -- carrier has no such setting
+    form           TEXT NOT NULL,
+    text_id        TEXT,              -- the ID in its text, as the carrier wrote it
+    parameter_id   TEXT,              -- the ID in its parameter, as the carrier wrote it
+    state          TEXT NOT NULL,     -- its state, as the carrier wrote it
+    number         TEXT NOT NULL,     -- the recipient; empty if the receipt doesn't prove it
+    sender         TEXT NOT NULL,
+    user_reference INTEGER,           -- the reference that it echoes
+    submitted_at   INTEGER            -- when the carrier accepted the message, as it says
 ) STRICT;
 CREATE INDEX unmatched_receipts_by_carrier_id ON unmatched_receipts (carrier, carrier_message_id);
 CREATE INDEX unmatched_receipts_by_age ON unmatched_receipts (received_at);
+CREATE INDEX unmatched_receipts_by_receipt ON unmatched_receipts (carrier, receipt);
+CREATE INDEX unmatched_receipts_by_form ON unmatched_receipts (carrier, form, receipt);
+
+-- Receipts as carriers sent them, for staff. They are kept for raw_receipts_days.
+CREATE TABLE raw_receipts (
+    id             INTEGER PRIMARY KEY, -- begins with the time of arrival, like a message's
+    carrier        TEXT NOT NULL,     -- carrier that sent it
+    kind           TEXT NOT NULL,     -- whether it says how a message ended
+    written_id     TEXT,              -- the ID in its text, otherwise the one in its parameter
+    parameter_id   TEXT,              -- the ID in its parameter
+    number         TEXT NOT NULL,     -- the recipient
+    state          TEXT NOT NULL,     -- its state, as the carrier wrote it
+    raw            TEXT NOT NULL      -- its first bytes; others than ASCII are escaped
+) STRICT;
+CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);
+CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
 CREATE TABLE carriers (
     name           TEXT PRIMARY KEY,  -- as in the settings
@@ -562,7 +591,8 @@ CREATE TABLE carriers (
 CREATE TABLE receipt_counts (
     carrier        TEXT PRIMARY KEY,
     unmatched         INTEGER NOT NULL,  -- receipts that were unmatched at first
-    matched        INTEGER NOT NULL   -- receipts of these that were matched later
+    matched        INTEGER NOT NULL,  -- receipts of these that were matched later
+    unknown_state  INTEGER NOT NULL DEFAULT 0 -- receipts with a state that we don't know
 ) STRICT;
 
 -- Counts of carriers' answers and receipts. Each is counted for its minute and for its hour.

@@ -369,6 +369,20 @@ pub enum Carrier {
     Reload,
     /// Close the connections to a carrier and open them again, in all running processes.
     Rebind { name: String },
+    /// List a carrier's latest receipts, and what was made of them. Suggests a format of message IDs
+    /// if receipts match no message.
+    Receipts {
+        name: String,
+        /// Only the receipts that match no message, with the reasons.
+        #[arg(long, conflicts_with_all = ["id", "number"])]
+        unmatched: bool,
+        /// Only the receipts with this message ID, as the carrier writes it.
+        #[arg(long, conflicts_with = "number")]
+        id: Option<String>,
+        /// Only the receipts for messages to this number, as the carrier gets it.
+        #[arg(long)]
+        number: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -671,6 +671,8 @@ pub struct CarrierRecord {
     pub receipts_unmatched: i64,
     /// The number of unmatched receipts that were matched to a message later.
     pub receipts_matched: i64,
+    /// The number of receipts whose state we don't know.
+    pub receipts_unknown_state: i64,
     pub recent: RecentCounts,
     pub connections: Vec<ConnectionRecord>,
 }

@@ -7,7 +7,8 @@ use crate::records::{
     AccountRecord, ApplicationRecord, BatchRecord, ChargeRecord, MessageRecord, TimelineEntry,
 };
 use crate::webhook::WebhookRecord;
-use crate::{KeyKind, MessageStatus, Money, Reference, Timestamp, Transid};
+use crate::words::words;
+use crate::{KeyKind, MessageIdForm, MessageStatus, Money, Reference, Timestamp, Transid};
 
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +126,100 @@ pub struct SegmentRecord {
     pub submits: i64,
     /// When it was last submitted.
     pub submitted_at: Timestamp,
+}
+
+words! {
+    /// Whether a receipt says how a message ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReceiptKind {
+        /// It has a final status.
+        Final = "final",
+        /// The message is still on its way.
+        Intermediate = "intermediate",
+        /// Its state isn't known.
+        UnknownState = "unknown_state",
+    }
+}
+
+words! {
+    /// What was made of a receipt.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ReceiptOutcome {
+        /// It counts for a message.
+        Matched = "matched",
+        /// It matches no message yet.
+        Unmatched = "unmatched",
+        /// The message is still on its way.
+        Intermediate = "intermediate",
+        /// Its state isn't known.
+        UnknownState = "unknown_state",
+    }
+}
+
+/// A carrier's receipt, as staff see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptRecord {
+    pub received_at: Timestamp,
+    /// The message ID, as the carrier wrote it.
+    pub written_id: Option<String>,
+    /// The message ID in the parameter, as the carrier wrote it.
+    pub parameter_id: Option<String>,
+    /// The recipient, in the carrier's format.
+    pub number: String,
+    /// The state, as the carrier wrote it.
+    pub state: String,
+    pub outcome: ReceiptOutcome,
+    /// The message that has the receipt's ID.
+    pub transid: Option<Transid>,
+    /// Why it matches no message, as a sentence.
+    pub reason: Option<String>,
+    /// Messages that it may be for.
+    pub candidates: Vec<ReceiptCandidate>,
+    /// The receipt as the carrier sent it, without the beginning of the message's text.
+    pub raw: Option<String>,
+}
+
+/// A message that an unmatched receipt may be for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptCandidate {
+    pub transid: Transid,
+    /// The number of the segment, from 1.
+    pub segment: u16,
+    /// The carrier message ID, as it is stored. `None` if the carrier's answer had none.
+    pub carrier_id: Option<String>,
+    pub submitted_at: Timestamp,
+    /// Whether the message went to the receipt's number.
+    pub is_to_number: bool,
+}
+
+/// A format of message IDs, and how many unmatched receipts would match with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuggestedForm {
+    pub form: MessageIdForm,
+    pub receipts: usize,
+}
+
+/// The receipts of a carrier, as staff see them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarrierReceipts {
+    pub carrier: String,
+    /// Newest first.
+    pub receipts: Vec<ReceiptRecord>,
+    /// The number of unmatched receipts of the last day, as far as they were counted.
+    pub unmatched: usize,
+    /// The formats with which some of them would match, the best one first.
+    pub suggestions: Vec<SuggestedForm>,
+}
+
+impl CarrierReceipts {
+    /// Returns what a suggested format would do, as a sentence.
+    pub fn advice(&self, suggested: SuggestedForm) -> String {
+        let SuggestedForm { form, receipts } = suggested;
+        let unmatched = self.unmatched;
+        format!(
+            "{receipts} of {unmatched} unmatched receipts would match with message_id = \"{form}\"."
+        )
+    }
 }
 
 /// All details of a message except its text, as staff see them.

@@ -40,6 +40,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let carrier = &carrier.record;
     let (state, waiting) = (carrier.state, carrier.waiting);
     let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
+    let unknown_state = carrier.receipts_unknown_state;
     let since =
         carrier.since.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
     let reason = carrier.reason.as_deref().map(printable).map(Cow::into_owned);
@@ -57,6 +58,9 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
             </Fact>
             <Fact term="Receipts for unknown messages" class="figures">
                 {format!("{unmatched} unmatched, {matched} matched later")}
+            </Fact>
+            <Fact term="Receipts with an unknown state" class="figures">
+                {unknown_state.to_string()}
             </Fact>
         </dl>
     }

@@ -167,6 +167,7 @@ fn Carrier(
             <TableRegion label=format!("Figures of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(figures))}
             </TableRegion>
+            <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts"</a></p>
             <TableRegion label=format!("Connections of {name}")>
                 {move || live.with(|live| live.carriers.get(place).map(connections))}
             </TableRegion>

@@ -49,6 +49,7 @@ use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
 use delivery::SegmentShards;
 use delivery::figures::Figures;
+use delivery::raw_receipts::RawReceipts;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use delivery::unmatched_ids::UnmatchedIds;
@@ -82,11 +83,14 @@ pub use clock::Clock;
 pub use delivery::commands::{CarrierCommand, CommandAnswer};
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
+pub use delivery::raw_receipts::RawReceipt;
 pub use delivery::receipts::{
-    CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, user_reference,
+    CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, WrittenReceipt, message_ids,
+    user_reference,
 };
 pub use delivery::route_trial::{RouteTrial, TriedRoute};
 pub use delivery::routing::{CarrierInfo, Network};
+pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
@@ -203,6 +207,7 @@ struct Inner {
     routes_changed: Notify,
     wakeups: Arc<Wakeups>,
     unmatched_ids: UnmatchedIds,
+    raw_receipts: RawReceipts,
     segment_shards: SegmentShards,
     node: Node,
     shards: Shards,
@@ -305,6 +310,7 @@ impl Service {
             routes_changed: Notify::new(),
             wakeups: Arc::default(),
             unmatched_ids: UnmatchedIds::default(),
+            raw_receipts: RawReceipts::default(),
             segment_shards: SegmentShards::default(),
             node,
             shards: Shards::new(shards),
@@ -334,8 +340,8 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the pending requests, stores the API calls, key uses and throttled attempts that are
-    /// still in memory, and closes the database.
+    /// Answers the pending requests, stores the API calls, key uses, throttled attempts and raw
+    /// receipts that are still in memory, and closes the database.
     pub async fn close(&self) {
         self.inner.group_commit.close().await;
         self.store_notes().await;
@@ -351,16 +357,18 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses and throttled attempts that are still in memory, so that a
-    /// stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't answer.
+    /// Stores the API calls, key uses, throttled attempts and raw receipts that are still in memory,
+    /// so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;
             self.applications().store_calls().await?;
-            self.accounts().store_throttled().await
+            self.accounts().store_throttled().await?;
+            while self.delivery().store_some_raw_receipts().await?.is_some() {}
+            Ok(())
         };
         let stored = tokio::time::timeout(NOTES_TIMEOUT, stored).await;
-        if !matches!(stored, Ok(Ok(()))) {
+        if !matches!(stored, Ok(Result::Ok(()))) {
             tracing::warn!(
                 detail = ?stored,
                 "couldn't store the latest API calls and key uses before stopping"

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
-use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, Receipt, Submitted};
+use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, RawReceipt, Receipt, Submitted};
 use tokio::time::Instant;
 
 use refused::Refused;
@@ -56,10 +56,15 @@ pub trait CarrierConnection: Send + Sync + 'static {
 #[derive(Default)]
 pub struct CarrierReport {
     pub submitted: Vec<Submitted>,
+    /// Accepted segments of messages that still miss other answers. The messages are reported in
+    /// `submitted` later.
+    pub early: Vec<Submitted>,
     /// Receipts that identify a message by our ID.
     pub receipts: Vec<Receipt>,
     /// Receipts that identify a message by the carrier message ID.
     pub carrier_receipts: Vec<CarrierReceipt>,
+    /// Receipts as the carrier sent them, for staff.
+    pub raw_receipts: Vec<RawReceipt>,
     /// SMPP deliveries to acknowledge once the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
     pub inbound: InboundReport,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::carrier_figures::{CarrierCounts, CarrierEvent};
 use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
+use domain::support::{CarrierReceipts, ReceiptCandidate, ReceiptRecord, SuggestedForm};
 use serde::Serialize;
-use service::{Actor, CarrierCommand, CommandAnswer, Refusal, Service};
+use service::{Actor, CarrierCommand, CommandAnswer, ReceiptFilter, Refusal, Service};
 
 use super::output::{Column, facts, or_dash, shown, table};
 use super::{CommandError, Output};
@@ -28,6 +29,7 @@ shown! {
         last_5_minutes: Figures = Figures::of(&record.recent.five_minutes),
         last_hour: Figures = Figures::of(&record.recent.hour),
         last_day: Figures = Figures::of(&record.recent.day),
+        receipts_unknown_state: i64 = record.receipts_unknown_state,
         connections: Vec<Connection> = record.connections.into_iter().map(Into::into).collect(),
     }
 }
@@ -106,6 +108,60 @@ fn number_or_dash(number: Option<u64>) -> String {
     or_dash(number.map(|number| number.to_string()).as_deref())
 }
 
+shown! {
+    /// The receipts of a carrier as the command line shows them.
+    struct Receipts from found: CarrierReceipts {
+        carrier: String = found.carrier,
+        /// Of the last day, as far as they were counted.
+        unmatched: usize = found.unmatched,
+        suggestions: Vec<Suggestion> = found.suggestions.into_iter().map(Into::into).collect(),
+        receipts: Vec<Receipt> = found.receipts.into_iter().map(Into::into).collect(),
+    }
+}
+
+shown! {
+    struct Suggestion from suggested: SuggestedForm {
+        message_id: &'static str = suggested.form.as_str(),
+        receipts: usize = suggested.receipts,
+    }
+}
+
+shown! {
+    struct Receipt from record: ReceiptRecord {
+        received_at: DateTime = DateTime(record.received_at),
+        written_id: Option<String> = record.written_id,
+        parameter_id: Option<String> = record.parameter_id,
+        number: String = record.number,
+        state: String = record.state,
+        outcome: &'static str = record.outcome.as_str(),
+        transid: Option<String> = record.transid.map(|id| id.to_string()),
+        reason: Option<String> = record.reason,
+        candidates: Vec<Candidate> = record.candidates.into_iter().map(Into::into).collect(),
+        raw: Option<String> = record.raw,
+    }
+}
+
+shown! {
+    struct Candidate from record: ReceiptCandidate {
+        transid: String = record.transid.to_string(),
+        segment: u16 = record.segment,
+        carrier_id: Option<String> = record.carrier_id,
+        submitted_at: DateTime = DateTime(record.submitted_at),
+        is_to_number: bool = record.is_to_number,
+    }
+}
+
+const RECEIPTS: [Column<Receipt>; 6] = [
+    ("RECEIVED", |receipt| receipt.received_at.0.to_table()),
+    ("CARRIER'S ID", |receipt| or_dash(receipt.written_id.as_deref())),
+    ("NUMBER", |receipt| or_dash(Some(&*receipt.number).filter(|number| !number.is_empty()))),
+    ("STATE", |receipt| or_dash(Some(&*receipt.state).filter(|state| !state.is_empty()))),
+    ("OUTCOME", |receipt| receipt.outcome.to_owned()),
+    ("MESSAGE OR REASON", |receipt| {
+        or_dash(receipt.transid.as_deref().or(receipt.reason.as_deref()))
+    }),
+];
+
 /// The result of a drain or a resume.
 #[derive(Serialize)]
 struct Done {
@@ -149,6 +205,15 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
             drained: false,
             name,
         },
+        Carrier::Receipts { name, unmatched, id, number } => {
+            let filter = match (unmatched, id, number) {
+                (true, ..) => ReceiptFilter::Unmatched,
+                (false, Some(id), _) => ReceiptFilter::Id(id),
+                (false, None, Some(number)) => ReceiptFilter::Number(number),
+                (false, None, None) => ReceiptFilter::All,
+            };
+            return receipts(service, &name, &filter, output).await;
+        }
     };
     Ok(output.print(&done, sentence)?)
 }
@@ -208,6 +273,43 @@ fn sentence(done: &Done) -> String {
         (false, true) => format!("{name} is resumed."),
         (false, false) => format!("{name} wasn't drained."),
     }
+}
+
+async fn receipts(
+    service: &Service,
+    name: &str,
+    filter: &ReceiptFilter,
+    output: Output,
+) -> Result<(), CommandError> {
+    let found = service.delivery().carrier_receipts(name, filter).await?;
+    let advice: Vec<String> = found.suggestions.iter().map(|form| found.advice(*form)).collect();
+    let found = Receipts::from(found);
+    Ok(output.print(&found, |found| {
+        let table = table(&found.receipts, &RECEIPTS);
+        let candidates: Vec<_> = found.receipts.iter().flat_map(candidates).collect();
+        let candidates = (!candidates.is_empty()).then(|| candidate_table(&candidates));
+        let parts = [Some(table), candidates, Some(advice.join("\n"))];
+        let parts: Vec<String> = parts.into_iter().flatten().filter(|p| !p.is_empty()).collect();
+        parts.join("\n\n")
+    })?)
+}
+
+/// Returns the messages that a receipt may be for, each with the receipt.
+fn candidates(receipt: &Receipt) -> impl Iterator<Item = (&Receipt, &Candidate)> {
+    receipt.candidates.iter().map(move |candidate| (receipt, candidate))
+}
+
+fn candidate_table(candidates: &[(&Receipt, &Candidate)]) -> String {
+    table(
+        candidates,
+        &[
+            ("RECEIPT", |(receipt, _)| or_dash(receipt.written_id.as_deref())),
+            ("MAY BE FOR", |(_, shown)| format!("{} {}", shown.transid, shown.segment)),
+            ("ITS ID", |(_, shown)| or_dash(shown.carrier_id.as_deref())),
+            ("SUBMITTED", |(_, shown)| shown.submitted_at.0.to_table()),
+            ("SAME NUMBER", |(_, shown)| if shown.is_to_number { "yes" } else { "no" }.to_owned()),
+        ],
+    )
 }
 
 async fn list(service: &Service, output: Output) -> Result<(), CommandError> {

@@ -125,6 +125,10 @@ pub fn network(settings: &Settings) -> Network {
         name: carrier.name.clone(),
         sandbox: carrier.kind == CarrierKind::Sandbox,
         whole: carrier.takes_whole(),
+        message_id: match &carrier.kind {
+            CarrierKind::Smpp(smpp) => Some(smpp.message_id),
+            CarrierKind::Http(_) | CarrierKind::Sandbox => None,
+        },
     };
     Network {
         carriers: settings.carriers.list.iter().map(info).collect(),

@@ -52,6 +52,8 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// The limits of `event_days`. An event is attempted for more than two days, and an endpoint that
 /// is enabled again gets those of three days.
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
+/// The limits of `raw_receipts_days`.
+const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
 /// lease ends.
@@ -440,6 +442,7 @@ impl Reader<'_> {
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
             event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,
+            raw_receipts_days: self.within("raw_receipts_days", &RAW_RECEIPTS_LIMITS_DAYS)?,
             message_tables: self.choice(
                 "message_tables",
                 "day or week",

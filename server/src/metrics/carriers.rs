@@ -59,6 +59,9 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
         "Unmatched receipts that were matched later",
         |carrier| counter(carrier.receipts_matched),
     );
+    carriers.register("carrier_unknown_states", "Receipts whose state isn't known", |carrier| {
+        counter(carrier.receipts_unknown_state)
+    });
 }
 
 struct Carriers<'a> {

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 175] = [
+const TABLE: [(&str, &str, &str, Row); 177] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -92,6 +92,7 @@ const TABLE: [(&str, &str, &str, Row); 175] = [
     ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
+    ("GET", "/support/carriers/{name}/receipts", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
     ("GET", "/applications/{reference}/statement.csv", "", OWNER),
     ("GET", "/applications/{reference}/inbound.csv", "", OWNER),
@@ -164,6 +165,7 @@ const TABLE: [(&str, &str, &str, Row); 175] = [
     ),
     ("GET", "/fn/support", "", STAFF),
     ("GET", "/fn/carriers", "", STAFF),
+    ("GET", "/fn/carrier-receipts", "name=sandbox", STAFF),
     ("POST", "/fn/change-carrier", "name=sandbox&action=drain", STAFF),
     ("POST", "/fn/change-carrier", "name=sandbox&action=resume", STAFF),
     ("GET", "/confirm/{token}", "", EVERYBODY),
@@ -359,6 +361,7 @@ impl World {
             .replace("{batchid}", &self.batchid)
             .replace("{webhook}", &self.webhook)
             .replace("{event}", &self.event)
+            .replace("{name}", "sandbox")
             .replace("{token}", "x")
             .replace("{password}", &PASSWORD.replace(' ', "+"))
     }

@@ -18,6 +18,11 @@ statements! {
         UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL");
     const RESUME: Sql = Sql::same(r"
         UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL");
+    const ADD_UNKNOWN_STATES: Sql = Sql::same(r"
+        INSERT INTO receipt_counts (carrier, unmatched, matched, unknown_state)
+        VALUES ($1, 0, 0, $2)
+        ON CONFLICT (carrier)
+        DO UPDATE SET unknown_state = receipt_counts.unknown_state + $2");
     const ADD_UNMATCHED: Sql = Sql::same(r"
         INSERT INTO receipt_counts (carrier, unmatched, matched)
         VALUES ($1, $2, $3)
@@ -27,7 +32,7 @@ statements! {
     const ALL: Sql = Sql::same(r"
         SELECT name, drained_at FROM carriers");
     const RECEIPT_COUNTS: Sql = Sql::same(r"
-        SELECT carrier, unmatched, matched FROM receipt_counts");
+        SELECT carrier, unmatched, matched, unknown_state FROM receipt_counts");
     const CONNECTIONS: Sql = Sql::same(r"
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
                last_error, last_error_at, updated_at, node
@@ -57,6 +62,7 @@ pub struct CarrierRow {
     pub drained_at: Option<Timestamp>,
     pub receipts_unmatched: i64,
     pub receipts_matched: i64,
+    pub receipts_unknown_state: i64,
 }
 
 pub async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
@@ -84,6 +90,11 @@ pub async fn add_unmatched(
     query(ADD_UNMATCHED, values).execute(conn).await.map(drop)
 }
 
+/// Adds to a carrier's count of receipts with an unknown state.
+pub async fn add_unknown_states(conn: &mut dyn Connection, name: &str, count: i64) -> Result<()> {
+    query(ADD_UNKNOWN_STATES, (name, count)).execute(conn).await.map(drop)
+}
+
 /// Returns the carriers by name.
 pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
     let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
@@ -93,14 +104,17 @@ pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRo
     for (name, drained_at) in drained {
         carriers.entry(name).or_default().drained_at = drained_at;
     }
-    let counts: Vec<(String, i64, i64)> = query(RECEIPT_COUNTS, ())
+    let counts: Vec<(String, [i64; 3])> = query(RECEIPT_COUNTS, ())
         .fetch_all(conn, |row| {
-            Ok((row.get("carrier")?, row.get("unmatched")?, row.get("matched")?))
+            let counts = [row.get("unmatched")?, row.get("matched")?, row.get("unknown_state")?];
+            Ok((row.get("carrier")?, counts))
         })
         .await?;
-    for (name, unmatched, matched) in counts {
+    for (name, [unmatched, matched, unknown_state]) in counts {
         let carrier = carriers.entry(name).or_default();
-        (carrier.receipts_unmatched, carrier.receipts_matched) = (unmatched, matched);
+        carrier.receipts_unmatched = unmatched;
+        carrier.receipts_matched = matched;
+        carrier.receipts_unknown_state = unknown_state;
     }
     Ok(carriers)
 }

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 58] = [
+pub const TABLES: [&str; 59] = [
     "installation",
     "prices",
     "accounts",
@@ -53,6 +53,7 @@ pub const TABLES: [&str; 58] = [
     "queue",
     "segments",
     "unmatched_receipts",
+    "raw_receipts",
     "receipt_counts",
     "carrier_figures",
     "carriers",

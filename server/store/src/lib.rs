@@ -63,6 +63,7 @@ pub mod prices;
 pub mod quarters;
 pub mod query;
 pub mod queue;
+pub mod raw_receipts;
 pub mod reach;
 mod readers;
 pub mod recent;

@@ -10,6 +10,16 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
+    const QUEUED: Sql = Sql {
+        sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
+            FROM queue
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
+        ..Sql::IN_SHARD
+    };
     const RESUME: Sql = in_shard!(
         r"
         UPDATE queue SET deferred = 0, due_at = $3
@@ -276,6 +286,13 @@ pub struct Routed {
 pub async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
     let finding = query(ROUTED, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "queue").await
+}
+
+/// Returns those of these messages that are in the queue.
+pub async fn queued(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+    let finding = query(QUEUED, ());
+    let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "queue").await?;
+    Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
 }
 
 /// A row that moves to another carrier.

@@ -182,7 +182,9 @@ BEGIN
         DO UPDATE SET carrier_message_id = COALESCE(
             excluded.carrier_message_id, s.carrier_message_id),
             status = CASE s.status WHEN {unknown} THEN excluded.status ELSE s.status END,
-            submits = 2, submitted_at = excluded.submitted_at;
+            submits = CASE WHEN s.carrier_message_id = excluded.carrier_message_id
+                THEN s.submits ELSE 2 END,
+            submitted_at = excluded.submitted_at;
     END IF;
 END $$;
 

@@ -33,10 +33,19 @@ statements! {
     const FORGET: Sql = in_shard!(
         "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND shard = $3",
     );
+    const HAS_UNANSWERED: Sql = in_shard!(
+        r"
+        SELECT 1 AS found FROM segments
+        WHERE carrier = $1 AND status IN ({submitted}, {unknown}) AND carrier_message_id IS NULL"
+            => " AND shard = $2",
+        " LIMIT 1",
+    );
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// Stores segments that were submitted, for the first time or again. `$1` is
+    /// Stores segments that were submitted, for the first time or again. A segment with the same
+    /// carrier message ID isn't submitted again: its ID was stored before its message's other
+    /// segments were answered. `$1` is
     /// `[[message, segment, segments, application, carrier message ID, status]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -47,7 +56,9 @@ statements! {
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, carrier_message_id),
                 status = CASE status WHEN {unknown} THEN excluded.status ELSE status END,
-                submits = 2, submitted_at = excluded.submitted_at",
+                submits = CASE WHEN carrier_message_id = excluded.carrier_message_id
+                    THEN submits ELSE 2 END,
+                submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
                 carrier_message_id, status, submits, submitted_at, shard)
@@ -60,7 +71,9 @@ statements! {
                 excluded.carrier_message_id, segments.carrier_message_id),
                 status = CASE segments.status WHEN {unknown} THEN excluded.status
                     ELSE segments.status END,
-                submits = 2, submitted_at = excluded.submitted_at",
+                submits = CASE WHEN segments.carrier_message_id = excluded.carrier_message_id
+                    THEN segments.submits ELSE 2 END,
+                submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
     };
     /// Takes the same rows as [`INSERT`]. Ignores their status: once the claim has ended, the
@@ -121,6 +134,34 @@ statements! {
               AND s.shard = $3",
         ..Sql::IN_SHARD
     };
+    /// Like [`NAMED`], with what shows whether a receipt belongs to the segment. Numbers are in the
+    /// carrier's format.
+    const STORED_AS: Sql = Sql {
+        sqlite: r"
+            SELECT ?1, s.message_id, s.segment, s.segments, s.application_id, s.status,
+                   s.submitted_at, m.sender,
+                   CASE m.kind WHEN 'local' THEN ?4 || m.number ELSE m.number END
+            FROM segments s
+            CROSS JOIN messages m ON m.id = s.message_id
+            WHERE s.carrier = ?3 AND s.carrier_message_id = ?2",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        (r.value ->> 0)::bigint,
+                        json_build_array(
+                            json_build_array(
+                                s.message_id, s.segment, s.segments, s.application_id, s.status),
+                            s.submitted_at, m.sender,
+                            CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END))
+                    ORDER BY s.message_id),
+                '[]')::text AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
+              AND s.shard = $5
+            JOIN messages m ON m.id = s.message_id AND m.id >= $4 AND m.shard = $5",
+        ..Sql::IN_SHARD
+    };
     /// Compares numbers in the carrier's format: local numbers have the country code in front.
     const UNANSWERED: Sql = Sql {
         sqlite: r"
@@ -155,6 +196,28 @@ statements! {
                   AND s.carrier_message_id IS NULL
                   AND s.shard = $5 AND m.shard = $5) u
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[message, segment]]`.
+    const SETTLE: Sql = Sql {
+        sqlite: r"
+            UPDATE segments SET status = {submitted}
+            WHERE message_id = ?1 AND segment = ?2 AND status = {unknown}",
+        postgres: r"
+            UPDATE segments SET status = {submitted}
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE segments.message_id = (r.value ->> 0)::bigint
+              AND segments.segment = (r.value ->> 1)::bigint
+              AND segments.shard = $2 AND status = {unknown}",
+        ..Sql::IN_SHARD
+    };
+    const DROP: Sql = Sql {
+        sqlite: "DELETE FROM segments WHERE message_id = ?1",
+        postgres: r"
+            DELETE FROM segments
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[message, segment, status, error]]`.
@@ -219,9 +282,9 @@ pub struct SegmentId {
     pub status: MessageStatus,
 }
 
-/// A segment whose carrier message ID is unknown: its submit got no answer, or one without an ID. The
-/// fields are in the order of [`UNANSWERED`].
-#[derive(Deserialize)]
+/// A segment that a receipt may be for, with what the receipt is compared with. The fields are in
+/// the order of [`UNANSWERED`] and [`STORED_AS`].
+#[derive(Clone, Deserialize)]
 pub struct Unanswered {
     pub id: SegmentId,
     #[serde(deserialize_with = "row::timestamp_from_number")]
@@ -308,6 +371,20 @@ pub async fn with_ids(
     Ok(found)
 }
 
+/// Returns the segments with these carrier message IDs as they are stored, each with the index of
+/// its ID in `ids`. On PostgreSQL, leaves out messages with IDs below `least`.
+pub async fn stored_as(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    ids: &[&str],
+    country_code: &str,
+    least: i64,
+) -> Result<Vec<(usize, Unanswered)>> {
+    let ids = ids.iter().copied().enumerate();
+    let finding = query(STORED_AS, (carrier, country_code, least));
+    finding.find_each(conn, ids, "segments").await
+}
+
 /// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
 /// numbers are in the carrier's format. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn unanswered(
@@ -323,6 +400,11 @@ pub async fn unanswered(
     let values = (json(&numbers)?, carrier, country_code, least);
     let finding = query(UNANSWERED, values);
     finding.fetch_one(conn, |row| row::found(row, "segments")).await
+}
+
+/// Returns whether a carrier has a segment whose carrier message ID is unknown.
+pub async fn has_unanswered(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    query(HAS_UNANSWERED, carrier).finds(conn).await
 }
 
 /// Returns whether a connection to the carrier has claimed another message to this number. Leaves
@@ -355,6 +437,17 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     let values = rows.iter().map(|row| (row.message_id, row.segment, row.status.code(), row.error));
     let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
+}
+
+/// Stores that a carrier accepted these segments, after it was unknown.
+pub async fn settle(tx: &mut WriteTx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
+    let rows = accepted.iter().copied();
+    query(SETTLE, ()).execute_each(tx, rows).await.map(drop)
+}
+
+/// Deletes the segments of messages that the carrier never got.
+pub async fn drop_all(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<()> {
+    query(DROP, ()).execute_each(tx, messages.iter().copied()).await.map(drop)
 }
 
 /// Deletes segments of messages with IDs below `below`, oldest first. A call covers a range of

@@ -23,7 +23,7 @@ statements! {
         sqlite: r"
             UPDATE messages SET status = {submitted}, carrier = ?3,
                 segments = COALESCE(?2, segments),
-                submitted_at = COALESCE(submitted_at, ?4)
+                submitted_at = ?4
             WHERE id = ?1 AND status < {submitted}",
         postgres: r"
             -- The rows of the parameter are looked up by ID instead of being joined: see
@@ -33,7 +33,7 @@ statements! {
                 FROM jsonb_array_elements($1::text::jsonb))
             UPDATE messages SET status = {submitted}, carrier = $2,
                 segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments),
-                submitted_at = COALESCE(submitted_at, $3)
+                submitted_at = $3
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))

@@ -29,6 +29,18 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
         ..Sql::IN_SHARD
     };
+    /// Which of these messages have an entry with this detail.
+    const NOTED: Sql = Sql {
+        sqlite: r"
+            SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
+            FROM message_timeline
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND detail = $2 AND shard = $3",
+        ..Sql::IN_SHARD
+    };
 }
 
 /// An entry of a message's timeline that the message's own row doesn't record.
@@ -52,6 +64,18 @@ pub async fn insert(
     });
     let inserting = query(INSERT, now);
     inserting.execute_each(conn, rows).await.map(drop)
+}
+
+/// Returns those of these messages that have an entry with this detail.
+pub async fn noted(
+    conn: &mut dyn Connection,
+    ids: &[Transid],
+    detail: &str,
+) -> Result<Vec<Transid>> {
+    let finding = query(NOTED, detail);
+    let finding = finding.find_each(conn, ids.iter().copied(), "message_timeline");
+    let found: Vec<(i64,)> = finding.await?;
+    Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
 }
 
 /// Returns the entries of a message, oldest first.

@@ -1,4 +1,4 @@
-//! Unmatched receipts: receipts whose carrier message ID isn't known yet.
+//! Unmatched receipts: receipts whose message isn't known yet.
 
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
@@ -8,6 +8,18 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// The columns of a [`WaitingReceipt`].
+macro_rules! waiting {
+    ($($rest:literal),+) => {
+        Sql::same(concat!(
+            "SELECT receipt, carrier_message_id, status, error, received_at, text_id, ",
+            "parameter_id, state, number, sender, user_reference, submitted_at ",
+            "FROM unmatched_receipts ",
+            $($rest),+
+        ))
+    };
+}
+
 statements! {
     /// PostgreSQL only. On SQLite only one transaction writes at a time, so a receipt and the
     /// answer to its submit can't miss each other.
@@ -15,27 +27,34 @@ statements! {
         SELECT DISTINCT carrier, carrier_message_id
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
-    /// `$1` is `[[carrier message ID, status, error]]`.
+    /// `$1` is `[[receipt, carrier message ID, status, error, ID in the text, ID in the parameter,
+    /// state, number, sender, reference, submitted at]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
-            INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, error, received_at)
-            VALUES (?4, ?1, ?2, ?3, ?5)",
+            INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
+                parameter_id, state, number, sender, user_reference, submitted_at, carrier, form,
+                received_at)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         postgres: r"
-            INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, error, received_at)
-            SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
+            INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
+                parameter_id, state, number, sender, user_reference, submitted_at, carrier, form,
+                received_at)
+            SELECT (value ->> 0)::bigint, value ->> 1, (value ->> 2)::bigint, value ->> 3,
+                   value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+                   (value ->> 9)::bigint, (value ->> 10)::bigint, $2, $3, $4
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
     const BY_IDS: Sql = Sql {
         sqlite: r"
-            SELECT id, carrier_message_id, status, error
+            SELECT receipt, carrier_message_id, status, error
             FROM unmatched_receipts
             WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
-                    json_build_array(p.id, p.carrier_message_id, p.status, p.error)
-                    ORDER BY p.id),
+                    json_build_array(p.receipt, p.carrier_message_id, p.status, p.error)
+                    ORDER BY p.receipt),
                 '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             JOIN unmatched_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
@@ -44,20 +63,44 @@ statements! {
     };
     const DROP: Sql = Sql {
         sqlite: r"
-            DELETE FROM unmatched_receipts WHERE id = ?1 AND carrier = ?2",
+            DELETE FROM unmatched_receipts WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
             DELETE FROM unmatched_receipts
-            WHERE id = ANY (
+            WHERE receipt = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND carrier = $2",
         ..Sql::ANYWHERE
     };
+    const SET_FORM: Sql = Sql {
+        sqlite: r"
+            UPDATE unmatched_receipts SET form = ?3 WHERE carrier = ?2 AND receipt = ?1",
+        postgres: r"
+            UPDATE unmatched_receipts SET form = $3
+            WHERE receipt = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND carrier = $2",
+        ..Sql::ANYWHERE
+    };
+    const NEWEST: Sql = waiting!(
+        "WHERE carrier = $1 AND receipt > $2 ORDER BY receipt DESC LIMIT $3"
+    );
+    const OF_FORM: Sql = waiting!(
+        "WHERE carrier = $1 AND form = $2 ORDER BY receipt LIMIT $3"
+    );
+    const OF_NUMBERS: Sql = waiting!(
+        "WHERE carrier = $1 AND receipt > $2 AND number <> '' ORDER BY receipt LIMIT $3"
+    );
+    /// Whether a receipt that was read with these columns is still unmatched. A receipt without an
+    /// ID has its number instead.
+    const IS_WAITING: Sql = Sql::same(r"
+        SELECT 1 AS found FROM unmatched_receipts
+        WHERE carrier = $1 AND carrier_message_id = $2 AND ($2 <> '' OR number = $3) LIMIT 1");
 }
 
 /// A stored unmatched receipt. The fields are in the order of [`BY_IDS`].
 #[derive(Deserialize)]
 pub struct UnmatchedReceipt {
-    id: i64,
+    receipt: i64,
     pub carrier_message_id: String,
     #[serde(deserialize_with = "row::status_from_number")]
     pub status: MessageStatus,
@@ -66,20 +109,68 @@ pub struct UnmatchedReceipt {
 
 /// An unmatched receipt to store.
 pub struct NewUnmatchedReceipt<'a> {
+    /// The number of the receipt. It has a row for each carrier message ID that it may mean.
+    pub receipt: i64,
     pub carrier_message_id: &'a str,
     pub status: MessageStatus,
     pub error: Option<&'a str>,
+    /// The IDs as the carrier wrote them.
+    pub text_id: Option<&'a str>,
+    pub parameter_id: Option<&'a str>,
+    pub state: &'a str,
+    pub number: &'a str,
+    pub sender: &'a str,
+    pub user_reference: Option<u16>,
+    pub submitted_at: Option<Timestamp>,
 }
 
-/// Stores unmatched receipts. Their carrier message IDs may become known later.
+/// An unmatched receipt with everything that it may be matched by.
+#[derive(Clone)]
+pub struct WaitingReceipt {
+    /// The number of the receipt. A later receipt has a higher one.
+    pub receipt: i64,
+    /// The first of the carrier message IDs that it may mean. Empty if it has none.
+    pub carrier_message_id: String,
+    pub status: MessageStatus,
+    pub error: Option<String>,
+    pub received_at: Timestamp,
+    pub text_id: Option<String>,
+    pub parameter_id: Option<String>,
+    pub state: String,
+    pub number: String,
+    pub sender: String,
+    pub user_reference: Option<u16>,
+    pub submitted_at: Option<Timestamp>,
+}
+
+/// The most carrier message IDs that a receipt may mean.
+const ROWS_MAX: i64 = 3;
+
+/// Stores unmatched receipts. Their messages may become known later. `form` is the carrier's format
+/// of message IDs.
 pub async fn keep(
     conn: &mut dyn Connection,
     rows: &[NewUnmatchedReceipt<'_>],
     carrier: &str,
+    form: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let values = rows.iter().map(|row| (row.carrier_message_id, row.status.code(), row.error));
-    let keeping = query(INSERT, (carrier, now));
+    let values = rows.iter().map(|row| {
+        (
+            row.receipt,
+            row.carrier_message_id,
+            row.status.code(),
+            row.error,
+            row.text_id,
+            row.parameter_id,
+            row.state,
+            row.number,
+            row.sender,
+            row.user_reference,
+            row.submitted_at.map(Timestamp::unix_ms),
+        )
+    });
+    let keeping = query(INSERT, (carrier, form, now));
     keeping.execute_each(conn, values).await.map(drop)
 }
 
@@ -94,10 +185,111 @@ pub async fn take(
     let finding = query(BY_IDS, (carrier, since));
     let finding = finding.find_each(conn, ids.iter().copied(), "unmatched_receipts");
     let mut found: Vec<UnmatchedReceipt> = finding.await?;
-    found.sort_by_key(|unmatched| unmatched.id);
-    let ids = found.iter().map(|unmatched| unmatched.id);
-    query(DROP, carrier).execute_each(conn, ids).await?;
+    found.sort_by_key(|unmatched| unmatched.receipt);
+    // A receipt may mean two of the IDs.
+    found.dedup_by_key(|unmatched| unmatched.receipt);
+    let receipts: Vec<i64> = found.iter().map(|unmatched| unmatched.receipt).collect();
+    drop_all(conn, carrier, &receipts).await?;
     Ok(found)
+}
+
+/// Deletes the unmatched receipts with these numbers.
+pub async fn drop_all(conn: &mut dyn Connection, carrier: &str, receipts: &[i64]) -> Result<()> {
+    query(DROP, carrier).execute_each(conn, receipts.iter().copied()).await.map(drop)
+}
+
+/// Stores that these receipts were compared with messages under the carrier's format of message
+/// IDs.
+pub async fn set_form(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    receipts: &[i64],
+    form: &str,
+) -> Result<()> {
+    let setting = query(SET_FORM, (carrier, form));
+    setting.execute_each(conn, receipts.iter().copied()).await.map(drop)
+}
+
+/// Returns the newest unmatched receipts of a carrier with numbers above `after`, newest first.
+pub async fn newest(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<WaitingReceipt>> {
+    let rows = limit.saturating_mul(ROWS_MAX);
+    let found = query(NEWEST, (carrier, after, rows)).fetch_all(conn, read).await?;
+    Ok(one_each(found, limit))
+}
+
+/// Returns the oldest unmatched receipts of a carrier that were last compared with messages under
+/// this format of message IDs.
+pub async fn of_form(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    form: &str,
+    limit: i64,
+) -> Result<Vec<WaitingReceipt>> {
+    let rows = limit.saturating_mul(ROWS_MAX);
+    let found = query(OF_FORM, (carrier, form, rows)).fetch_all(conn, read).await?;
+    Ok(one_each(found, limit))
+}
+
+/// Returns the oldest unmatched receipts of a carrier that have a number and whose own numbers are
+/// above `after`.
+pub async fn of_numbers(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<WaitingReceipt>> {
+    let rows = limit.saturating_mul(ROWS_MAX);
+    let found = query(OF_NUMBERS, (carrier, after, rows)).fetch_all(conn, read).await?;
+    Ok(one_each(found, limit))
+}
+
+/// Returns whether a receipt with one of these carrier message IDs is unmatched. `number` stands
+/// for a receipt without an ID.
+pub async fn is_waiting(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    ids: &[String],
+    number: &str,
+) -> Result<bool> {
+    if ids.is_empty() {
+        return query(IS_WAITING, (carrier, "", number)).finds(conn).await;
+    }
+    for id in ids {
+        if query(IS_WAITING, (carrier, id, number)).finds(&mut *conn).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read(row: &Row<'_>) -> Result<WaitingReceipt> {
+    let reference: Option<i64> = row.get("user_reference")?;
+    Ok(WaitingReceipt {
+        receipt: row.get("receipt")?,
+        carrier_message_id: row.get("carrier_message_id")?,
+        status: row::status(row, "unmatched_receipts")?,
+        error: row.get("error")?,
+        received_at: row.get("received_at")?,
+        text_id: row.get("text_id")?,
+        parameter_id: row.get("parameter_id")?,
+        state: row.get("state")?,
+        number: row.get("number")?,
+        sender: row.get("sender")?,
+        user_reference: reference.and_then(|reference| u16::try_from(reference).ok()),
+        submitted_at: row.get("submitted_at")?,
+    })
+}
+
+/// Returns one row of each receipt.
+fn one_each(mut found: Vec<WaitingReceipt>, limit: i64) -> Vec<WaitingReceipt> {
+    found.dedup_by_key(|row| row.receipt);
+    found.truncate(usize::try_from(limit).unwrap_or(0));
+    found
 }
 
 /// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its

@@ -61,6 +61,7 @@ fn metrics_tell_how_each_carrier_is() {
         "in_flight",
         "throttled_total",
         "receipts_unmatched_total",
+        "unknown_states_total",
         "receipts_matched_total",
     ] {
         reads(name, 0.0);

@@ -1,6 +1,7 @@
 //! Receipts that come early, twice, late, in other formats or for other messages.
 
 use serde_json::Value;
+use testing::harness::until;
 use testing::smsc::receipt;
 
 use crate::acme::{accept, numbers, settings, smsc_date, start};
@@ -200,4 +201,120 @@ fn a_receipt_without_an_id_is_not_matched_to_another_message() {
         assert_eq!(started.report(&lost)["status"], "delivered");
         started.stop();
     }
+}
+
+/// Returns the output of `carrier receipts acme`.
+fn receipts(started: &Started, arguments: &[&str]) -> Value {
+    started.server.place.json(&[&["carrier", "receipts", "acme"], arguments].concat())
+}
+
+/// The answers are hexadecimal and the receipts decimal, but the settings don't say so.
+#[test]
+fn unmatched_receipts_suggest_a_format_and_match_once_it_is_set() {
+    let (smsc, started) = start(|submit| {
+        let id = submit.before + 0xAB00;
+        vec![Act::Accept(format!("{id:08X}"))]
+    });
+    let sent = started.send_to(57_000_001..57_000_004);
+    started.until_all(&sent, "submitted");
+    let now = smsc_date(started.report(&sent[0])["submitted_at"].as_str().unwrap());
+    for (place, submit) in smsc.submits().iter().enumerate() {
+        let id = (place + 0xAB00).to_string();
+        smsc.deliver(&receipt_from(&submit.number, &id, &now, "DELIVRD"));
+    }
+    // A receipt with such an ID, but for another number, mustn't match.
+    smsc.deliver(&receipt_from("26657000009", "43776", &now, "UNDELIV"));
+    let found = receipts(&started, &["--unmatched"]);
+    let suggested = serde_json::json!([{"message_id": "hex-to-decimal", "receipts": 3}]);
+    assert_eq!((&found["unmatched"], &found["suggestions"]), (&4.into(), &suggested), "{found}");
+    let listed = found["receipts"].as_array().unwrap();
+    assert_eq!(listed.len(), 4);
+    assert!(listed[0]["reason"].as_str().unwrap().starts_with("a message to another number"));
+    let first = &listed[3];
+    assert_eq!(
+        first["reason"],
+        "the receipt's ID is decimal, and the answer's is hexadecimal: set message_id = \
+         \"hex-to-decimal\""
+    );
+    assert_eq!((&first["written_id"], &first["state"]), (&"43776".into(), &"DELIVRD".into()));
+    let candidate = &first["candidates"][0];
+    assert_eq!(candidate["carrier_id"], "0000AB00", "{first}");
+    assert_eq!(candidate["is_to_number"], true);
+    let shown = started.server.place.run(&["carrier", "receipts", "acme", "--unmatched"]).stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    let advice = "3 of 4 unmatched receipts would match with message_id = \"hex-to-decimal\".";
+    assert!(shown.contains(advice), "{shown}");
+    let corrected = settings(&smsc, "message_id = \"hex-to-decimal\"");
+    let started = started.restarted(&corrected);
+    started.until_all(&sent, "delivered");
+    let found = receipts(&started, &["--unmatched"]);
+    assert_eq!(found["receipts"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["suggestions"].as_array().unwrap().len(), 0);
+    started.stop();
+}
+
+#[test]
+fn receipts_are_kept_as_the_carrier_sent_them() {
+    let (smsc, started) = start(accept);
+    let sent = started.send_to(57_000_001..57_000_002);
+    started.until_all(&sent, "submitted");
+    let text = "id:26657000001 stat:ENROUTE err:000 text:secret";
+    smsc.deliver(&testing::smsc::deliver(4, 0, text.as_bytes(), &[]));
+    smsc.deliver(&receipt("26657000001", "VANISHED"));
+    smsc.deliver(&receipt("26657000001", "DELIVRD"));
+    smsc.deliver(&receipt("stranger", "DELIVRD"));
+    let found = until("stored receipts", || {
+        let found = receipts(&started, &[]);
+        (found["receipts"].as_array().unwrap().len() == 4).then_some(found)
+    });
+    let listed = found["receipts"].as_array().unwrap();
+    let outcomes: Vec<_> = listed.iter().map(|receipt| receipt["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["unmatched", "matched", "unknown_state", "intermediate"]);
+    assert_eq!(listed[1]["transid"], sent[0].as_str());
+    assert_eq!(listed[3]["raw"], "id:26657000001 stat:ENROUTE err:000 text:");
+    let by_id = receipts(&started, &["--id", "stranger"]);
+    assert_eq!(by_id["receipts"].as_array().unwrap().len(), 1, "{by_id}");
+    let number = listed[0]["number"].as_str().unwrap();
+    let by_number = receipts(&started, &["--number", number]);
+    assert_eq!(by_number["receipts"].as_array().unwrap().len(), 4, "{by_number}");
+    let carriers = started.server.place.json(&["carrier", "list"]);
+    assert_eq!(carriers[0]["receipts_unknown_state"], 1, "{carriers}");
+    started.stop();
+}
+
+#[test]
+fn the_settings_of_a_carrier_name_its_states_and_errors() {
+    let smsc = Scripted::start(accept);
+    let table = "states = { \"DONE\" = \"delivered\", \"DELIVRD\" = \"enroute\" }\n\
+                 errors = { \"034\" = \"handset_unavailable\" }";
+    let started = Started::start(&settings(&smsc, table));
+    smsc.until_bound();
+    let sent = started.send_to(57_000_001..57_000_003);
+    started.until_all(&sent, "submitted");
+    smsc.deliver(&receipt("26657000001", "DELIVRD"));
+    assert_eq!(started.report(&sent[0])["status"], "submitted");
+    smsc.deliver(&receipt("26657000001", "DONE"));
+    assert_eq!(started.report(&sent[0])["status"], "delivered");
+    let failed = "id:26657000002 stat:UNDELIV err:034 text:";
+    smsc.deliver(&testing::smsc::deliver(4, 0, failed.as_bytes(), &[]));
+    let report = started.report(&sent[1]);
+    assert_eq!(report["error"], "handset_unavailable_034", "{report}");
+    started.stop();
+}
+
+/// The process is killed before the answer comes. The receipt comes before the lease of the claim
+/// has ended, so no segment is known yet.
+#[test]
+fn a_receipt_that_comes_before_a_lease_ends_is_matched_after_it() {
+    let (smsc, started) = start(|_| Vec::new());
+    let transid = started.send("57000001", "Hello");
+    smsc.until_submits(1);
+    let now = smsc_date(started.report(&transid)["created_at"].as_str().unwrap());
+    let mut body = receipt_from("26657000001", "unknown", &now, "DELIVRD");
+    body.extend(smsc.submits()[0].user_reference());
+    smsc.deliver(&body);
+    assert_eq!(started.report(&transid)["status"], "sending");
+    let started = started.killed(&settings(&smsc, ""));
+    started.until(&transid, "delivered");
+    started.stop();
 }

@@ -1,6 +1,7 @@
 //! Connections that are lost, and servers that are killed or stopped, while messages are sent.
 
 use testing::harness::until;
+use testing::smsc::receipt;
 
 use crate::acme::{accept, numbers, settings, smsc_date, start};
 use crate::scripted::{Act, Scripted, receipt_from};
@@ -123,5 +124,34 @@ fn messages_that_were_not_sent_at_a_stop_are_sent_after_the_start() {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
     assert_eq!(started.balance(), "98.5");
+    started.stop();
+}
+
+/// The process is killed after the answer to the first part and before the answer to the second one.
+/// The receipt of the first part has nothing but its carrier message ID.
+#[test]
+fn a_kill_between_the_answers_to_two_parts_loses_no_carrier_message_id() {
+    let (smsc, started) = start(|submit| match submit.part() {
+        1 => vec![Act::Accept("part-1".to_owned())],
+        _ => Vec::new(),
+    });
+    let transid = started.send("57000001", &"Hello ".repeat(40));
+    smsc.until_submits(2);
+    until("the ID of the first part", || {
+        let shown = started.server.place.json(&["message", "show", &transid]);
+        (shown["segment_list"][0]["carrier_id"] == "part-1").then_some(())
+    });
+    let started = started.killed(&settings(&smsc, ""));
+    started.until(&transid, "unknown");
+    smsc.until_binds(2);
+    smsc.deliver(&receipt("part-1", "DELIVRD"));
+    assert_eq!(started.report(&transid)["status"], "unknown");
+    let now = smsc_date(started.report(&transid)["created_at"].as_str().unwrap());
+    let second = smsc.submits().into_iter().find(|submit| submit.part() == 2).unwrap();
+    let mut body = receipt_from("26657000001", "part-2", &now, "DELIVRD");
+    body.extend(second.user_reference());
+    smsc.deliver(&body);
+    let report = started.report(&transid);
+    assert_eq!(report["status"], "delivered", "{report}");
     started.stop();
 }

@@ -179,9 +179,14 @@ impl Scripted {
 
     /// Accepts a submit that hasn't been answered yet. `before` is the number of submits before it.
     pub fn accept_late(&self, before: usize, id: &str) {
+        self.answer_late(before, 0, &c_string(id));
+    }
+
+    /// Answers a submit that hasn't been answered yet with this `command_status` and body.
+    pub fn answer_late(&self, before: usize, status: u32, body: &[u8]) {
         let inner = self.shared.inner();
         let sequence = inner.submits[before].sequence;
-        let answer = pdu(SUBMIT_SM_RESP, 0, sequence, &c_string(id));
+        let answer = pdu(SUBMIT_SM_RESP, status, sequence, body);
         inner.links.last().unwrap().send(answer).unwrap();
     }
 

@@ -55,3 +55,37 @@ fn a_carrier_that_answers_nothing_is_handed_one_message_at_a_time() {
     assert_eq!(started.balance(), "99.45");
     started.stop();
 }
+
+/// Takes 5 s, like the tests above.
+#[test]
+fn a_late_answer_settles_a_message() {
+    let smsc = Scripted::start(|_| Vec::new());
+    let settings = format!("lease_seconds = 10\n{}", settings(&smsc, ""));
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let numbers = ["57000001", "57000002", "57000003"];
+    let sent = numbers.map(|number| started.send(number, "Hello"));
+    smsc.until_submits(3);
+    let place_of = |number: &str| {
+        let number = format!("266{number}");
+        smsc.submits().iter().position(|submit| submit.number == number).unwrap()
+    };
+    // The connection stays, because the carrier answers another submit in time.
+    smsc.accept_late(place_of(numbers[2]), "in time");
+    for transid in &sent[..2] {
+        started.until(transid, "unknown");
+    }
+    assert_eq!(smsc.binds(), 1);
+    smsc.accept_late(place_of(numbers[0]), "late");
+    smsc.answer_late(place_of(numbers[1]), 0x0B, &[]);
+    started.until(&sent[0], "submitted");
+    let refused = started.until(&sent[1], "rejected");
+    assert_eq!(refused["charge"]["released"].to_string(), "0.05", "{refused}");
+    smsc.deliver(&testing::smsc::receipt("late", "DELIVRD"));
+    let report = started.report(&sent[0]);
+    assert_eq!(report["status"], "delivered", "{report}");
+    let details = report["timeline"].as_array().unwrap().iter().map(|step| &step["detail"]);
+    let note = "the carrier answered late and accepted it";
+    assert_eq!(details.filter(|detail| **detail == note).count(), 1, "{report}");
+    started.stop();
+}

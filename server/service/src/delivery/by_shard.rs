@@ -54,7 +54,10 @@ impl SegmentShards {
     }
 }
 
-fn by_shard<T>(values: Vec<T>, shard_of: impl Fn(&T) -> Shard) -> BTreeMap<Shard, Vec<T>> {
+pub(super) fn by_shard<T>(
+    values: Vec<T>,
+    shard_of: impl Fn(&T) -> Shard,
+) -> BTreeMap<Shard, Vec<T>> {
     let mut shards: BTreeMap<Shard, Vec<T>> = BTreeMap::new();
     for value in values {
         shards.entry(shard_of(&value)).or_default().push(value);

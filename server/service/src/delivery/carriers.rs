@@ -49,6 +49,7 @@ impl Delivery<'_> {
                 oldest_waiting_at,
                 receipts_unmatched: row.receipts_unmatched,
                 receipts_matched: row.receipts_matched,
+                receipts_unknown_state: row.receipts_unknown_state,
                 connections,
             });
         }

@@ -8,14 +8,17 @@ pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 pub(crate) mod figures;
 mod incidents;
+mod late_answers;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;
+pub(crate) mod raw_receipts;
 pub(crate) mod receipts;
 pub(crate) mod results;
 pub(crate) mod route_trial;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 pub(crate) mod unmatched_ids;
+pub(crate) mod waiting_receipts;
 
 pub(crate) use by_shard::SegmentShards;
 

@@ -94,6 +94,8 @@ pub(crate) struct Again {
     pub(crate) submission: Submission,
     /// The error for the timeline.
     pub(crate) error: Option<String>,
+    /// Whether the carrier throttled a segment.
+    pub(crate) throttled: bool,
 }
 
 /// The number of a message's segments in each state after a submit.
@@ -105,6 +107,7 @@ pub(crate) struct Count {
     refused: Option<String>,
     rejected: bool,
     again: Option<(i64, bool, Option<String>)>,
+    throttled: bool,
 }
 
 impl Count {
@@ -144,7 +147,10 @@ impl Count {
                     count.refused.get_or_insert_with(|| error.clone());
                 }
                 SubmitOutcome::Held { .. } => count.wait(HELD_MS, false, None),
-                SubmitOutcome::Throttled { .. } => count.wait(THROTTLED_MS, false, None),
+                SubmitOutcome::Throttled { .. } => {
+                    count.throttled = true;
+                    count.wait(THROTTLED_MS, false, None);
+                }
                 SubmitOutcome::Temporary { error } => {
                     count.wait(retry_after(attempts), true, Some(error.clone()));
                 }
@@ -176,12 +182,14 @@ impl Count {
                 attempted: false,
                 submission: Submission::Repeated,
                 error: self.lost,
+                throttled: self.throttled,
             }),
             (None, Some((after_ms, attempted, error))) => MessageOutcome::Again(Again {
                 after_ms,
                 attempted,
                 submission: held.submission.after_submit(begun),
                 error,
+                throttled: self.throttled,
             }),
             (None, None) if self.unknown > 0 => MessageOutcome::Unknown { error: self.lost },
             (None, None) => MessageOutcome::Submitted,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
-use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, MessageIdForm, MessageStatus, Timestamp, Transid};
 
 use crate::transactions::work;
 use crate::{Delivery, Service, run_detached};
@@ -14,22 +14,24 @@ use store::messages::{self, Ending};
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
-use store::{Chore, WriteTx, carriers, queue};
+use store::{Chore, WriteTx, carriers, queue, raw_receipts};
 
 /// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
 /// message.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 /// How much earlier than the response to its submit a receipt may arrive. An older receipt belongs
 /// to another message, because carriers reuse their message IDs.
-const AHEAD_MS: i64 = 60 * 60 * 1000;
+pub(super) const AHEAD_MS: i64 = 60 * 60 * 1000;
 /// The age up to which unmatched receipts are checked again. No transaction or lease lasts longer.
-const CROSSED_MS: i64 = 10 * 60 * 1000;
+pub(super) const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// The number of carrier message IDs per transaction.
 const CROSSED_CHUNK: usize = 500;
 /// How long unmatched receipts and segments are kept. Carriers report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
 /// The range of message IDs, in milliseconds, whose segments one transaction deletes.
 const FORGET_MS: i64 = 10_000;
+/// The number of raw receipts that one transaction deletes.
+const RAW_CHUNK: i64 = 2000;
 
 /// The maximum length of a carrier message ID in characters. Longer ones don't fit into
 /// PostgreSQL's index. Carriers use 10 to 65 characters.
@@ -70,6 +72,38 @@ pub struct CarrierReceipt {
     pub sender: String,
     /// When the carrier accepted the segment, according to the receipt.
     pub submitted_at: Option<Timestamp>,
+    pub written: WrittenReceipt,
+}
+
+/// A receipt as the carrier wrote it. An unmatched receipt is kept with it, so that it can be
+/// matched after the format of message IDs in the settings has been corrected.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenReceipt {
+    /// The message ID in the text.
+    pub text_id: Option<String>,
+    /// The message ID in the parameter.
+    pub parameter_id: Option<String>,
+    pub state: String,
+}
+
+/// Returns the possible carrier message IDs of a receipt. The parameter has the ID in the answer's
+/// form, and the text has it in the receipt's form. Some carriers use the receipt's form in the
+/// parameter, too. Without a form, IDs are as they are written.
+pub fn message_ids(
+    text_id: Option<&str>,
+    parameter_id: Option<&str>,
+    form: Option<MessageIdForm>,
+) -> Vec<String> {
+    let form = form.unwrap_or(MessageIdForm::Text);
+    let mut message_ids = Vec::new();
+    for id in [
+        parameter_id.map(|id| form.of_answer(id)),
+        parameter_id.map(|id| form.of_receipt(id)),
+        text_id.map(|id| form.of_receipt(id)),
+    ] {
+        message_ids.extend(id.filter(|id| !id.is_empty() && !message_ids.contains(id)));
+    }
+    message_ids
 }
 
 impl CarrierReceipt {
@@ -79,7 +113,12 @@ impl CarrierReceipt {
     fn make_storable(&mut self) {
         self.message_ids.retain(|id| is_storable_id(id));
         let texts = self.message_ids.iter_mut().chain(&mut self.error);
-        for text in texts.chain([&mut self.number, &mut self.sender]) {
+        let written = &mut self.written;
+        for id in [&mut written.text_id, &mut written.parameter_id] {
+            id.take_if(|id| !is_storable_id(id));
+        }
+        let texts = texts.chain(&mut written.text_id).chain(&mut written.parameter_id);
+        for text in texts.chain([&mut self.number, &mut self.sender, &mut written.state]) {
             text.retain(|c| c != '\0');
         }
     }
@@ -119,10 +158,10 @@ impl Matching {
 }
 
 /// A receipt and its segment.
-struct Matched<'a> {
-    segment: SegmentId,
-    status: MessageStatus,
-    error: Option<&'a str>,
+pub(super) struct Matched<'a> {
+    pub(super) segment: SegmentId,
+    pub(super) status: MessageStatus,
+    pub(super) error: Option<&'a str>,
 }
 
 /// The carrier message ID of an unmatched receipt, with the newest message that has a segment with
@@ -188,16 +227,11 @@ impl Delivery<'_> {
                 matched.push(Matched { segment: *segment, status, error });
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
-            } else if receipt.message_ids.is_empty() {
+            } else if receipt.message_ids.is_empty() && receipt.number.is_empty() {
                 tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
-                let message_ids = receipt.message_ids.iter();
-                unmatched.extend(message_ids.map(|id| NewUnmatchedReceipt {
-                    carrier_message_id: id,
-                    status,
-                    error,
-                }));
+                unmatched.extend(unmatched_rows(receipt, self.next_id(now)));
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -209,14 +243,16 @@ impl Delivery<'_> {
                     self.inner.unmatched_ids.add(carrier, receipt.carrier_message_id);
                 }
             }
-            unmatched_receipts::keep(tx, &unmatched, carrier, now).await?;
+            let form = self.inner.router.network().message_id(carrier);
+            let form = form.map_or("", MessageIdForm::as_str);
+            unmatched_receipts::keep(tx, &unmatched, carrier, form, now).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
         Ok(returned)
     }
 
     /// Returns the segment of each receipt that has one, by the index of the receipt.
-    async fn match_receipts(
+    pub(super) async fn match_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
@@ -334,7 +370,7 @@ impl Delivery<'_> {
 
     /// Returns the country code that carriers put before local numbers, and the smallest ID of a
     /// message that a receipt may still be for.
-    fn unanswered_since(&self) -> (&str, i64) {
+    pub(super) fn unanswered_since(&self) -> (&str, i64) {
         let country_code = &self.inner.router.country_code;
         let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
@@ -461,7 +497,8 @@ impl Delivery<'_> {
     }
 
     /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
-    /// Receipts that come later are kept as unmatched for a week.
+    /// Deletes raw receipts after the days of the setting `raw_receipts_days`. Receipts that come
+    /// later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(
             Chore::ForgetSegments,
@@ -475,8 +512,40 @@ impl Delivery<'_> {
                 Ok(more)
             }),
         )
+        .await?;
+        let days = self.limits().raw_receipts_days;
+        self.do_chore_at(
+            Shard::FIRST,
+            Chore::ForgetSegments,
+            Priority::Bulk,
+            work!(|tx, now| {
+                raw_receipts::forget(tx, now.plus_ms(-days * DAY_MS), RAW_CHUNK).await
+            }),
+        )
         .await
     }
+}
+
+/// Returns a row for each carrier message ID that a receipt may mean, or one without an ID.
+fn unmatched_rows(
+    receipt: &CarrierReceipt,
+    number: i64,
+) -> impl Iterator<Item = NewUnmatchedReceipt<'_>> {
+    let ids = receipt.message_ids.iter().map(String::as_str);
+    let none = receipt.message_ids.is_empty().then_some("");
+    ids.chain(none).map(move |id| NewUnmatchedReceipt {
+        receipt: number,
+        carrier_message_id: id,
+        status: receipt.status,
+        error: receipt.error.as_deref(),
+        text_id: receipt.written.text_id.as_deref(),
+        parameter_id: receipt.written.parameter_id.as_deref(),
+        state: &receipt.written.state,
+        number: &receipt.number,
+        sender: &receipt.sender,
+        user_reference: receipt.user_reference,
+        submitted_at: receipt.submitted_at,
+    })
 }
 
 /// Returns the segment of a receipt without a known carrier message ID, if exactly one segment
@@ -504,7 +573,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
 
 /// Makes segments final, and messages whose segments are all final. A second receipt for a segment
 /// goes into the timeline if it contradicts the first.
-async fn apply(
+pub(super) async fn apply(
     service: &Service,
     tx: &mut WriteTx<'_>,
     matched: &[Matched<'_>],

@@ -18,6 +18,9 @@ use store::segments::{self, NewSegment, Segment};
 use store::submits::{self, Begun, Taken};
 use store::timeline::{self, NewEntry};
 
+/// The text in a message's timeline after the carrier throttled it.
+const THROTTLED: &str = "the carrier asked to slow down";
+
 /// The effects of recording a carrier's results.
 pub(crate) struct Recorded {
     /// The stored messages of which the carrier accepted every segment.
@@ -30,8 +33,8 @@ pub(crate) struct Recorded {
 
 impl Delivery<'_> {
     /// Records the results of submits. Returns the stored messages of which the carrier accepted
-    /// every segment. If the lease was lost, only the carrier message IDs are stored: the next
-    /// claim decides about the message.
+    /// every segment. If the lease was lost, the carrier message IDs are stored. The answers also
+    /// settle the message if nothing will be submitted any more. Otherwise the next claim decides.
     pub async fn record_submitted(
         &self,
         carrier: &str,
@@ -58,25 +61,27 @@ impl Delivery<'_> {
         results: &[&Submitted],
     ) -> Result<Recorded> {
         let now = self.now();
-        let plan = self.plan(tx, carrier, results, now).await?;
+        let mut plan = self.plan(tx, carrier, results, now).await?;
         let again = plan.again.iter().map(|row| {
             let after_ms = (row.due_at - now.unix_ms()).max(0).unsigned_abs();
             let to = row.carrier.as_deref().unwrap_or(carrier);
             (to.to_owned(), Duration::from_millis(after_ms))
         });
         let again = again.collect();
-        let (taken, ended) = plan.write(self, tx, carrier, now).await?;
+        let late = std::mem::take(&mut plan.late_results);
+        let (taken, mut ended) = plan.write(self, tx, carrier, now).await?;
+        ended.extend(self.settle_late(tx, carrier, &late, now).await?);
         Ok(Recorded { taken, again, ended })
     }
 
     /// Decides what must be written for the results.
-    async fn plan(
+    async fn plan<'r>(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
-        results: &[&Submitted],
+        results: &[&'r Submitted],
         now: Timestamp,
-    ) -> Result<Plan> {
+    ) -> Result<Plan<'r>> {
         let ids: Vec<Transid> = results.iter().map(|r| r.id).collect();
         messages::lock(tx, &ids).await?;
         let leases: Vec<_> = results.iter().map(|result| result.lease.of(result.id)).collect();
@@ -100,7 +105,10 @@ impl Delivery<'_> {
                     let stored = stored.get(&result.id).map_or(&[][..], Vec::as_slice);
                     plan.add(result, held, stored, noted, now);
                 }
-                None if noted => plan.late.extend(rows(result)),
+                None if noted => {
+                    plan.late.extend(rows(result));
+                    plan.late_results.push(result);
+                }
                 None => {}
             }
         }
@@ -113,7 +121,7 @@ impl Delivery<'_> {
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         now: Timestamp,
     ) -> Result<()> {
         let usable = self.inner.router.is_usable(carrier);
@@ -165,7 +173,7 @@ impl Delivery<'_> {
 
 /// Results, sorted by what must be written for them.
 #[derive(Default)]
-struct Plan {
+struct Plan<'r> {
     leaving: Vec<Transid>,
     /// Messages of which the carrier accepted every segment.
     taken: Vec<Taken>,
@@ -180,11 +188,15 @@ struct Plan {
     segments: Vec<NewSegment>,
     /// Segments whose carrier message IDs came after the claim had ended.
     late: Vec<NewSegment>,
+    /// Results that came after the claim had ended.
+    late_results: Vec<&'r Submitted>,
+    /// Entries for messages that the carrier throttled.
+    throttled: Vec<NewEntry>,
     /// Whether the carrier receives each segment separately.
     counted: bool,
 }
 
-impl Plan {
+impl Plan<'_> {
     fn add(
         &mut self,
         result: &Submitted,
@@ -241,6 +253,14 @@ impl Plan {
             let status = if unknown { MessageStatus::Unknown } else { MessageStatus::Sending };
             self.note(result, status, error);
         }
+        if again.throttled {
+            self.throttled.push(NewEntry {
+                id: result.id,
+                application_id: result.application_id,
+                status: MessageStatus::Sending,
+                detail: Some(THROTTLED.to_owned()),
+            });
+        }
         self.again.push(Requeued {
             id: result.id,
             due_at: now.plus_ms(again.after_ms).unix_ms(),
@@ -261,7 +281,7 @@ impl Plan {
     }
 
     async fn write(
-        self,
+        mut self,
         service: &Service,
         tx: &mut WriteTx<'_>,
         carrier: &str,
@@ -275,6 +295,11 @@ impl Plan {
         let ended = messages::finish(tx, &endings, now).await?;
         queue::requeue(tx, &self.again).await?;
         timeline::insert(tx, &self.timeline, now, || service.next_id(now)).await?;
+        // A message that the carrier throttles again and again gets no further entry.
+        let ids: Vec<Transid> = self.throttled.iter().map(|entry| entry.id).collect();
+        let noted = timeline::noted(tx, &ids, THROTTLED).await?;
+        self.throttled.retain(|entry| !noted.contains(&entry.id));
+        timeline::insert(tx, &self.throttled, now, || service.next_id(now)).await?;
         segments::insert(tx, &self.segments, carrier, now).await?;
         segments::set_ids(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
@@ -287,7 +312,7 @@ impl Plan {
 }
 
 /// Returns the segments of a message that were submitted, or may have been.
-fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
+pub(super) fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
     result.outcomes.iter().filter_map(|(number, outcome)| {
         let (id, status) = match outcome {
             SubmitOutcome::Accepted { carrier_message_id } => {

@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::ids::Shard;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
-use domain::{DeliveryError, Kind, MessageStatus, Money, Number, Reference, Transid};
+use domain::{
+    DeliveryError, Kind, MessageIdForm, MessageStatus, Money, Number, Reference, Transid,
+};
 
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
@@ -42,6 +44,8 @@ pub struct CarrierInfo {
     pub sandbox: bool,
     /// Whether the carrier receives whole messages and splits them itself.
     pub whole: bool,
+    /// How the carrier writes message IDs. `None` if it writes them the same everywhere.
+    pub message_id: Option<MessageIdForm>,
 }
 
 impl Network {
@@ -52,6 +56,7 @@ impl Network {
                 name: SANDBOX_CARRIER.to_owned(),
                 sandbox: true,
                 whole: true,
+                message_id: None,
             }],
             routes: Routes::new(vec![Route {
                 carrier: SANDBOX_CARRIER.to_owned(),
@@ -71,6 +76,11 @@ impl Network {
     /// Whether nothing is recorded about submits to this carrier.
     pub(crate) fn is_sandbox(&self, carrier: &str) -> bool {
         carrier == SANDBOX_CARRIER || self.carriers.iter().any(|c| c.name == carrier && c.sandbox)
+    }
+
+    /// Returns how a carrier writes message IDs.
+    pub(crate) fn message_id(&self, carrier: &str) -> Option<MessageIdForm> {
+        self.carriers.iter().find(|c| c.name == carrier)?.message_id
     }
 
     pub(crate) fn takes_whole(&self, carrier: &str) -> bool {

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-use domain::Kind;
 use domain::ids::Shard;
 use domain::routing::{Route, Routes};
+use domain::{Kind, MessageIdForm};
 use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
 
 /// Builds a network with the carriers acme and beta. Each route has a carrier, a priority and a
@@ -21,7 +21,12 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
         sender: None,
         cost: None,
     };
-    let info = |name: &str| CarrierInfo { name: name.to_owned(), sandbox: false, whole: false };
+    let info = |name: &str| CarrierInfo {
+        name: name.to_owned(),
+        sandbox: false,
+        whole: false,
+        message_id: Some(MessageIdForm::Text),
+    };
     Network {
         carriers: vec![info("acme"), info("beta")],
         routes: Routes::new(routes.iter().map(route).collect()),

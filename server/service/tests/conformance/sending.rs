@@ -2,7 +2,7 @@
 
 use domain::records::MessageDetail;
 use domain::{Kind, LostAnswer, MessageStatus, Transid};
-use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted};
+use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted, WrittenReceipt};
 
 use crate::database::Backend;
 use crate::network::{answered, network};
@@ -104,6 +104,29 @@ impl Sending {
         self.world.record(carrier, lease, vec![result]).await
     }
 
+    /// Records the carrier message IDs of some segments before the other segments are answered.
+    pub async fn answer_early(
+        &self,
+        handed: &Handed,
+        segments: u16,
+        outcomes: &[(u16, SubmitOutcome)],
+    ) {
+        let result = Submitted {
+            segments,
+            lease: handed.lease,
+            outcomes: outcomes.to_vec(),
+            ..answered(&handed.message, SubmitOutcome::NotSent)
+        };
+        let delivery = self.world.service.delivery();
+        delivery.record_early_ids(&handed.carrier, vec![result]).await.unwrap();
+    }
+
+    /// Returns how often a message's timeline has this detail.
+    pub async fn notes(&self, id: Transid, detail: &str) -> usize {
+        let timeline = self.detail(id).await.timeline;
+        timeline.iter().filter(|entry| entry.detail.as_deref() == Some(detail)).count()
+    }
+
     /// Records a receipt from acme.
     pub async fn receive(&self, receipt: CarrierReceipt) {
         let service = &self.world.service;
@@ -155,5 +178,6 @@ pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        written: WrittenReceipt::default(),
     }
 }

@@ -81,6 +81,11 @@ impl World {
         world.reopen().await
     }
 
+    /// Sets the carriers and routes that the service has once it is opened again.
+    pub fn set_network(&mut self, network: Network) {
+        self.network = network;
+    }
+
     /// Closes the service and opens it again.
     pub async fn reopen(self) -> Self {
         self.service.close().await;

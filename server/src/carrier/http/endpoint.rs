@@ -289,5 +289,6 @@ fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        written: service::WrittenReceipt::default(),
     })
 }

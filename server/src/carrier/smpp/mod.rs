@@ -1,6 +1,5 @@
 //! SMPP 3.4: turns messages into submits, and answers and deliveries into reports.
 
-mod ids;
 mod inbound;
 mod pending;
 mod receipts;
@@ -172,9 +171,9 @@ impl SmppConnection {
                 Event::Deliver(delivery) => {
                     if let Some(receipt) = receipt::parse(&delivery) {
                         report.deliveries.push(delivery.handle);
-                        let form = self.settings.message_id;
-                        let read = receipts::read(&delivery, &receipt, form);
-                        report.carrier_receipts.extend(read);
+                        let read = receipts::read(&delivery, &receipt, &self.settings);
+                        report.raw_receipts.push(read.raw);
+                        report.carrier_receipts.extend(read.read);
                     } else {
                         let alphabet = self.settings.default_alphabet;
                         report.inbound.deliveries.push(delivery.handle);
@@ -184,6 +183,7 @@ impl SmppConnection {
             }
         }
         self.sweep(&mut inner, &mut report.submitted);
+        report.early = inner.pending.take_early();
         self.feed(&mut inner);
         report
     }
@@ -211,7 +211,7 @@ impl SmppConnection {
                 SubmitOutcome::Accepted {
                     carrier_message_id: message_id
                         .filter(|id| !id.is_empty())
-                        .map(|id| ids::of_answer(&id, self.settings.message_id)),
+                        .map(|id| self.settings.message_id.of_answer(&id)),
                 }
             }
             Outcome::Refused { status } => inner.refused(tag, status, &self.settings),

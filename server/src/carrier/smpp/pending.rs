@@ -17,6 +17,8 @@ pub(super) struct Pending {
     messages: HashMap<ClaimKey, Open>,
     /// Messages whose segments are all submitted already.
     done: Vec<Submitted>,
+    /// Messages with a new carrier message ID that still miss other answers.
+    named: Vec<ClaimKey>,
     /// Submits that weren't answered in time, by tag. A lower tag was submitted earlier.
     late: BTreeMap<u64, (Submitted, u16)>,
 }
@@ -24,6 +26,8 @@ pub(super) struct Pending {
 struct Open {
     result: Submitted,
     missing: usize,
+    /// The number of outcomes whose carrier message IDs were taken early.
+    early: usize,
 }
 
 impl Pending {
@@ -58,7 +62,7 @@ impl Pending {
         if missing == 0 {
             self.done.push(result);
         } else {
-            self.messages.insert(key, Open { result, missing });
+            self.messages.insert(key, Open { result, missing, early: 0 });
         }
         tags
     }
@@ -95,11 +99,33 @@ impl Pending {
                 self.late.pop_first();
             }
         }
+        let is_named = carrier_message_id(&outcome).is_some();
         open.result.outcomes.push((segment, outcome));
         open.missing -= 1;
         if open.missing == 0 {
             results.extend(self.messages.remove(&key).map(|open| open.result));
+        } else if is_named {
+            self.named.push(key);
         }
+    }
+
+    /// Takes the new carrier message IDs of messages that still miss other answers. The messages
+    /// are reported completely later.
+    pub(super) fn take_early(&mut self) -> Vec<Submitted> {
+        let mut early = Vec::new();
+        for key in std::mem::take(&mut self.named) {
+            let Some(open) = self.messages.get_mut(&key) else {
+                continue;
+            };
+            let new = open.result.outcomes[open.early..].iter();
+            let new = new.filter(|(_, outcome)| carrier_message_id(outcome).is_some());
+            let outcomes: Vec<_> = new.cloned().collect();
+            open.early = open.result.outcomes.len();
+            if !outcomes.is_empty() {
+                early.push(Submitted { outcomes, ..open.result.clone() });
+            }
+        }
+        early
     }
 
     /// Handles an answer to a submit that was given up. If the message isn't reported yet, the
@@ -124,6 +150,13 @@ impl Pending {
             result.outcomes.push((segment, outcome));
             results.push(result);
         }
+    }
+}
+
+fn carrier_message_id(outcome: &SubmitOutcome) -> Option<&str> {
+    match outcome {
+        SubmitOutcome::Accepted { carrier_message_id } => carrier_message_id.as_deref(),
+        _ => None,
     }
 }
 
@@ -213,6 +246,21 @@ mod tests {
         results.clear();
         pending.answer(tag, taken(), &mut results);
         assert_eq!(results[0].outcomes, [(1, taken())]);
+    }
+
+    #[test]
+    fn a_carrier_message_id_is_taken_early_once_and_only_if_other_answers_are_missing() {
+        let (mut pending, mut results) = (Pending::default(), Vec::new());
+        let tags = pending.add(&message(), lease(1), &parts(3));
+        let [first, second, third] = [0, 1, 2].map(|place: usize| tags[place].unwrap());
+        pending.answer(second, taken(), &mut results);
+        let early = pending.take_early();
+        assert_eq!((early.len(), &early[0].outcomes[..]), (1, &[(2, taken())][..]));
+        assert!(pending.take_early().is_empty());
+        pending.answer(first, taken(), &mut results);
+        pending.answer(third, taken(), &mut results);
+        assert!(pending.take_early().is_empty());
+        assert_eq!(results[0].outcomes.len(), 3);
     }
 
     #[test]

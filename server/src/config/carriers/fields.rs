@@ -1,5 +1,6 @@
 //! Reads one table of the settings file, key by key, and collects all its problems.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -279,6 +280,30 @@ impl<'a> Fields<'a> {
             let (_, value) = words.iter().find(|(word, _)| *word == text)?;
             Some(value.clone())
         })
+    }
+
+    /// Reads a table of names and words, each of which stands for a value.
+    pub fn words<T: Clone>(&mut self, name: &str, words: &[(&str, T)]) -> BTreeMap<String, T> {
+        let Some(item) = self.take(name) else {
+            return BTreeMap::new();
+        };
+        let Value::Table(table) = item.value else {
+            self.problem(&format!("{name} must be a table like {{ \"NAME\" = \"word\" }}"));
+            return BTreeMap::new();
+        };
+        let mut read = BTreeMap::new();
+        for (key, item) in table {
+            let text = item.text().unwrap_or_default();
+            if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+                self.show(&format!("{name}.{key}"), text, Source::File);
+                read.insert(key, value.clone());
+            } else {
+                let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let names = names.join(", ");
+                self.problem(&format!("{name}.{key} must be one of {names}"));
+            }
+        }
+        read
     }
 
     /// Reads an optional secret: either `name` itself, or the content of the file that `name_file`

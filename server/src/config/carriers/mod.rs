@@ -18,7 +18,7 @@ use fields::{Fields, Findings};
 pub use http::{
     AnswerRule, Body, HttpSettings, InboundSettings, Meaning, MessageId, Pointer, ReceiptSettings,
 };
-pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
+pub use smpp::{AddressType, BindMode, ReceiptState, SmppSettings};
 pub use submit_status::SubmitAction;
 
 use super::file::Item;

@@ -1,10 +1,11 @@
 //! `[[carrier]]` of the kind `smpp`.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::{DefaultAlphabet, Segmentation};
+use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, Segmentation};
 
 use super::super::secret::Secret;
 use super::address::Address;
@@ -72,6 +73,11 @@ pub struct SmppSettings {
     pub default_alphabet: DefaultAlphabet,
     /// Whether submits tell how long the carrier may try to deliver the message.
     pub validity_period: bool,
+    /// What states in receipts mean, by `stat` as the carrier writes it. Other states have their
+    /// common meaning.
+    pub states: BTreeMap<String, ReceiptState>,
+    /// What error numbers in receipts mean, by `err` as the carrier writes it.
+    pub errors: BTreeMap<String, DeliveryError>,
     source: Option<AddressType>,
     pub destination: AddressType,
 }
@@ -100,27 +106,25 @@ const BIND_MODES: [(&str, BindMode); 3] = [
     ("transmitter", BindMode::Transmitter),
 ];
 
-/// How the carrier writes a message ID in its answer and in its receipt.
+/// What a state in a receipt means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageIdForm {
-    /// As a text, the same in both.
-    Text,
-    /// As hexadecimal numbers. Case and leading zeros don't matter.
-    Hex,
-    /// As decimal numbers. Leading zeros don't matter.
-    Decimal,
-    /// Hexadecimal in the answer, decimal in the receipt.
-    HexToDecimal,
-    /// Decimal in the answer, hexadecimal in the receipt.
-    DecimalToHex,
+pub enum ReceiptState {
+    Delivered,
+    Failed(DeliveryError),
+    Expired,
+    /// The message is still on its way, and another receipt follows.
+    OnTheWay,
+    /// Nobody knows.
+    Unknown,
 }
 
-const MESSAGE_ID_FORMS: [(&str, MessageIdForm); 5] = [
-    ("text", MessageIdForm::Text),
-    ("hex", MessageIdForm::Hex),
-    ("decimal", MessageIdForm::Decimal),
-    ("hex-to-decimal", MessageIdForm::HexToDecimal),
-    ("decimal-to-hex", MessageIdForm::DecimalToHex),
+/// The states that settings can name.
+const RECEIPT_STATES: [(&str, ReceiptState); 5] = [
+    ("delivered", ReceiptState::Delivered),
+    ("failed", ReceiptState::Failed(DeliveryError::Undeliverable)),
+    ("rejected", ReceiptState::Failed(DeliveryError::RejectedByNetwork)),
+    ("expired", ReceiptState::Expired),
+    ("enroute", ReceiptState::OnTheWay),
 ];
 
 /// Type of number and numbering plan (SMPP 3.4, 5.2.5 and 5.2.6).
@@ -168,13 +172,17 @@ impl SmppSettings {
         let data_coding = fields.within("data_coding", "0", &(0..=u8::MAX));
         let vendors = VendorTlv::read_all(fields);
         let submit_status = SubmitStatus::read(fields);
-        let message_id = fields.choice("message_id", Some("text"), &MESSAGE_ID_FORMS);
+        let forms = MessageIdForm::ALL.map(|form| (form.as_str(), form));
+        let message_id = fields.choice("message_id", Some("text"), &forms);
         let ways = Segmentation::ALL.map(|way| (way.as_str(), way));
         let segmentation = fields.choice("segmentation", Some("udh"), &ways);
         let alphabets = DefaultAlphabet::ALL.map(|alphabet| (alphabet.as_str(), alphabet));
         let default_alphabet = fields.choice("default_alphabet", Some("gsm7"), &alphabets);
         let validity_period =
             fields.choice("validity_period", Some("true"), &[("true", true), ("false", false)]);
+        let states = fields.words("states", &RECEIPT_STATES);
+        let codes = DeliveryError::ALL.map(|code| (code.as_str(), code));
+        let errors = fields.words("errors", &codes);
         let tls = ClientTls::read(fields);
         let source = address_type(fields, "source");
         let destination = address_type(fields, "destination");
@@ -201,6 +209,8 @@ impl SmppSettings {
             segmentation: segmentation?,
             default_alphabet: default_alphabet?,
             validity_period: validity_period?,
+            states,
+            errors,
             source,
             destination: destination.unwrap_or(AddressType::INTERNATIONAL),
         })

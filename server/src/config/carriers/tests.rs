@@ -1,11 +1,11 @@
 use std::fs;
 
 use domain::routing::{Choice, RoutingFacts};
-use domain::{DefaultAlphabet, Kind, Reference, Segmentation};
+use domain::{DefaultAlphabet, DeliveryError, Kind, MessageIdForm, Reference, Segmentation};
 use tempfile::TempDir;
 
 use super::smpp::ClientTls;
-use super::{AddressType, BindMode, CarrierKind, MessageIdForm, SmppSettings, SubmitAction};
+use super::{AddressType, BindMode, CarrierKind, ReceiptState, SmppSettings, SubmitAction};
 use crate::config::Settings;
 
 const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:2775\"\n\
@@ -63,6 +63,26 @@ fn a_carrier_has_the_contracts_defaults() {
         ("26657000001", 1, 1),
     ] {
         assert_eq!(smpp.source(sender), AddressType { ton, npi }, "{sender}");
+    }
+}
+
+#[test]
+fn a_carrier_may_have_states_and_error_numbers_of_its_own() {
+    let smpp = smpp(
+        "states = { \"SKIPPED\" = \"failed\", \"BUFFRED\" = \"enroute\" }\n\
+         errors = { \"034\" = \"handset_unavailable\" }\n",
+    );
+    let failed = ReceiptState::Failed(DeliveryError::Undeliverable);
+    assert_eq!(smpp.states["SKIPPED"], failed);
+    assert_eq!(smpp.states["BUFFRED"], ReceiptState::OnTheWay);
+    assert_eq!(smpp.errors["034"], DeliveryError::HandsetUnavailable);
+    for (line, named) in [
+        ("states = { \"X\" = \"lost\" }", "states.X must be one of delivered, failed"),
+        ("errors = { \"1\" = \"no_such_code\" }", "errors.1 must be one of no_route"),
+        ("states = \"X\"", "states must be a table"),
+    ] {
+        let problem = load(&format!("{SMPP}{line}\n")).unwrap_err();
+        assert!(problem.contains(named), "{problem}");
     }
 }
 

@@ -52,7 +52,9 @@ async fn run_reports(
             // leases of the messages end.
             continue;
         };
+        let raw_receipts = std::mem::take(&mut report.raw_receipts);
         connection.stored(report, &taken);
+        context.service.delivery().keep_raw_receipts(carrier, raw_receipts);
         credit.refresh(free);
     }
 }
@@ -122,6 +124,14 @@ async fn store(
         }
         Ok(())
     };
+    let early = &mut report.early;
+    let early_ids = async {
+        if !early.is_empty() {
+            service.delivery().record_early_ids(carrier, early.clone()).await?;
+            early.clear();
+        }
+        Ok(())
+    };
     let own = &mut report.receipts;
     let receipts = async {
         if !own.is_empty() {
@@ -140,7 +150,7 @@ async fn store(
         }
         Ok(())
     };
-    let (submitted, receipts, carrier_receipts) =
-        tokio::join!(biased; submitted, receipts, carrier_receipts);
-    submitted.and(receipts).and(carrier_receipts)
+    let (submitted, receipts, carrier_receipts, early_ids) =
+        tokio::join!(biased; submitted, receipts, carrier_receipts, early_ids);
+    submitted.and(receipts).and(carrier_receipts).and(early_ids)
 }

@@ -91,6 +91,10 @@ pub(super) fn table(
         // A lease lasts for a minute by default, so five seconds more delay a message only a
         // little.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
+        // After a carrier's settings were corrected, this may take minutes.
+        every(seconds(5), Delivering, "match waiting receipts", || {
+            Stateless(upkeep::match_waiting)
+        }),
         // `heliograph check` allows a message ten minutes to become final after it expires.
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
@@ -101,6 +105,7 @@ pub(super) fn table(
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
+        every(seconds(1), Delivering, "store raw receipts", verb!(delivery.store_raw_receipts)),
         // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         // A process that isn't seen for half a minute counts as ended.

@@ -24,6 +24,15 @@ pub(super) async fn end_leases(service: Service) -> Result<()> {
     Ok(())
 }
 
+/// Matches receipts whose messages became known after they arrived.
+pub(super) async fn match_waiting(service: Service) -> Result<()> {
+    let count = service.delivery().match_waiting().await?;
+    if count > 0 {
+        tracing::info!(count, "waiting receipts were matched");
+    }
+    Ok(())
+}
+
 /// Expires messages after 48 hours. Deletes old sessions, security events, mails, idempotency keys,
 /// carrier message IDs and history. Creates the tables of the coming days. Adds up the counts of
 /// past days.

@@ -1,12 +1,13 @@
 //! Matching a carrier's receipts to messages.
 
 use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
-use domain::Timestamp;
 use domain::records::MessageDetail;
-use service::{CarrierReceipt, user_reference};
+use domain::support::{ReceiptKind, SuggestedForm};
+use domain::{MessageIdForm, Timestamp};
+use service::{CarrierReceipt, Leases, RawReceipt, ReceiptFilter, WrittenReceipt, user_reference};
 
 use crate::database::Backend;
-use crate::network::{lost, taken_as};
+use crate::network::{lost, network, taken_as};
 use crate::sending::{Handed, Sending, receipt};
 use crate::world::HOUR_MS;
 
@@ -16,6 +17,9 @@ on_each_backend![
     an_id_that_a_carrier_uses_again_means_the_younger_message,
     a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits,
     a_name_of_more_than_255_characters_is_dropped,
+    unmatched_receipts_match_after_the_format_of_ids_was_corrected,
+    a_receipt_matches_by_its_reference_once_the_lease_has_ended,
+    raw_receipts_are_deleted_after_their_days,
 ];
 
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
@@ -122,4 +126,102 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     let carriers = sending.world.service.delivery().carriers().await.unwrap();
     assert!(carriers.iter().all(|carrier| carrier.receipts_unmatched == 0));
     sending.assert_sound().await;
+}
+
+async fn unmatched_receipts_match_after_the_format_of_ids_was_corrected(backend: Backend) {
+    let mut sending = Sending::by_acme(backend).await;
+    let (right, wrong) = (sending.submitted().await, sending.submitted().await);
+    sending.answer(&right, taken_as("0000AB00")).await;
+    sending.answer(&wrong, taken_as("0000AB01")).await;
+    let written = |id: &str, number: &str| CarrierReceipt {
+        number: number.to_owned(),
+        written: WrittenReceipt { text_id: Some(id.to_owned()), ..WrittenReceipt::default() },
+        ..receipt(id, Delivered)
+    };
+    let address = right.message.address.clone();
+    sending.receive(written("43776", &address)).await;
+    // The ID fits, but the number doesn't.
+    sending.receive(written("43777", "26600000000")).await;
+    let service = &sending.world.service;
+    assert_eq!(service.delivery().match_waiting().await.unwrap(), 0);
+    let found = service.delivery().carrier_receipts("acme", &ReceiptFilter::Unmatched).await;
+    let found = found.unwrap();
+    let suggested = [SuggestedForm { form: MessageIdForm::HexToDecimal, receipts: 1 }];
+    assert_eq!((found.unmatched, &found.suggestions[..]), (2, &suggested[..]));
+    let candidate = &found.receipts[1].candidates[0];
+    assert_eq!((candidate.transid, candidate.is_to_number), (right.id(), true));
+    let candidate = &found.receipts[0].candidates[0];
+    assert_eq!((candidate.transid, candidate.is_to_number), (wrong.id(), false));
+    let mut corrected = network(&[("acme", 1, None)]);
+    for carrier in &mut corrected.carriers {
+        carrier.message_id = Some(MessageIdForm::HexToDecimal);
+    }
+    sending.world.set_network(corrected);
+    let sending = sending.reopen().await;
+    let delivery = sending.world.service.delivery();
+    assert_eq!(delivery.match_waiting().await.unwrap(), 1);
+    assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+    sending.assert_status(right.id(), Delivered).await;
+    sending.assert_status(wrong.id(), Submitted).await;
+    let carriers = delivery.carriers().await.unwrap();
+    let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
+    assert_eq!((acme.receipts_unmatched, acme.receipts_matched), (2, 1));
+    sending.assert_sound().await;
+}
+
+/// The process that submitted the message died before it stored the segment.
+async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.submitted().await;
+    for message_ids in [vec!["c1".to_owned()], Vec::new()] {
+        let echoed = CarrierReceipt {
+            message_ids,
+            user_reference: Some(user_reference(handed.id(), 1)),
+            number: handed.message.address.clone(),
+            ..receipt("", Delivered)
+        };
+        sending.receive(echoed).await;
+    }
+    let delivery = sending.world.service.delivery();
+    assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+    sending.assert_status(handed.id(), MessageStatus::Sending).await;
+    sending.world.pass(61_000);
+    delivery.end_leases(Leases::Over).await.unwrap();
+    sending.assert_status(handed.id(), Unknown).await;
+    assert_eq!(delivery.match_waiting().await.unwrap(), 1);
+    sending.assert_status(handed.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+async fn raw_receipts_are_deleted_after_their_days(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let delivery = sending.world.service.delivery();
+    let keep = async |id: &str| {
+        let raw = RawReceipt {
+            kind: ReceiptKind::UnknownState,
+            text_id: Some(id.to_owned()),
+            parameter_id: None,
+            number: "26657000001".to_owned(),
+            state: "VANISHED".to_owned(),
+            raw: "x".repeat(5000),
+        };
+        delivery.keep_raw_receipts("acme", vec![raw]);
+        delivery.store_raw_receipts().await.unwrap();
+    };
+    keep("old").await;
+    sending.world.pass(7 * 24 * HOUR_MS);
+    keep("new").await;
+    let count = async |filter: ReceiptFilter| {
+        delivery.carrier_receipts("acme", &filter).await.unwrap().receipts.len()
+    };
+    assert_eq!(count(ReceiptFilter::All).await, 2);
+    sending.world.pass(1);
+    delivery.forget_segments().await.unwrap();
+    assert_eq!(count(ReceiptFilter::All).await, 1);
+    assert_eq!(count(ReceiptFilter::Id("old".to_owned())).await, 0);
+    let found = delivery.carrier_receipts("acme", &ReceiptFilter::Id("new".to_owned())).await;
+    assert_eq!(found.unwrap().receipts[0].raw.as_ref().unwrap().len(), 1024);
+    let carriers = delivery.carriers().await.unwrap();
+    let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
+    assert_eq!(acme.receipts_unknown_state, 2);
 }

@@ -50,9 +50,16 @@ async fn segments_that_were_not_taken_follow_those_that_were(backend: Backend) {
     sending.world.pass(1000);
     let again = sending.claim_one("acme").await;
     assert_eq!(again.message.submitted_segments, [1]);
+    sending.answer_segments(&again, 3, &[(2, throttled()), (3, throttled())]).await;
+    // However often the carrier throttles a message, its timeline says so once.
+    assert_eq!(sending.notes(id, "the carrier asked to slow down").await, 1);
+    sending.world.pass(1000);
+    let again = sending.claim_one("acme").await;
     let outcomes = [(2, taken_as("c2")), (3, taken_as("c3"))];
     sending.answer_segments(&again, 3, &outcomes).await;
     sending.assert_status(id, Submitted).await;
+    let record = sending.detail(id).await.record;
+    assert_eq!(record.submitted_at, Some(sending.world.now()));
     sending.assert_sound().await;
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use domain::decision::StaffList;
+use domain::support::ReceiptKind;
 use domain::{BatchId, KeyKind, MessageStatus, MessageText, Money, Reason, Transid};
 use serde_json::Value;
 use service::{
     Actor, ApiCall, BatchRequest, Claimed, ClientInfo, Config, Copied, CopyError, Entropy, Lease,
-    Leases, MessageTables, OpenError, SendRequest, Service, SessionRow, SubmitOutcome, Submitted,
-    TotpSecret,
+    Leases, MessageTables, OpenError, RawReceipt, SendRequest, Service, SessionRow, SubmitOutcome,
+    Submitted, TotpSecret,
 };
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 
@@ -250,6 +251,16 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     let later = SubmitOutcome::Temporary { error: HARD.to_owned() };
     answer(world, &lease, &found[1], later).await;
     report(world, "a stranger's").await;
+    let raw = RawReceipt {
+        kind: ReceiptKind::Final,
+        text_id: Some("a stranger's".to_owned()),
+        parameter_id: None,
+        number: "26612345678".to_owned(),
+        state: "DELIVRD".to_owned(),
+        raw: HARD.to_owned(),
+    };
+    service.delivery().keep_raw_receipts(CARRIER, vec![raw]);
+    service.delivery().store_raw_receipts().await.unwrap();
     service.delivery().drain_carrier(&STAFF, CARRIER, true).await.unwrap();
     service.delivery().resume_carrier(&STAFF, CARRIER).await.unwrap();
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;

@@ -13,7 +13,12 @@ use crate::worker::watched::ReadState;
 
 async fn service(folder: &TempDir) -> Service {
     let network = Network {
-        carriers: vec![CarrierInfo { name: "acme".to_owned(), sandbox: false, whole: false }],
+        carriers: vec![CarrierInfo {
+            name: "acme".to_owned(),
+            sandbox: false,
+            whole: false,
+            message_id: None,
+        }],
         routes: Routes::default(),
         country_code: "266".to_owned(),
         default_sender: "Heliograph".to_owned(),

@@ -1,0 +1,175 @@
+//! Carrier message IDs. Some carriers write an ID in one form in the answer and in another form in
+//! the receipt.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+
+/// A carrier may pad its IDs with zeros up to this length. No number that fits into 64 bits is
+/// longer.
+const PADDED_CHARS_MAX: usize = 20;
+
+words! {
+    /// How a carrier writes a message ID in its answer and in its receipt.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum MessageIdForm {
+        /// As a text, the same in both.
+        Text = "text",
+        /// As decimal numbers. Leading zeros don't matter.
+        Decimal = "decimal",
+        /// As hexadecimal numbers. Case and leading zeros don't matter.
+        Hex = "hex",
+        /// Hexadecimal in the answer, decimal in the receipt.
+        HexToDecimal = "hex-to-decimal",
+        /// Decimal in the answer, hexadecimal in the receipt.
+        DecimalToHex = "decimal-to-hex",
+    }
+}
+
+impl MessageIdForm {
+    /// Converts the ID in a submit's answer to the form that receipts are looked up by.
+    pub fn of_answer(self, id: &str) -> String {
+        match self {
+            Self::Text => id.to_owned(),
+            Self::Hex => hex(id),
+            Self::Decimal => decimal(id),
+            Self::HexToDecimal => converted(id, 16, |number| number.to_string()),
+            Self::DecimalToHex => converted(id, 10, |number| format!("{number:x}")),
+        }
+    }
+
+    /// Converts the ID in a receipt to the same form.
+    pub fn of_receipt(self, id: &str) -> String {
+        match self {
+            Self::Text => id.to_owned(),
+            Self::Hex | Self::DecimalToHex => hex(id),
+            Self::Decimal | Self::HexToDecimal => decimal(id),
+        }
+    }
+
+    /// Returns the IDs that are stored for the answer to a receipt's message, if the carrier uses
+    /// this form and the answer was stored while the settings had any other form.
+    pub fn stored_for_receipt(self, id: &str) -> Vec<String> {
+        let mut stored = Vec::new();
+        for answer in self.possible_answers(id) {
+            for form in Self::ALL {
+                let of_answer = form.of_answer(&answer);
+                if !of_answer.is_empty() && !stored.contains(&of_answer) {
+                    stored.push(of_answer);
+                }
+            }
+        }
+        stored
+    }
+
+    /// Returns the IDs that the answer may have had, as the carrier wrote them.
+    fn possible_answers(self, id: &str) -> Vec<String> {
+        let number = match self {
+            Self::Text => return vec![id.to_owned()],
+            Self::Hex | Self::Decimal => self.of_receipt(id),
+            Self::HexToDecimal => match decimal(id).parse::<u128>() {
+                Ok(number) => format!("{number:x}"),
+                Err(_) => return vec![id.to_owned()],
+            },
+            Self::DecimalToHex => match u128::from_str_radix(&hex(id), 16) {
+                Ok(number) => number.to_string(),
+                Err(_) => return vec![id.to_owned()],
+            },
+        };
+        let cases = [number.clone(), number.to_ascii_uppercase()];
+        let cases = if cases[0] == cases[1] { &cases[..1] } else { &cases[..] };
+        let mut answers: Vec<String> = cases
+            .iter()
+            .flat_map(|number| {
+                let widths = number.len()..=PADDED_CHARS_MAX.max(number.len());
+                widths.map(move |width| format!("{number:0>width$}"))
+            })
+            .collect();
+        // With other letters, or with more zeros.
+        if matches!(self, Self::Hex | Self::Decimal) && !answers.iter().any(|known| known == id) {
+            answers.push(id.to_owned());
+        }
+        answers
+    }
+
+    /// Explains what a receipt and its answer have in common if the carrier uses this form, in
+    /// words for the operator.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Text => "the receipt's ID is the answer's ID, as it is written",
+            Self::Decimal => "the IDs are decimal and differ in leading zeros",
+            Self::Hex => "the IDs are hexadecimal and differ in case or leading zeros",
+            Self::HexToDecimal => "the receipt's ID is decimal, and the answer's is hexadecimal",
+            Self::DecimalToHex => "the receipt's ID is hexadecimal, and the answer's is decimal",
+        }
+    }
+}
+
+fn hex(id: &str) -> String {
+    without_zeros(id).to_ascii_lowercase()
+}
+
+fn decimal(id: &str) -> String {
+    without_zeros(id).to_owned()
+}
+
+fn without_zeros(id: &str) -> &str {
+    let id = id.trim();
+    match id.trim_start_matches('0') {
+        "" if !id.is_empty() => "0",
+        rest => rest,
+    }
+}
+
+/// Converts a number. Returns an ID that isn't such a number unchanged.
+fn converted(id: &str, radix: u32, write: impl Fn(u128) -> String) -> String {
+    u128::from_str_radix(id.trim(), radix).map_or_else(|_| id.to_owned(), write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MessageIdForm::{self, Decimal, DecimalToHex, Hex, HexToDecimal, Text};
+
+    /// The forms, an ID in the answer and in the receipt, and whether they match.
+    const PAIRS: [(MessageIdForm, &str, &str, bool); 15] = [
+        (Text, "Ab0", "Ab0", true),
+        (Text, "Ab0", "ab0", false),
+        (Text, "007", "7", false),
+        (Hex, "00aBc", "ABC", true),
+        (Hex, "0", "000", true),
+        (Hex, "ab", "ac", false),
+        (Decimal, "0000000042", "42", true),
+        (Decimal, "42", "0042 ", true),
+        (HexToDecimal, "2A", "42", true),
+        (HexToDecimal, "2a", "0000000042", true),
+        (HexToDecimal, "42", "42", false),
+        (HexToDecimal, "not-hex", "not-hex", true),
+        (DecimalToHex, "42", "2A", true),
+        (DecimalToHex, "42", "0000002a", true),
+        (DecimalToHex, "4294967295", "FFFFFFFF", true),
+    ];
+
+    #[test]
+    fn the_receipt_finds_the_answer() {
+        for (form, answer, receipt, same) in PAIRS {
+            let found = form.of_answer(answer) == form.of_receipt(receipt);
+            assert_eq!(found, same, "{form:?} {answer} {receipt}");
+        }
+    }
+
+    /// The answer was stored while the settings had another form.
+    #[test]
+    fn the_receipt_finds_an_answer_that_was_stored_in_another_form() {
+        for (form, answer, receipt, same) in PAIRS {
+            let found = form.stored_for_receipt(receipt);
+            for stored_as in MessageIdForm::ALL {
+                let stored = stored_as.of_answer(answer);
+                if same && answer != "00aBc" {
+                    assert!(found.contains(&stored), "{form:?} {stored_as:?} {answer} {receipt}");
+                }
+            }
+        }
+        assert!(!HexToDecimal.stored_for_receipt("43").contains(&"2a".to_owned()));
+        assert!(Hex.stored_for_receipt("ABC").contains(&"000abc".to_owned()));
+    }
+}

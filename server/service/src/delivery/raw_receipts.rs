@@ -1,0 +1,204 @@
+//! Receipts as carriers sent them, kept for staff. They are collected in memory and stored in the
+//! background, so that they delay no receipt. A process that dies loses those of its last second.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use domain::Timestamp;
+use domain::support::ReceiptKind;
+
+use crate::delivery::receipts::is_storable_id;
+use crate::{Delivery, run_detached};
+use store::carriers;
+use store::error::Result;
+use store::gate::Priority;
+use store::raw_receipts::{self, NewRawReceipt};
+
+/// The maximum length of a raw receipt.
+const RAW_CHARS_MAX: usize = 1024;
+/// The maximum length of a state.
+const STATE_CHARS_MAX: usize = 64;
+/// The maximum length of a number.
+const NUMBER_CHARS_MAX: usize = 32;
+/// The maximum size of the receipts that wait to be stored. Later ones are dropped.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The number of receipts per transaction, which takes a few milliseconds.
+const CHUNK: usize = 500;
+/// For each second that receipts are being stored, nothing is stored for this many seconds. So this
+/// costs at most 2 % of the time of the database.
+const PAUSE_FACTOR: u32 = 49;
+/// The shortest time between two log lines about unknown states of a carrier.
+const LOG_INTERVAL_MS: i64 = 60_000;
+
+/// A receipt as a carrier sent it.
+#[derive(Clone, Debug)]
+pub struct RawReceipt {
+    pub kind: ReceiptKind,
+    /// The message ID in the receipt's text.
+    pub text_id: Option<String>,
+    /// The message ID in the receipt's parameter.
+    pub parameter_id: Option<String>,
+    /// The recipient.
+    pub number: String,
+    pub state: String,
+    /// The text of the receipt. Bytes other than printable ASCII are escaped.
+    pub raw: String,
+}
+
+impl RawReceipt {
+    /// Cuts what is too long, and removes what the database can't store.
+    fn into_row(mut self, carrier: &str, id: i64) -> NewRawReceipt {
+        for id in [&mut self.text_id, &mut self.parameter_id] {
+            id.take_if(|id| !is_storable_id(id) || id.contains('\0'));
+        }
+        let cut = |text: String, max: usize| -> String {
+            text.chars().filter(|c| *c != '\0').take(max).collect()
+        };
+        let parameter_id = self.parameter_id;
+        NewRawReceipt {
+            id,
+            carrier: carrier.to_owned(),
+            kind: self.kind,
+            written_id: self.text_id.or_else(|| parameter_id.clone()),
+            parameter_id,
+            number: cut(self.number, NUMBER_CHARS_MAX),
+            state: cut(self.state, STATE_CHARS_MAX),
+            raw: cut(self.raw, RAW_CHARS_MAX),
+        }
+    }
+}
+
+/// The receipts that aren't stored yet.
+#[derive(Default)]
+pub(crate) struct RawReceipts(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    receipts: VecDeque<NewRawReceipt>,
+    bytes: usize,
+    /// The number of receipts that were dropped since the last log line about them.
+    dropped: u64,
+    /// The number of receipts with an unknown state that aren't counted in the database yet, by
+    /// carrier.
+    unknown_states: BTreeMap<String, i64>,
+    /// When an unknown state of a carrier was last logged.
+    logged: HashMap<String, Timestamp>,
+}
+
+impl Waiting {
+    fn push(&mut self, receipt: NewRawReceipt) {
+        let bytes = size(&receipt);
+        if self.bytes + bytes > WAITING_BYTES_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.bytes += bytes;
+        self.receipts.push_back(receipt);
+    }
+
+    /// Takes the oldest receipts, the counts of unknown states, and the number of receipts that
+    /// were dropped.
+    fn take(&mut self) -> (Vec<NewRawReceipt>, BTreeMap<String, i64>, u64) {
+        let count = self.receipts.len().min(CHUNK);
+        let taken: Vec<_> = self.receipts.drain(..count).collect();
+        self.bytes -= taken.iter().map(size).sum::<usize>();
+        (taken, std::mem::take(&mut self.unknown_states), std::mem::take(&mut self.dropped))
+    }
+
+    /// Whether to log an unknown state of a carrier now.
+    fn is_logged(&mut self, carrier: &str, now: Timestamp) -> bool {
+        let due = |at: &Timestamp| now.ms_since(*at) >= LOG_INTERVAL_MS || now < *at;
+        let is_due = self.logged.get(carrier).is_none_or(due);
+        if is_due {
+            self.logged.insert(carrier.to_owned(), now);
+        }
+        is_due
+    }
+}
+
+/// Returns about how much memory a receipt takes.
+fn size(receipt: &NewRawReceipt) -> usize {
+    let ids = [&receipt.written_id, &receipt.parameter_id];
+    let ids: usize = ids.into_iter().flatten().map(String::len).sum();
+    size_of::<NewRawReceipt>()
+        + ids
+        + receipt.carrier.len()
+        + receipt.number.len()
+        + receipt.state.len()
+        + receipt.raw.len()
+}
+
+impl RawReceipts {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Delivery<'_> {
+    /// Keeps receipts for staff, in memory until [`Self::store_raw_receipts`] stores them. Counts
+    /// and logs unknown states.
+    pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
+        let now = self.now();
+        let kept = self.limits().raw_receipts_days > 0;
+        let mut waiting = self.inner.raw_receipts.lock();
+        for receipt in receipts {
+            if receipt.kind == ReceiptKind::UnknownState {
+                *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
+                if waiting.is_logged(carrier, now) {
+                    tracing::warn!(
+                        carrier,
+                        message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
+                        state = receipt.state,
+                        "ignored a receipt with an unknown state; ask the carrier what it means \
+                         and set it in the carrier's states"
+                    );
+                }
+            }
+            if kept {
+                waiting.push(receipt.into_row(carrier, self.next_id(now)));
+            }
+        }
+    }
+
+    /// Stores the receipts that were kept since the last time. Takes its time, so that this costs
+    /// the database little.
+    pub async fn store_raw_receipts(&self) -> Result<()> {
+        while let Some(begun) = self.store_some_raw_receipts().await? {
+            tokio::time::sleep(begun.elapsed() * PAUSE_FACTOR).await;
+        }
+        Ok(())
+    }
+
+    /// Stores some of the receipts. Returns when the transaction began, or `None` if there is
+    /// nothing left to store.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` if the database can't be written. These receipts are then lost: they
+    /// can't be stored again, because they may have been stored already.
+    pub(crate) async fn store_some_raw_receipts(&self) -> Result<Option<Instant>> {
+        let (receipts, unknown_states, dropped) = self.inner.raw_receipts.lock().take();
+        if dropped > 0 {
+            tracing::warn!(
+                dropped,
+                "receipts came faster than their raw texts can be stored; staff can't look up \
+                 these ones. Their messages have their statuses all the same"
+            );
+        }
+        if receipts.is_empty() && unknown_states.is_empty() {
+            return Ok(None);
+        }
+        let service = self.0.clone();
+        run_detached(async move {
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            let begun = Instant::now();
+            raw_receipts::insert(&mut tx, &receipts).await?;
+            for (carrier, count) in unknown_states {
+                carriers::add_unknown_states(&mut tx, &carrier, count).await?;
+            }
+            tx.commit().await?;
+            Ok(Some(begun))
+        })
+        .await
+    }
+}

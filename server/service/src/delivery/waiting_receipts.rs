@@ -1,0 +1,580 @@
+//! Unmatched receipts: matches them once more when something about their messages became known, and
+//! explains to staff why they match none.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use domain::ids::Shard;
+use domain::support::{
+    CarrierReceipts, ReceiptCandidate, ReceiptKind, ReceiptOutcome, ReceiptRecord, SuggestedForm,
+};
+use domain::timestamp::DAY_MS;
+use domain::{MessageIdForm, MessageStatus};
+
+use crate::delivery::receipts::{
+    AHEAD_MS, CROSSED_MS, CarrierReceipt, Matched, Matching, WrittenReceipt, apply, message_ids,
+};
+use crate::{Delivery, leave_time, run_detached};
+use store::error::Result;
+use store::gate::Priority;
+use store::messages;
+use store::raw_receipts::{self, RawReceiptRow, Selection};
+use store::segments::{self, SegmentId, Unanswered};
+use store::unmatched_receipts::{self, WaitingReceipt};
+use store::{Chore, WriteTx, carriers};
+
+/// The number of receipts per transaction.
+const CHUNK: i64 = 200;
+/// The maximum number of receipts that staff see at once.
+const SHOWN_MAX: i64 = 50;
+/// The maximum number of unmatched receipts that suggestions are made from.
+const COUNTED_MAX: i64 = 400;
+/// The maximum number of candidates that staff see for a receipt.
+const CANDIDATES_MAX: usize = 5;
+
+/// Which receipts of a carrier staff want to see.
+#[derive(Clone, Debug, Default)]
+pub enum ReceiptFilter {
+    #[default]
+    All,
+    Unmatched,
+    /// The receipts with this message ID, as the carrier wrote it.
+    Id(String),
+    /// The receipts for messages to this number, in the carrier's format.
+    Number(String),
+}
+
+/// A segment that has one of the IDs that a receipt may mean.
+struct StoredSegment {
+    /// The ID, as it is stored.
+    carrier_message_id: String,
+    segment: Unanswered,
+}
+
+impl Delivery<'_> {
+    /// Matches unmatched receipts again. A receipt matches by its number and reference once the
+    /// lease of a process that died has ended. All receipts of a carrier are matched again after
+    /// the setting `message_id` of the carrier has changed. Returns how many were matched.
+    pub async fn match_waiting(&self) -> Result<usize> {
+        let mut matched = 0;
+        for carrier in &self.inner.router.network().carriers {
+            if carrier.sandbox {
+                continue;
+            }
+            if let Some(form) = carrier.message_id {
+                matched += self.match_in_new_form(&carrier.name, form).await?;
+            }
+            matched += self.match_recent(&carrier.name, carrier.message_id).await?;
+        }
+        Ok(matched)
+    }
+
+    /// Matches the receipts that were last compared with messages under another format of message
+    /// IDs.
+    async fn match_in_new_form(&self, carrier: &str, form: MessageIdForm) -> Result<usize> {
+        let mut matched = 0;
+        for other in MessageIdForm::ALL.into_iter().filter(|other| *other != form) {
+            loop {
+                let begun = Instant::now();
+                let mut conn = self.store().read().await?;
+                let waiting =
+                    unmatched_receipts::of_form(&mut conn, carrier, other.as_str(), CHUNK).await?;
+                drop(conn);
+                if waiting.is_empty() {
+                    break;
+                }
+                let done = self.match_again(carrier, Some(form), &waiting, true).await?;
+                // Otherwise another process is matching receipts.
+                let Some(done) = done else { return Ok(matched) };
+                matched += done.len();
+                let rest = waiting.iter().map(|waiting| waiting.receipt);
+                let rest: Vec<i64> = rest.filter(|receipt| !done.contains(receipt)).collect();
+                let (service, carrier) = (self.0.clone(), carrier.to_owned());
+                run_detached(async move {
+                    let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                    unmatched_receipts::set_form(&mut tx, &carrier, &rest, form.as_str()).await?;
+                    tx.commit().await
+                })
+                .await?;
+                leave_time(begun).await;
+            }
+        }
+        Ok(matched)
+    }
+
+    /// Matches the receipts of the last minutes by their other fields, if there is a segment whose
+    /// carrier message ID is unknown.
+    async fn match_recent(&self, carrier: &str, form: Option<MessageIdForm>) -> Result<usize> {
+        let (country_code, least) = self.unanswered_since();
+        let has_unanswered = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
+            segments::has_unanswered(&mut conn, carrier).await
+        });
+        if !has_unanswered.await?.contains(&true) {
+            return Ok(0);
+        }
+        let since = self.now().plus_ms(-CROSSED_MS - self.limits().lease_ms);
+        let mut after = domain::ids::compose_id(since.unix_ms(), 0);
+        let mut matched = 0;
+        loop {
+            let mut conn = self.store().read().await?;
+            let waiting = unmatched_receipts::of_numbers(&mut conn, carrier, after, CHUNK).await?;
+            drop(conn);
+            let Some(newest) = waiting.last() else { return Ok(matched) };
+            after = newest.receipt;
+            let numbers: Vec<&str> = waiting.iter().map(|waiting| &*waiting.number).collect();
+            let numbers = &numbers;
+            let fitting = self.in_each_shard(|shard| async move {
+                let mut conn = self.store().read_at(shard).await?;
+                segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
+            });
+            let fitting: Vec<Unanswered> = fitting.await?.into_iter().flatten().collect();
+            let waiting: Vec<WaitingReceipt> = waiting
+                .iter()
+                .filter(|waiting| fitting.iter().any(|fits| fits.address == waiting.number))
+                .cloned()
+                .collect();
+            if !waiting.is_empty() {
+                let done = self.match_again(carrier, form, &waiting, false).await?;
+                matched += done.map_or(0, |done| done.len());
+            }
+        }
+    }
+
+    /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
+    /// stored under another format. Returns the numbers of the matched receipts, or `None` while
+    /// another process is matching receipts.
+    async fn match_again(
+        &self,
+        carrier: &str,
+        form: Option<MessageIdForm>,
+        waiting: &[WaitingReceipt],
+        is_new_form: bool,
+    ) -> Result<Option<Vec<i64>>> {
+        let receipts: Vec<CarrierReceipt> =
+            waiting.iter().map(|waiting| receipt(waiting, form)).collect();
+        // If there are several shards, a receipt may fit a message in each of them.
+        let shards = match self.only_shard() {
+            Some(shard) => vec![Some(shard); receipts.len()],
+            None => self.shards_that_fit(carrier, &receipts).await?,
+        };
+        let mut done: Vec<i64> = Vec::new();
+        for shard in self.shards() {
+            let of_shard: Vec<(WaitingReceipt, CarrierReceipt, bool)> = waiting
+                .iter()
+                .zip(&receipts)
+                .zip(&shards)
+                .filter(|((waiting, _), _)| !done.contains(&waiting.receipt))
+                .map(|((waiting, receipt), fits)| {
+                    (waiting.clone(), receipt.clone(), *fits == Some(shard))
+                })
+                .collect();
+            let (service, carrier) = (self.0.clone(), carrier.to_owned());
+            let matching = run_detached(async move {
+                let form = form.filter(|_| is_new_form);
+                service.delivery().match_again_at(shard, &carrier, form, of_shard).await
+            });
+            match matching.await? {
+                Some(matched) => done.extend(matched),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(done))
+    }
+
+    /// Matches receipts in a shard. The flag of each tells whether it may match by its fields other
+    /// than the carrier message ID. Returns the numbers of the matched receipts, or `None` while
+    /// another process is matching receipts.
+    async fn match_again_at(
+        &self,
+        shard: Shard,
+        carrier: &str,
+        new_form: Option<MessageIdForm>,
+        waiting: Vec<(WaitingReceipt, CarrierReceipt, bool)>,
+    ) -> Result<Option<Vec<i64>>> {
+        let now = self.now();
+        let tx = self.store().begin_chore(Chore::MatchCrossed, shard, Priority::Results).await?;
+        let Some(mut tx) = tx else { return Ok(None) };
+        tx.at(shard);
+        let mut found: Vec<(WaitingReceipt, SegmentId)> = Vec::new();
+        for (by_fields, how) in [(true, Matching::Anything), (false, Matching::ById)] {
+            let some = waiting.iter().filter(|(.., fits)| *fits == by_fields);
+            let (some, receipts): (Vec<_>, Vec<_>) =
+                some.map(|(waiting, receipt, _)| (waiting, receipt.clone())).unzip();
+            let matched = self.match_receipts(&mut tx, carrier, &receipts, how).await?;
+            let matched = matched.into_iter();
+            found.extend(matched.map(|(index, segment)| (some[index].clone(), segment)));
+        }
+        if let Some(form) = new_form {
+            let rest: Vec<WaitingReceipt> = waiting
+                .iter()
+                .map(|(waiting, ..)| waiting.clone())
+                .filter(|waiting| !found.iter().any(|(known, _)| known.receipt == waiting.receipt))
+                .collect();
+            found.extend(self.match_other_forms(&mut tx, carrier, form, rest).await?);
+        }
+        if found.is_empty() {
+            // Otherwise a rollback might still hold the chore's lock when the next receipts are
+            // matched.
+            tx.commit().await?;
+            return Ok(Some(Vec::new()));
+        }
+        let ids: Vec<_> = found.iter().map(|(_, segment)| segment.message_id).collect();
+        messages::lock(&mut tx, &ids).await?;
+        found.sort_by_key(|(waiting, _)| waiting.receipt);
+        let matched: Vec<Matched<'_>> = found
+            .iter()
+            .map(|(waiting, segment)| Matched {
+                segment: *segment,
+                status: waiting.status,
+                error: waiting.error.as_deref(),
+            })
+            .collect();
+        apply(self, &mut tx, &matched, now).await?;
+        let done: Vec<i64> = found.iter().map(|(waiting, _)| waiting.receipt).collect();
+        unmatched_receipts::drop_all(&mut tx, carrier, &done).await?;
+        carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
+        tx.commit().await?;
+        Ok(Some(done))
+    }
+
+    /// Matches receipts to segments whose IDs were stored under another format. The number must be
+    /// the same, and the segment must have no receipt yet.
+    async fn match_other_forms(
+        &self,
+        tx: &mut WriteTx<'_>,
+        carrier: &str,
+        form: MessageIdForm,
+        waiting: Vec<WaitingReceipt>,
+    ) -> Result<Vec<(WaitingReceipt, SegmentId)>> {
+        let possible: Vec<Vec<String>> =
+            waiting.iter().map(|waiting| stored_ids(waiting, form)).collect();
+        let (country_code, least) = self.unanswered_since();
+        let ids = flat(&possible);
+        let stored = segments::stored_as(tx, carrier, &ids, country_code, least).await?;
+        let stored = by_receipt(&possible, stored);
+        let mut found: Vec<(WaitingReceipt, SegmentId)> = Vec::new();
+        for (index, waiting) in waiting.into_iter().enumerate() {
+            let segments = stored.get(&index).map_or(&[][..], Vec::as_slice);
+            let fitting = segments.iter().filter(|stored| fits(&waiting, &stored.segment));
+            let free = fitting
+                .filter(|stored| !found.iter().any(|(_, taken)| *taken == stored.segment.id));
+            // The newest one, because carriers reuse their IDs.
+            if let Some(newest) = free.max_by_key(|stored| stored.segment.id.message_id) {
+                found.push((waiting, newest.segment.id));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns receipts of a carrier for staff, newest first. Explains why unmatched ones match no
+    /// message. Unless a single ID or number is looked up, also suggests formats of message IDs
+    /// with which they would.
+    ///
+    /// # Errors
+    /// `NoSuchCarrier`.
+    pub async fn carrier_receipts(
+        &self,
+        carrier: &str,
+        filter: &ReceiptFilter,
+    ) -> Result<CarrierReceipts> {
+        self.must_have_carrier(carrier)?;
+        let form = self.inner.router.network().message_id(carrier);
+        let mut conn = self.store().read().await?;
+        let day_ago = domain::ids::compose_id(self.now().plus_ms(-DAY_MS).unix_ms(), 0);
+        let of_day = match filter {
+            ReceiptFilter::All | ReceiptFilter::Unmatched => {
+                unmatched_receipts::newest(&mut conn, carrier, day_ago, COUNTED_MAX).await?
+            }
+            ReceiptFilter::Id(_) | ReceiptFilter::Number(_) => Vec::new(),
+        };
+        let unmatched = if matches!(filter, ReceiptFilter::Unmatched) {
+            unmatched_receipts::newest(&mut conn, carrier, 0, SHOWN_MAX).await?
+        } else {
+            Vec::new()
+        };
+        let selection = match filter {
+            ReceiptFilter::All => Some(Selection::All),
+            ReceiptFilter::Unmatched => None,
+            ReceiptFilter::Id(id) => Some(Selection::WrittenId(id)),
+            ReceiptFilter::Number(number) => Some(Selection::Number(number)),
+        };
+        let mut receipts = Vec::new();
+        if let Some(selection) = selection {
+            for row in raw_receipts::list(&mut conn, carrier, selection, SHOWN_MAX).await? {
+                let ids = message_ids(row.written_id.as_deref(), row.parameter_id.as_deref(), form);
+                let is_waiting = row.kind == ReceiptKind::Final
+                    && unmatched_receipts::is_waiting(&mut conn, carrier, &ids, &row.number)
+                        .await?;
+                receipts.push((ids, record(row, is_waiting)));
+            }
+        }
+        drop(conn);
+        let (suggestions, explained) = match form {
+            Some(form) => self.suggestions(carrier, form, &of_day).await?,
+            None => (Vec::new(), HashMap::new()),
+        };
+        let mut receipts = self.with_messages(carrier, receipts).await?;
+        for waiting in unmatched {
+            let matching = explained.get(&waiting.receipt).map_or(&[][..], Vec::as_slice);
+            receipts.push(self.explained(carrier, waiting, matching).await?);
+        }
+        Ok(CarrierReceipts {
+            carrier: carrier.to_owned(),
+            receipts,
+            unmatched: of_day.len(),
+            suggestions,
+        })
+    }
+
+    /// Adds the messages that have the receipts' IDs.
+    async fn with_messages(
+        &self,
+        carrier: &str,
+        receipts: Vec<(Vec<String>, ReceiptRecord)>,
+    ) -> Result<Vec<ReceiptRecord>> {
+        let (ids, mut records): (Vec<Vec<String>>, Vec<ReceiptRecord>) =
+            receipts.into_iter().unzip();
+        let stored = self.stored_segments(carrier, &ids).await?;
+        for (index, record) in records.iter_mut().enumerate() {
+            let segments = stored.get(&index).into_iter().flatten();
+            record.transid = segments.map(|stored| stored.segment.id.message_id).max();
+        }
+        Ok(records)
+    }
+
+    /// Returns the segments of all shards that have one of the IDs, by the index of the list of
+    /// IDs.
+    async fn stored_segments(
+        &self,
+        carrier: &str,
+        ids: &[Vec<String>],
+    ) -> Result<HashMap<usize, Vec<StoredSegment>>> {
+        let (country_code, least) = self.unanswered_since();
+        let all = &flat(ids);
+        let finding = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
+            segments::stored_as(&mut conn, carrier, all, country_code, least).await
+        });
+        Ok(by_receipt(ids, finding.await?.concat()))
+    }
+
+    /// Returns how many of these receipts would match under each other format, and for each receipt
+    /// the formats under which it would.
+    async fn suggestions(
+        &self,
+        carrier: &str,
+        form: MessageIdForm,
+        waiting: &[WaitingReceipt],
+    ) -> Result<(Vec<SuggestedForm>, HashMap<i64, Vec<(MessageIdForm, ReceiptCandidate)>>)> {
+        let mut counts = Vec::new();
+        let mut explained: HashMap<i64, Vec<(MessageIdForm, ReceiptCandidate)>> = HashMap::new();
+        for other in MessageIdForm::ALL.into_iter().filter(|other| *other != form) {
+            let possible: Vec<Vec<String>> =
+                waiting.iter().map(|waiting| stored_ids(waiting, other)).collect();
+            let stored = self.stored_segments(carrier, &possible).await?;
+            let mut count = 0;
+            for (index, waiting) in waiting.iter().enumerate() {
+                let segments = stored.get(&index).map_or(&[][..], Vec::as_slice);
+                count += usize::from(segments.iter().any(|s| fits(waiting, &s.segment)));
+                let candidates = segments.iter().map(|stored| {
+                    (other, candidate(waiting, &stored.segment, Some(&stored.carrier_message_id)))
+                });
+                explained.entry(waiting.receipt).or_default().extend(candidates);
+            }
+            counts.push(SuggestedForm { form: other, receipts: count });
+        }
+        counts.retain(|suggested| suggested.receipts > 0);
+        // The sort is stable: of two formats with the same count, the stricter one comes first.
+        counts.sort_by_key(|suggested| std::cmp::Reverse(suggested.receipts));
+        Ok((counts, explained))
+    }
+
+    /// Explains why a receipt matches no message. `matching` has the messages that would match
+    /// under another format.
+    async fn explained(
+        &self,
+        carrier: &str,
+        waiting: WaitingReceipt,
+        matching: &[(MessageIdForm, ReceiptCandidate)],
+    ) -> Result<ReceiptRecord> {
+        let (country_code, least) = self.unanswered_since();
+        let numbers = [waiting.number.as_str()];
+        let unanswered = self.in_each_shard(|shard| async move {
+            if numbers[0].is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut conn = self.store().read_at(shard).await?;
+            segments::unanswered(&mut conn, carrier, &numbers, country_code, least).await
+        });
+        let unanswered: Vec<Unanswered> = unanswered.await?.into_iter().flatten().collect();
+        let right = matching.iter().find(|(_, candidate)| candidate.is_to_number);
+        let reason = match (right, matching.first(), unanswered.len()) {
+            (Some((form, _)), ..) => {
+                format!("{}: set message_id = \"{form}\"", form.explanation())
+            }
+            (None, Some((form, _)), _) => format!(
+                "a message to another number has this ID if {}; ask the carrier for the format",
+                form.explanation()
+            ),
+            (None, None, 0) => "no message of the last 7 days has this ID".to_owned(),
+            (None, None, 1) => "no message has this ID. A message to this number got no answer \
+                with an ID, but neither the reference nor the submit date of the receipt fits"
+                .to_owned(),
+            (None, None, count) => format!(
+                "no message has this ID. {count} messages to this number got no answer with an ID, \
+                 and the receipt doesn't say which one it is for"
+            ),
+        };
+        let mut candidates: Vec<ReceiptCandidate> = Vec::new();
+        let others = unanswered.iter().map(|segment| candidate(&waiting, segment, None));
+        for one in matching.iter().map(|(_, candidate)| candidate.clone()).chain(others) {
+            let is_known = |known: &ReceiptCandidate| {
+                (known.transid, known.segment) == (one.transid, one.segment)
+            };
+            if !candidates.iter().any(is_known) {
+                candidates.push(one);
+            }
+        }
+        candidates.sort_by_key(|candidate| {
+            let distance = candidate.submitted_at.ms_since(waiting.received_at).abs();
+            (!candidate.is_to_number, distance)
+        });
+        candidates.truncate(CANDIDATES_MAX);
+        let id = Some(waiting.carrier_message_id).filter(|id| !id.is_empty());
+        Ok(ReceiptRecord {
+            received_at: waiting.received_at,
+            written_id: waiting.text_id.or_else(|| waiting.parameter_id.clone()).or(id),
+            parameter_id: waiting.parameter_id,
+            number: waiting.number,
+            state: waiting.state,
+            outcome: ReceiptOutcome::Unmatched,
+            transid: None,
+            reason: Some(reason),
+            candidates,
+            raw: None,
+        })
+    }
+}
+
+/// Returns a receipt as it is under this format of message IDs.
+fn receipt(waiting: &WaitingReceipt, form: Option<MessageIdForm>) -> CarrierReceipt {
+    let mut ids = message_ids(waiting.text_id.as_deref(), waiting.parameter_id.as_deref(), form);
+    if ids.is_empty() && !waiting.carrier_message_id.is_empty() {
+        ids.push(waiting.carrier_message_id.clone());
+    }
+    CarrierReceipt {
+        message_ids: ids,
+        status: waiting.status,
+        error: waiting.error.clone(),
+        user_reference: waiting.user_reference,
+        number: waiting.number.clone(),
+        sender: waiting.sender.clone(),
+        submitted_at: waiting.submitted_at,
+        written: WrittenReceipt::default(),
+    }
+}
+
+/// Returns the IDs that the receipt's segment may have if the carrier uses this format.
+fn stored_ids(waiting: &WaitingReceipt, form: MessageIdForm) -> Vec<String> {
+    let id = waiting.text_id.as_deref().or(waiting.parameter_id.as_deref());
+    id.map(|id| form.stored_for_receipt(id)).unwrap_or_default()
+}
+
+/// Whether a receipt can be for a segment whose ID matches under another format.
+fn fits(waiting: &WaitingReceipt, segment: &Unanswered) -> bool {
+    let is_open = matches!(segment.id.status, MessageStatus::Submitted | MessageStatus::Unknown);
+    is_open
+        && segment.address == waiting.number
+        && segment.submitted_at <= waiting.received_at.plus_ms(AHEAD_MS)
+}
+
+fn candidate(
+    waiting: &WaitingReceipt,
+    segment: &Unanswered,
+    carrier_id: Option<&str>,
+) -> ReceiptCandidate {
+    ReceiptCandidate {
+        transid: segment.id.message_id,
+        segment: segment.id.segment,
+        carrier_id: carrier_id.map(str::to_owned),
+        submitted_at: segment.submitted_at,
+        is_to_number: segment.address == waiting.number,
+    }
+}
+
+fn flat(ids: &[Vec<String>]) -> Vec<&str> {
+    ids.iter().flatten().map(String::as_str).collect()
+}
+
+/// Sorts the segments that were found for the flat list of IDs by the receipts that have the IDs.
+fn by_receipt(
+    ids: &[Vec<String>],
+    found: Vec<(usize, Unanswered)>,
+) -> HashMap<usize, Vec<StoredSegment>> {
+    let owners: Vec<(usize, &String)> = ids
+        .iter()
+        .enumerate()
+        .flat_map(|(index, ids)| ids.iter().map(move |id| (index, id)))
+        .collect();
+    let mut stored: HashMap<usize, Vec<StoredSegment>> = HashMap::new();
+    for (place, segment) in found {
+        if let Some((index, id)) = owners.get(place) {
+            let carrier_message_id = (*id).clone();
+            stored.entry(*index).or_default().push(StoredSegment { carrier_message_id, segment });
+        }
+    }
+    stored
+}
+
+/// Returns a receipt for staff, without its message.
+fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
+    let outcome = match row.kind {
+        ReceiptKind::Final if is_waiting => ReceiptOutcome::Unmatched,
+        ReceiptKind::Final => ReceiptOutcome::Matched,
+        ReceiptKind::Intermediate => ReceiptOutcome::Intermediate,
+        ReceiptKind::UnknownState => ReceiptOutcome::UnknownState,
+    };
+    ReceiptRecord {
+        received_at: row.received_at,
+        written_id: row.written_id,
+        parameter_id: row.parameter_id,
+        number: row.number,
+        state: row.state,
+        outcome,
+        transid: None,
+        reason: None,
+        candidates: Vec::new(),
+        raw: Some(without_text(&row.raw).to_owned()),
+    }
+}
+
+/// Returns a raw receipt without the beginning of the message's text, which staff may see only
+/// after they asked for it.
+fn without_text(raw: &str) -> &str {
+    // A wide text has a zero octet before each letter.
+    let starts = ["text:", r"t\x00e\x00x\x00t\x00:"].into_iter().filter_map(|name| {
+        let lower = raw.to_ascii_lowercase();
+        lower.find(name).map(|start| start + name.len())
+    });
+    starts.min().map_or(raw, |end| &raw[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_text;
+
+    #[test]
+    fn staff_see_no_text_of_a_message() {
+        for (raw, shown) in [
+            ("id:1 stat:DELIVRD err:000 Text:Hello", "id:1 stat:DELIVRD err:000 Text:"),
+            (
+                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:\x00H",
+                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:",
+            ),
+            ("id:1 stat:DELIVRD", "id:1 stat:DELIVRD"),
+        ] {
+            assert_eq!(without_text(raw), shown);
+        }
+    }
+}
