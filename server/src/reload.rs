@@ -12,7 +12,6 @@ use crate::commands::network;
 use crate::config::Settings;
 use crate::config::carriers::CarrierSettings;
 use crate::config_error::ConfigError;
-use crate::startup;
 use crate::worker::Change;
 
 /// How often to look for commands. Nothing wakes this task when there is one.
@@ -82,7 +81,7 @@ impl Reloader {
     fn try_reload(&self) -> std::result::Result<String, ConfigError> {
         let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
         let new = settings.load_again()?;
-        startup::refuse_sandbox(&new, self.is_demo)?;
+        new.refuse_sandbox(self.is_demo)?;
         let others = settings.changed_values(&new);
         if !others.is_empty() {
             tracing::warn!("to apply these changed settings, restart the process: {others}");

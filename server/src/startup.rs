@@ -253,19 +253,7 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
              printed",
         ));
     }
-    refuse_sandbox(settings, serve.demo)
-}
-
-/// Refuses settings without carriers, unless sending to the sandbox is intended.
-pub fn refuse_sandbox(settings: &Settings, is_demo: bool) -> Result<(), ConfigError> {
-    if settings.carriers.list.is_empty() && !is_demo && !settings.allow_sandbox {
-        return Err(ConfigError::new(
-            "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] to \
-             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if you want that, or start with \
-             --demo",
-        ));
-    }
-    Ok(())
+    settings.refuse_sandbox(serve.demo)
 }
 
 /// Opens the service. Waits while the database server can't be reached, because it may start after

@@ -110,7 +110,7 @@ fn number_or_dash(number: Option<u64>) -> String {
 
 shown! {
     /// The receipts of a carrier as the command line shows them.
-    struct Receipts from found: CarrierReceipts {
+    struct ReceiptList from found: CarrierReceipts {
         carrier: String = found.carrier,
         /// Of the last day, as far as they were counted.
         unmatched: usize = found.unmatched,
@@ -283,7 +283,7 @@ async fn receipts(
 ) -> Result<(), CommandError> {
     let found = service.delivery().carrier_receipts(name, filter).await?;
     let advice: Vec<String> = found.suggestions.iter().map(|form| found.advice(*form)).collect();
-    let found = Receipts::from(found);
+    let found = ReceiptList::from(found);
     Ok(output.print(&found, |found| {
         let table = table(&found.receipts, &RECEIPTS);
         let candidates: Vec<_> = found.receipts.iter().flat_map(candidates).collect();

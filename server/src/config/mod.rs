@@ -233,6 +233,18 @@ impl Settings {
         )))
     }
 
+    /// Refuses settings without carriers, unless sending to the sandbox is intended.
+    pub fn refuse_sandbox(&self, is_demo: bool) -> Result<(), ConfigError> {
+        if self.carriers.list.is_empty() && !is_demo && !self.allow_sandbox {
+            return Err(ConfigError::new(
+                "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] \
+                 to heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if you want that, or start \
+                 with --demo",
+            ));
+        }
+        Ok(())
+    }
+
     /// Refuses other unencrypted connections that leave the machine, unless the settings allow
     /// them.
     fn refuse_cleartext(&self) -> Result<(), ConfigError> {

@@ -15,10 +15,12 @@ const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// The sandboxes of this process, with their names. A reload of the settings may add some.
 #[derive(Clone, Default)]
-pub(super) struct Sandboxes(Arc<RwLock<Vec<(String, Arc<Sandbox>)>>>);
+pub(super) struct Sandboxes(Arc<RwLock<Vec<NamedSandbox>>>);
+
+type NamedSandbox = (String, Arc<Sandbox>);
 
 impl Sandboxes {
-    pub(super) fn list(&self) -> Vec<(String, Arc<Sandbox>)> {
+    pub(super) fn list(&self) -> Vec<NamedSandbox> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -79,7 +79,7 @@ pub fn spawn(
     sender: Arc<Sender>,
     shutdown: CancellationToken,
 ) -> RunningWorker {
-    let (changes, mut changed) = mpsc::unbounded_channel();
+    let (changes, mut asked) = mpsc::unbounded_channel();
     let task = tokio::spawn(async move {
         let mut worker = Worker {
             context: Context { service, shutdown, deliveries: TaskTracker::new() },
@@ -92,7 +92,7 @@ pub fn spawn(
         };
         worker.start(settings, metrics, sender).await;
         let shutdown = worker.context.shutdown.clone();
-        while let Some(Some(change)) = shutdown.run_until_cancelled(changed.recv()).await {
+        while let Some(Some(change)) = shutdown.run_until_cancelled(asked.recv()).await {
             worker.change(change).await;
         }
         shutdown.cancelled().await;

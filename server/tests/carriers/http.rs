@@ -125,11 +125,11 @@ fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing() {
     }
     let log = until("a line about the status", || {
         let log = started.server.log();
-        log.contains("unknown status").then_some(log)
+        log.contains("unknown state").then_some(log)
     });
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("unknown status")).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("unknown state")).collect();
     assert_eq!(lines.len(), 1, "{log}");
-    for part in ["upstream", &id, "SKIPPED", "add it to delivered, failed, expired or enroute"] {
+    for part in ["upstream", &id, "SKIPPED", "set it in the carrier's settings"] {
         assert!(lines[0].contains(part), "{}", lines[0]);
     }
     assert_eq!(started.report(&transid)["status"], "submitted");

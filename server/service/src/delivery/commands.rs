@@ -10,10 +10,10 @@ use domain::timestamp::DAY_MS;
 use crate::transactions::work;
 use crate::{Delivery, run_detached};
 use store::audit::{self, Actor};
+use store::carrier_commands;
 pub use store::carrier_commands::CommandAnswer;
 use store::error::Result;
 use store::gate::Priority;
-use store::{carrier_commands, nodes};
 
 /// How long a command waits for the answers of all processes.
 const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
@@ -68,12 +68,9 @@ impl Delivery<'_> {
         let id = id.await?;
         let asked_at = Instant::now();
         loop {
-            let mut conn = self.store().read().await?;
-            let answers = carrier_commands::answers(&mut conn, id).await?;
-            let since = self.now().plus_ms(-crate::operations::nodes::LOST_AFTER_MS);
+            let answers = carrier_commands::answers(&mut self.store().read().await?, id).await?;
             // A process that has SQLite's file for itself is no node.
-            let expected = nodes::count_seen(&mut conn, since).await?.max(1);
-            drop(conn);
+            let expected = self.0.operations().running_nodes().await?.max(1);
             if answers.len() >= expected || asked_at.elapsed() > ANSWERS_TIMEOUT {
                 return Ok((answers, expected));
             }

@@ -178,16 +178,20 @@ impl Delivery<'_> {
         let now = self.now();
         let mut conn = self.store().read().await?;
         let mut recent: BTreeMap<String, RecentCounts> = BTreeMap::new();
-        let set: [(i64, i64, fn(&mut RecentCounts) -> &mut CarrierCounts); 3] = [
-            (MINUTE_MS, 5 * MINUTE_MS, |recent| &mut recent.five_minutes),
-            (MINUTE_MS, HOUR_MS, |recent| &mut recent.hour),
-            (HOUR_MS, DAY_MS, |recent| &mut recent.day),
-        ];
-        for (period_ms, length_ms, field) in set {
-            let after = now.plus_ms(-length_ms);
-            for (carrier, counts) in carrier_figures::since(&mut conn, period_ms, after).await? {
-                *field(recent.entry(carrier).or_default()) = counts;
-            }
+        for (name, counts) in
+            carrier_figures::since(&mut conn, MINUTE_MS, now.plus_ms(-5 * MINUTE_MS)).await?
+        {
+            recent.entry(name).or_default().five_minutes = counts;
+        }
+        for (name, counts) in
+            carrier_figures::since(&mut conn, MINUTE_MS, now.plus_ms(-HOUR_MS)).await?
+        {
+            recent.entry(name).or_default().hour = counts;
+        }
+        for (name, counts) in
+            carrier_figures::since(&mut conn, HOUR_MS, now.plus_ms(-DAY_MS)).await?
+        {
+            recent.entry(name).or_default().day = counts;
         }
         Ok(recent)
     }

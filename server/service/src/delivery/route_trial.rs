@@ -51,14 +51,14 @@ impl Delivery<'_> {
             RoutingFacts { kind: number.kind(), number: &address, application, sender: &sender };
         let avoided =
             |name: &str| states.get(name).copied().filter(|state| *state != CarrierState::Up);
-        let routes: Vec<TriedRoute> = (network.routes.as_slice().iter())
+        let tried: Vec<TriedRoute> = (network.routes.as_slice().iter())
             .map(|route| TriedRoute {
                 mismatch: route.mismatch(&facts),
                 state: avoided(&route.carrier),
                 route: route.clone(),
             })
             .collect();
-        let matching = || routes.iter().filter(|tried| tried.mismatch.is_none());
+        let matching = || tried.iter().filter(|tried| tried.mismatch.is_none());
         let first = matching().find(|tried| tried.state.is_none());
         let (carrier, outcome) = match (first, matching().next()) {
             (Some(first), _) => {
@@ -78,6 +78,12 @@ impl Delivery<'_> {
                 "it is rejected, because no route matches; its charge is released".to_owned(),
             ),
         };
-        Ok(RouteTrial { number: address.clone(), sender: sender.clone(), carrier, outcome, routes })
+        Ok(RouteTrial {
+            number: address.clone(),
+            sender: sender.clone(),
+            carrier,
+            outcome,
+            routes: tried,
+        })
     }
 }

@@ -20,7 +20,7 @@ use store::{Chore, Store, WriteTx};
 pub(crate) const SLOTS: i64 = 512;
 /// How long a process may go without renewing its row, in milliseconds. After that it counts as
 /// gone, or as unable to reach the database.
-pub(crate) const LOST_AFTER_MS: i64 = 30_000;
+const LOST_AFTER_MS: i64 = 30_000;
 /// How long a slot stays unused before another process gets it, in milliseconds. A process that
 /// resumes after a long pause may still generate a few IDs with it.
 const REST_MS: i64 = 60 * 60 * 1000;
@@ -141,6 +141,12 @@ impl Operations<'_> {
             tracing::error!("no slot is free: there were too many processes within the last hour");
         }
         Ok(())
+    }
+
+    /// Returns the number of processes that serve the same database, as far as they are nodes.
+    pub(crate) async fn running_nodes(&self) -> Result<usize> {
+        let since = self.now().plus_ms(-LOST_AFTER_MS);
+        nodes::count_seen(&mut self.store().read().await?, since).await
     }
 
     /// Returns the age of the oldest open transaction of the database, in milliseconds. Returns

@@ -16,14 +16,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use domain::MessageStatus;
+use domain::support::ReceiptKind;
 use serde_json::Value;
-use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Service};
+use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, RawReceipt, Service};
 use subtle::ConstantTimeEq as _;
 
 use super::inbound;
 use super::lists::each;
 use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
-use super::unknown::UnknownStatuses;
 use crate::api;
 use crate::config::carriers::{
     CarrierKind, CarrierSettings, InboundSettings, ReceiptSettings, Secret,
@@ -39,7 +39,6 @@ const RETRY_AFTER_S: &str = "5";
 struct Endpoint {
     service: Service,
     upstreams: Arc<Upstreams>,
-    unknown: UnknownStatuses,
 }
 
 /// The carriers that post to us, by name. A reload of the settings changes them.
@@ -80,7 +79,7 @@ pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))
         .route(INBOUND_PATH, any(take_inbound))
-        .with_state(Arc::new(Endpoint { service, upstreams, unknown: UnknownStatuses::default() }))
+        .with_state(Arc::new(Endpoint { service, upstreams }))
 }
 
 async fn take_receipt(
@@ -161,23 +160,26 @@ impl Endpoint {
         settings: &ReceiptSettings,
         post: Value,
     ) -> Response {
-        let mut receipts = Vec::new();
+        let (mut receipts, mut raw) = (Vec::new(), Vec::new());
         for fields in each(post, &settings.message_id) {
             match read_receipt(carrier, settings, &fields) {
                 Ok(receipt) => {
-                    if receipt.state == ReceiptState::Unknown {
-                        self.unknown.count(carrier, &receipt.message_id, &receipt.status);
-                    }
+                    raw.push(raw_of(settings, &receipt));
                     receipts.extend(receipt_of(receipt));
                 }
                 Err(words) => return bad_request(words),
             }
         }
-        if receipts.is_empty() {
-            return stored(carrier, Ok(()));
-        }
         let delivery = self.service.delivery();
-        stored(carrier, delivery.record_carrier_receipts(carrier, receipts).await)
+        let recorded = if receipts.is_empty() {
+            Ok(())
+        } else {
+            delivery.record_carrier_receipts(carrier, receipts).await
+        };
+        if recorded.is_ok() {
+            delivery.keep_raw_receipts(carrier, raw);
+        }
+        stored(carrier, recorded)
     }
 
     /// Stores all messages of a post, or refuses the post.
@@ -271,6 +273,32 @@ fn content_type(headers: &HeaderMap) -> &str {
 /// Returns whether the message ID is plausible: no upstream uses control characters.
 fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
+}
+
+/// Returns what is kept of a receipt for staff: the fields that we read. Others may contain the
+/// message's text.
+fn raw_of(settings: &ReceiptSettings, receipt: &HttpReceipt) -> RawReceipt {
+    RawReceipt {
+        kind: match receipt.state {
+            ReceiptState::Delivered | ReceiptState::Failed | ReceiptState::Expired => {
+                ReceiptKind::Final
+            }
+            ReceiptState::Enroute => ReceiptKind::Intermediate,
+            ReceiptState::Unknown => ReceiptKind::UnknownState,
+        },
+        text_id: Some(receipt.message_id.clone()),
+        parameter_id: None,
+        number: String::new(),
+        state: receipt.status.clone(),
+        raw: format!(
+            "{}={} {}={} error={}",
+            settings.message_id,
+            receipt.message_id,
+            settings.status,
+            receipt.status,
+            receipt.error.as_deref().unwrap_or_default()
+        ),
+    }
 }
 
 /// Returns the message's final status, or `None` if the receipt has none.

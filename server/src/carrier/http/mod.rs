@@ -11,7 +11,6 @@ mod inbound;
 mod lists;
 mod pace;
 mod receipt;
-mod unknown;
 
 use std::borrow::Cow;
 use std::error::Error as _;

@@ -190,18 +190,19 @@ impl Reported {
             None if !usable && watched.is_open() => {
                 self.unusable_since = Some(Instant::now());
                 let last_error = states.iter().find_map(|state| state.last_error.as_deref());
-                match self.health.degraded() {
-                    Some(degraded) => tracing::warn!(
+                if let Some(degraded) = self.health.degraded() {
+                    tracing::warn!(
                         carrier,
                         "a carrier is degraded: {}; messages take other routes, and one at a time \
                          checks whether it is back",
                         degraded.reason
-                    ),
-                    None => tracing::warn!(
+                    );
+                } else {
+                    tracing::warn!(
                         carrier,
                         last_error,
                         "a carrier accepts no messages now; messages take other routes"
-                    ),
+                    );
                 }
             }
             Some(since) if usable => {
