@@ -238,10 +238,12 @@ async fn all(
     let answers: Vec<Answered> = (answers.into_iter())
         .map(|CommandAnswer { node, refused, text }| Answered { node, refused, text })
         .collect();
-    output.print(&answers, |answers| {
-        let lines = answers.iter().map(|answer| format!("{}: {}", answer.node, answer.text));
-        lines.collect::<Vec<_>>().join("\n")
-    })?;
+    if !answers.is_empty() {
+        output.print(&answers, |answers| {
+            let lines = answers.iter().map(|answer| format!("{}: {}", answer.node, answer.text));
+            lines.collect::<Vec<_>>().join("\n")
+        })?;
+    }
     if answers.len() < expected {
         return Err(CommandError::Refused(format!(
             "only {} of {expected} processes answered: is the server running?",

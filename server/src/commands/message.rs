@@ -94,44 +94,36 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
     Ok(output.print(&shown, words)?)
 }
 
-/// What a command did to a message.
+/// A message that a command decided about.
 #[derive(Serialize)]
 struct Decided {
     transid: String,
-    /// Why nothing was changed.
-    refused: Option<String>,
 }
 
-/// Decides about each message, and prints what was done.
+/// Decides about each message. Prints those that were changed, and refuses the others with the
+/// reasons.
 async fn each(
     transids: &[Transid],
     output: Output,
     decide: impl AsyncFn(Transid) -> service::Result<()>,
 ) -> Result<(), CommandError> {
-    let mut decided = Vec::new();
+    let (mut decided, mut refusals) = (Vec::new(), Vec::new());
     for transid in transids {
-        let refused = match decide(*transid).await {
-            Ok(()) => None,
+        match decide(*transid).await {
+            Ok(()) => decided.push(Decided { transid: transid.to_string() }),
             Err(error) => match error.refusal() {
-                Some(refusal) => Some(refusal.to_string()),
+                Some(refusal) => refusals.push(format!("{transid}: {refusal}")),
                 None => return Err(error.into()),
             },
-        };
-        decided.push(Decided { transid: transid.to_string(), refused });
-    }
-    output.print(&decided, |decided| {
-        let line = |one: &Decided| {
-            format!("{}: {}", one.transid, one.refused.as_deref().unwrap_or("done"))
-        };
-        decided.iter().map(line).collect::<Vec<_>>().join("\n")
-    })?;
-    match decided.iter().filter(|one| one.refused.is_some()).count() {
-        0 => Ok(()),
-        refused => {
-            let all = decided.len();
-            Err(CommandError::Refused(format!("{refused} of {all} messages weren't changed")))
         }
     }
+    if !decided.is_empty() {
+        output.print(&decided, |decided| {
+            let lines = decided.iter().map(|one| format!("{}: done", one.transid));
+            lines.collect::<Vec<_>>().join("\n")
+        })?;
+    }
+    if refusals.is_empty() { Ok(()) } else { Err(CommandError::Refused(refusals.join("\n"))) }
 }
 
 async fn found(service: &Service, transid: Transid) -> Result<MessageFile, CommandError> {

@@ -1,17 +1,19 @@
 //! Decisions of staff about messages whose outcome is unknown, when the carrier has told them.
 
+use domain::support::SegmentRecord;
 use domain::{DeliveryError, MessageStatus, Submission, Transid};
 
 use crate::Support;
 use crate::money::releases::settle;
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
+use store::WriteTx;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::messages::{self, Ending};
 use store::queue::{self, QueuedAs, QueuedRow, Requeued};
+use store::segments::{self, SegmentEnding};
 use store::timeline::{self, NewEntry};
-use store::{WriteTx, segments};
 
 /// The maximum number of submits of a segment.
 const SUBMITS_MAX: i64 = 2;
@@ -33,6 +35,18 @@ impl Settlement {
             Self::Failed => MessageStatus::Failed,
             Self::NeverSent => MessageStatus::Rejected,
         }
+    }
+
+    /// Returns the endings of the segments that have none yet.
+    fn of_segments(self, id: Transid, segments: &[SegmentRecord]) -> Vec<SegmentEnding<'static>> {
+        let open = segments.iter().filter(|segment| !segment.status.is_final());
+        let ending = |segment: &SegmentRecord| SegmentEnding {
+            message_id: id,
+            segment: u16::try_from(segment.segment).unwrap_or(0),
+            status: self.status(),
+            error: (self != Self::Delivered).then_some(DeliveryError::NoAnswer.as_str()),
+        };
+        open.map(ending).collect()
     }
 
     fn ending(self, id: Transid) -> Ending {
@@ -68,6 +82,11 @@ impl Support<'_> {
             let taken = segments.iter().any(|segment| segment.carrier_id.is_some());
             if taken && settlement == Settlement::NeverSent {
                 return Err(Refusal::TakenByCarrier.into());
+            }
+            if settlement == Settlement::NeverSent {
+                segments::drop_all(tx, &[transid]).await?;
+            } else {
+                segments::finish(tx, &settlement.of_segments(transid, &segments)).await?;
             }
             let ended = messages::finish(tx, &[settlement.ending(transid)], now).await?;
             queue::drop_all(tx, &[transid]).await?;
