@@ -3,8 +3,9 @@
 use serde_json::Value;
 use testing::harness::until;
 
+use crate::acme::smsc_date;
 use crate::routes::{AROUND, carriers};
-use crate::scripted::{Scripted, deliver};
+use crate::scripted::{Act, Scripted, deliver, receipt_from};
 use crate::started::Started;
 use crate::upstream::Upstream;
 
@@ -132,5 +133,27 @@ fn a_reload_loses_no_message_in_flight() {
     started.until_all(&sent, "submitted");
     one.until_binds(2);
     assert_eq!(one.submits().len(), 5);
+    started.stop();
+}
+
+#[test]
+fn waiting_receipts_match_once_the_format_of_their_ids_is_reloaded() {
+    let one = Scripted::start(|_| vec![Act::Accept("ff01".to_owned())]);
+    let settings = carriers(&[("one", &one.address)]);
+    let started = Started::start(&settings);
+    let sent = started.send("57000001", "Hello");
+    let report = started.until(&sent, "submitted");
+    let submitted = smsc_date(report["created_at"].as_str().unwrap());
+    one.deliver(&receipt_from("26657000001", "65281", &submitted, "DELIVRD"));
+    let place = &started.server.place;
+    let unmatched = until("the receipt as unmatched", || {
+        let found = place.json(&["carrier", "receipts", "one", "--unmatched"]);
+        (found["receipts"] != serde_json::json!([])).then_some(found)
+    });
+    let suggested = unmatched["suggestions"].to_string();
+    assert!(suggested.contains("hex-to-decimal"), "{unmatched}");
+    started.write(&(settings + "message_id = \"hex-to-decimal\"\n"));
+    reload(&started);
+    started.until(&sent, "delivered");
     started.stop();
 }

@@ -45,14 +45,13 @@ impl SubmitAction {
             // the message.
             code::TEMPORARY_ERROR
             | code::SYSTEM_ERROR
+            | code::INCORRECT_BIND_STATUS
             | code::DELIVERY_FAILED
             | code::SUBMIT_FAILED
             | code::UNKNOWN_ERROR => Self::Retry,
             // These refuse the bind or the account: every message would get the same answer. From
             // 0x400 on, the codes are the carriers' own, mostly for accounts and credit.
-            code::INVALID_COMMAND_ID
-            | code::INCORRECT_BIND_STATUS
-            | code::BIND_FAILED
+            code::BIND_FAILED
             | code::INVALID_PASSWORD
             | code::INVALID_SYSTEM_ID
             | code::INVALID_SERVICE_TYPE

@@ -79,7 +79,8 @@ async fn rows_expanded(url: &str) -> i64 {
 /// Returns the tables of a SQLite database, without the state of processes.
 async fn tables(conn: &mut AnyConnection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
-               AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'case_viewers')";
+               AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'case_viewers', \
+               'carrier_commands', 'carrier_command_answers')";
     texts(conn, sql.to_owned()).await
 }
 

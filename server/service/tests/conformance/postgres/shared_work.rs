@@ -66,12 +66,15 @@ async fn an_expired_claim_is_ended_by_another_process() {
     world.pass(60_000);
     assert_eq!(b.delivery().end_leases(Leases::Over).await.unwrap(), 3);
     assert_eq!(statuses(&world, &customer).await, [MessageStatus::Unknown; 3]);
-    // The results of the first process come too late: only the carrier message IDs are stored.
+    // The results of the first process come late, and settle what is still open. What wasn't sent
+    // stays unknown, because the other process may have sent it.
     let outcomes = [taken_as("one"), refused(), SubmitOutcome::NotSent];
     let results = claimed.iter().zip(outcomes).map(|(message, outcome)| answered(message, outcome));
     let taken = world.record("acme", &lease, results.collect()).await;
     assert!(taken.is_empty());
-    assert_eq!(statuses(&world, &customer).await, [MessageStatus::Unknown; 3]);
+    let settled = [MessageStatus::Unknown, MessageStatus::Rejected, MessageStatus::Submitted];
+    assert_eq!(statuses(&world, &customer).await, settled);
+    assert_eq!(world.balance(&customer.live).await, money("4.9"));
     let named = "SELECT COUNT(*) FROM segments WHERE carrier_message_id = 'one'";
     assert_eq!(world.database.number(named).await, 1);
     world.assert_sound().await;
