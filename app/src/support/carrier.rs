@@ -41,16 +41,19 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let (state, waiting) = (carrier.state, carrier.waiting);
     let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
     let unknown_state = carrier.receipts_unknown_state;
-    let since =
-        carrier.since.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
+    let drained =
+        carrier.drained_at.map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
+    let since = carrier.since.filter(|_| carrier.drained_at.is_none());
+    let since = since.map(|at| view! { <Fact term="Since"><DateTime at/></Fact> });
     let reason = carrier.reason.as_deref().map(printable).map(Cow::into_owned);
     let reason = reason.map(|reason| view! { <Fact term="Reason">{reason}</Fact> });
     view! {
         <dl class="facts">
             <Fact term="State">
                 <StateMark state=state/>
-                {since}
+                {drained}
             </Fact>
+            {since}
             {reason}
             <Fact term="Waiting messages" class="figures">{waiting.to_string()}</Fact>
             <Fact term="Age of the oldest" class="figures">

@@ -89,9 +89,12 @@ pub fn CarriersPage() -> impl IntoView {
 
 #[component]
 fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> impl IntoView {
-    let names: Vec<_> =
-        (carriers.carriers.iter()).map(|carrier| carrier.record.name.clone()).collect();
     let live = RwSignal::new(carriers);
+    // A reload of the settings may add and remove carriers.
+    let names = Memo::new(move |_| {
+        let name = |carrier: &CarrierNow| carrier.record.name.clone();
+        live.with(|live| live.carriers.iter().map(name).collect::<Vec<_>>())
+    });
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
@@ -106,10 +109,8 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
         }
     });
     let open = Memo::new(move |_| live.with(|live| live.incidents.clone()));
-    let carriers = names.clone();
-    let sections = (names.into_iter().enumerate())
-        .map(|(place, name)| view! { <Carrier place name live form/> })
-        .collect_view();
+    let carriers = names.get_untracked();
+    let section = move |name: String| view! { <Carrier name live form/> };
     view! {
         <Page title="Carriers" back=("/support", "Support")>
             <p class="lead">
@@ -120,7 +121,7 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
             <div class="visually-hidden" role="status">
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>
-            {sections}
+            <For each=move || names.get() key=String::clone children=section/>
             <Incidents open carriers forms=notes/>
         </Page>
     }
@@ -135,21 +136,15 @@ fn spoken(carriers: &[CarrierNow]) -> String {
     format!("{}.", states.join(", "))
 }
 
-/// Renders one carrier. `place` is its index in the list of carriers, which stays the same while
-/// the server runs.
 #[component]
-fn Carrier(
-    place: usize,
-    name: String,
-    live: RwSignal<CarriersNow>,
-    form: FormState,
-) -> impl IntoView {
+fn Carrier(name: String, live: RwSignal<CarriersNow>, form: FormState) -> impl IntoView {
     let heading = format!("carrier-{name}");
+    let wanted = name.clone();
+    let carrier = Memo::new(move |_| {
+        live.with(|live| live.carriers.iter().find(|it| it.record.name == wanted).cloned())
+    });
     let drained = Memo::new(move |_| {
-        live.with(|live| {
-            let carrier = live.carriers.get(place);
-            carrier.is_some_and(|carrier| carrier.record.drained_at.is_some())
-        })
+        carrier.with(|it| it.as_ref().is_some_and(|it| it.record.drained_at.is_some()))
     });
     let was_sent = form.was_sent("name", name.clone());
     let must_confirm = Memo::new(move |_| {
@@ -163,13 +158,13 @@ fn Carrier(
     view! {
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
-            {move || live.with(|live| live.carriers.get(place).map(facts))}
+            {move || carrier.with(|it| it.as_ref().map(facts))}
             <TableRegion label=format!("Figures of {name}")>
-                {move || live.with(|live| live.carriers.get(place).map(figures))}
+                {move || carrier.with(|it| it.as_ref().map(figures))}
             </TableRegion>
             <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts"</a></p>
             <TableRegion label=format!("Connections of {name}")>
-                {move || live.with(|live| live.carriers.get(place).map(connections))}
+                {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>
             <PostForm form inline=true>
                 <input type="hidden" name="name" value=name/>

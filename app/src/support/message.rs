@@ -1,6 +1,7 @@
 //! `/support/messages/{transid}`: a message with its segments and the carriers' answers.
 
 use domain::support::{MessageFile, SegmentRecord};
+use domain::{MessageStatus, Transid};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -10,13 +11,13 @@ use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{Charge, MessageFacts, MessageText, Timeline};
-use crate::ui::{Fact, FormAlert, FormState, Loaded, Page, Table, in_path};
+use crate::ui::{Fact, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, Table, in_path};
 #[cfg(feature = "ssr")]
 use {
     super::masked::text_name,
-    crate::portal_request::{is_shown, staff},
+    crate::portal_request::{is_shown, staff, step_up},
     crate::problem::Cause,
-    domain::Transid,
+    service::{Actor, Settlement},
 };
 
 /// The data of the page.
@@ -42,23 +43,82 @@ pub async fn load_support_message(transid: String) -> Result<MessageView, Proble
     })
 }
 
+/// Decides about a message whose outcome is unknown, when the carrier has told it.
+#[server(prefix = "/fn", endpoint = "decide-message")]
+pub async fn decide_message(
+    transid: String,
+    decision: String,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    step_up(&current, &account, &credential).await?;
+    let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
+    let (service, actor) = (current.service(), Actor::Account(account.id));
+    let settlement = match decision.as_str() {
+        DELIVERED => Settlement::Delivered,
+        FAILED => Settlement::Failed,
+        NEVER_SENT => Settlement::NeverSent,
+        AGAIN => return Ok(service.support().requeue_message(&actor, transid).await?),
+        _ => return Err(Cause::Unreadable.into()),
+    };
+    Ok(service.support().settle_message(&actor, transid, settlement).await?)
+}
+
+const DELIVERED: &str = "delivered";
+const FAILED: &str = "failed";
+const NEVER_SENT: &str = "never-sent";
+const AGAIN: &str = "again";
+
 #[component]
 pub fn SupportMessagePage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
+    let deciding = FormState::new::<DecideMessage>("decision-alert");
     let transid = in_path("transid");
     let data = PageData::new(move || {
         form.accepted.track();
+        deciding.accepted.track();
         LoadSupportMessage { transid: transid.get() }
     });
-    view! { <Loaded data render=move |data| view! { <Message data form/> }/> }
+    view! { <Loaded data render=move |data| view! { <Message data form deciding/> }/> }
+}
+
+/// The form for a message whose outcome is unknown.
+#[component]
+fn Decision(transid: Transid, form: FormState) -> impl IntoView {
+    const DECISIONS: [(&str, &str); 4] = [
+        (DELIVERED, "Delivered"),
+        (FAILED, "Not delivered"),
+        (NEVER_SENT, "Never sent: release the charge"),
+        (AGAIN, "Submit once more"),
+    ];
+    let buttons = DECISIONS.map(|(value, label)| {
+        view! {
+            <button type="submit" class="button" name="decision" value=value>{label}</button>
+        }
+    });
+    let was_sent = form.was_sent("transid", transid.to_string());
+    view! {
+        <h2>"Unknown outcome"</h2>
+        <p>
+            "The carrier didn't answer the submit. Ask the carrier what became of the message, and \
+             decide. A message that is submitted once more may arrive twice. This can't be undone."
+        </p>
+        <FormAlert form/>
+        <PostForm form>
+            <input type="hidden" name="transid" value=transid.to_string()/>
+            {move || was_sent.get().then(|| view! { <StepUpField form/> })}
+            <div class="buttons">{buttons.into_iter().collect_view()}</div>
+        </PostForm>
+    }
 }
 
 #[component]
-fn Message(data: MessageView, form: FormState) -> impl IntoView {
+fn Message(data: MessageView, form: FormState, deciding: FormState) -> impl IntoView {
     let MessageView { file, currency, text } = data;
     let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
     let account = format!("/support/accounts/{}", owner.account_id);
     let application = format!("{account}/{}", owner.reference);
+    let is_unknown = file.record.status == MessageStatus::Unknown;
     let text = match text {
         Some(text) => view! { <MessageText text/> }.into_any(),
         None => view! {
@@ -80,6 +140,7 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
                 <Fact term="Carrier">{file.carrier.unwrap_or_else(|| "none".to_owned())}</Fact>
             </dl>
             <MessageFacts record=file.record batches="/support/search?q="/>
+            {is_unknown.then(|| view! { <Decision transid form=deciding/> })}
             <h2>"Text"</h2>
             <FormAlert form/>
             {text}

@@ -1,7 +1,7 @@
 //! Clocks, which provide the current time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use domain::Timestamp;
@@ -9,6 +9,10 @@ use domain::Timestamp;
 /// The smallest change of the offset that is stored, in milliseconds. Smaller changes are noise,
 /// because querying the other clock takes time too.
 const APART_MS: i64 = 20;
+
+/// A clock that is further behind than this, in milliseconds, was set back. Corrections of the
+/// network's time are smaller.
+const SET_BACK_MS: i64 = 1000;
 
 /// The machine's clock, the database server's clock if several machines must agree on the time, or
 /// a clock that a test sets.
@@ -27,6 +31,10 @@ struct Followed {
     /// The followed clock's time at `started`, in Unix milliseconds. [`NOBODY`] if no other clock
     /// is followed.
     offset_ms: AtomicI64,
+    /// The machine's time at `started`, by the latest time that its clock has shown.
+    own_ms: AtomicI64,
+    /// Whether the machine's clock is behind because somebody set it back.
+    is_behind: AtomicBool,
 }
 
 const NOBODY: i64 = i64::MIN;
@@ -37,6 +45,8 @@ impl Clock {
         Self(Source::Machine(Arc::new(Followed {
             started: Instant::now(),
             offset_ms: AtomicI64::new(NOBODY),
+            own_ms: AtomicI64::new(NOBODY),
+            is_behind: AtomicBool::new(false),
         })))
     }
 
@@ -63,12 +73,33 @@ impl Clock {
         let ms = match &self.0 {
             Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),
             Source::Machine(followed) => match followed.offset_ms.load(Ordering::Relaxed) {
-                NOBODY => machine_ms(),
+                NOBODY => followed.forwards(machine_ms(), elapsed_ms(followed.started)),
                 // The time since `started` comes from the monotonic clock, which nobody can set.
                 offset => offset.saturating_add(elapsed_ms(followed.started)),
             },
         };
         Timestamp::from_unix_ms(ms)
+    }
+}
+
+impl Followed {
+    /// Returns the machine's time, which never goes back: if somebody sets the clock back, the time
+    /// goes on with the monotonic clock. Otherwise, everything that is due soon would wait.
+    fn forwards(&self, machine_ms: i64, elapsed_ms: i64) -> i64 {
+        let own = machine_ms.saturating_sub(elapsed_ms);
+        let latest = self.own_ms.fetch_max(own, Ordering::Relaxed).max(own);
+        let is_behind = latest.saturating_sub(own) > SET_BACK_MS;
+        if self.is_behind.load(Ordering::Relaxed) != is_behind
+            && self.is_behind.swap(is_behind, Ordering::Relaxed) != is_behind
+            && is_behind
+        {
+            tracing::warn!(
+                behind_ms = latest - own,
+                "this machine's clock was set back; this process goes on with the time that it \
+                 had. Restart it if that time was wrong"
+            );
+        }
+        latest.saturating_add(elapsed_ms)
     }
 }
 
@@ -80,4 +111,24 @@ fn machine_ms() -> i64 {
 
 fn elapsed_ms(since: Instant) -> i64 {
     i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_goes_on_when_the_clock_is_set_back() {
+        const HOUR_MS: i64 = 3_600_000;
+        let Source::Machine(clock) = Clock::system().0 else { unreachable!() };
+        let start = 10 * HOUR_MS;
+        assert_eq!(clock.forwards(start, 0), start);
+        assert_eq!(clock.forwards(start + 100, 100), start + 100);
+        assert_eq!(clock.forwards(start - HOUR_MS, 200), start + 200);
+        assert_eq!(clock.forwards(start - HOUR_MS + 100, 300), start + 300);
+        // It is set forward again, and further.
+        assert_eq!(clock.forwards(start + 400, 400), start + 400);
+        assert_eq!(clock.forwards(start + HOUR_MS, 500), start + HOUR_MS);
+        assert_eq!(clock.forwards(start + HOUR_MS, 600), start + HOUR_MS + 100);
+    }
 }

@@ -364,7 +364,7 @@ impl Service {
             self.applications().store_key_uses().await?;
             self.applications().store_calls().await?;
             self.accounts().store_throttled().await?;
-            while self.delivery().store_some_raw_receipts().await?.is_some() {}
+            while self.delivery().store_raw_receipts().await?.is_some() {}
             Ok(())
         };
         let stored = tokio::time::timeout(NOTES_TIMEOUT, stored).await;

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 177] = [
+const TABLE: [(&str, &str, &str, Row); 178] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -218,6 +218,7 @@ const TABLE: [(&str, &str, &str, Row); 177] = [
     ("GET", "/fn/support-search", "text={reference}", STAFF),
     ("GET", "/fn/support-message", "transid={transid}", STAFF),
     ("POST", "/fn/show-text", "transid={transid}", STAFF),
+    ("POST", "/fn/decide-message", "transid={transid}&decision=delivered", STAFF),
     ("GET", "/fn/support-audit", "", STAFF),
     ("GET", "/support/import", "", STAFF),
     ("POST", "/support/import/file", "", STAFF),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use domain::support::ReceiptKind;
@@ -161,22 +161,14 @@ impl Delivery<'_> {
         }
     }
 
-    /// Stores the receipts that were kept since the last time. Takes its time, so that this costs
-    /// the database little.
-    pub async fn store_raw_receipts(&self) -> Result<()> {
-        while let Some(begun) = self.store_some_raw_receipts().await? {
-            tokio::time::sleep(begun.elapsed() * PAUSE_FACTOR).await;
-        }
-        Ok(())
-    }
-
-    /// Stores some of the receipts. Returns when the transaction began, or `None` if there is
-    /// nothing left to store.
+    /// Stores some of the receipts that were kept since the last time. Returns how long to pause
+    /// before the next ones, so that this costs the database little, or `None` if there is nothing
+    /// left to store.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` if the database can't be written. These receipts are then lost: they
     /// can't be stored again, because they may have been stored already.
-    pub(crate) async fn store_some_raw_receipts(&self) -> Result<Option<Instant>> {
+    pub async fn store_raw_receipts(&self) -> Result<Option<Duration>> {
         let (receipts, unknown_states, dropped) = self.inner.raw_receipts.lock().take();
         if dropped > 0 {
             tracing::warn!(
@@ -197,7 +189,7 @@ impl Delivery<'_> {
                 carriers::add_unknown_states(&mut tx, &carrier, count).await?;
             }
             tx.commit().await?;
-            Ok(Some(begun))
+            Ok(Some(begun.elapsed() * PAUSE_FACTOR))
         })
         .await
     }

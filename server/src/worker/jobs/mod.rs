@@ -4,6 +4,7 @@ mod connections;
 mod expansion;
 mod mails;
 mod nodes;
+mod raw_receipts;
 mod rerouting;
 mod upkeep;
 mod webhooks;
@@ -25,6 +26,7 @@ use connections::Watch;
 use expansion::Expansion;
 use mails::Mails;
 use nodes::Nodes;
+use raw_receipts::StoreRawReceipts;
 use rerouting::Rerouting;
 use webhooks::Webhooks;
 use work::{Next, Stateless, Work};
@@ -105,7 +107,7 @@ pub(super) fn table(
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
-        every(seconds(1), Delivering, "store raw receipts", verb!(delivery.store_raw_receipts)),
+        every(seconds(1), Delivering, "store raw receipts", || StoreRawReceipts),
         // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         // A process that isn't seen for half a minute counts as ended.
