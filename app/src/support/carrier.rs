@@ -72,14 +72,14 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
 /// Renders what a carrier did lately.
 pub fn figures(carrier: &CarrierNow) -> AnyView {
     let RecentCounts { five_minutes, hour, day } = carrier.record.recent;
-    let rows = [("5 minutes", five_minutes), ("hour", hour), ("day", day)];
+    let rows = [("5 min", five_minutes), ("hour", hour), ("day", day)];
     let count = |event| move |row: &(&str, CarrierCounts)| row.1.get(event).to_string();
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     Table::wide(&rows)
         .column("Last", |row| row.0)
         .amount("Accepted", count(CarrierEvent::Accepted))
         .amount("Refused", count(CarrierEvent::Refused))
-        .amount("Refused for now", count(CarrierEvent::Deferred))
+        .amount("Deferred", count(CarrierEvent::Deferred))
         .amount("Throttled", count(CarrierEvent::Throttled))
         .amount("Unanswered", count(CarrierEvent::Unanswered))
         .amount("Delivered", count(CarrierEvent::Delivered))
@@ -88,8 +88,10 @@ pub fn figures(carrier: &CarrierNow) -> AnyView {
         .amount("Delivery rate", move |row| {
             or_dash(row.1.delivered_percent().map(|percent| format!("{percent} %")))
         })
-        .amount("Receipt p50", move |row| or_dash(row.1.receipt_within_s(50).map(within)))
-        .amount("Receipt p95", move |row| or_dash(row.1.receipt_within_s(95).map(within)))
+        .amount("Receipts p50, p95", move |row| {
+            let [p50, p95] = [50, 95].map(|percent| row.1.receipt_within_s(percent).map(within));
+            format!("{}, {}", or_dash(p50), or_dash(p95))
+        })
         .view()
 }
 
