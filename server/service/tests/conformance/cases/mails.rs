@@ -1,6 +1,6 @@
 //! Mails: the outbox, delivery attempts, secret links, and the confirmation of an email.
 
-use domain::records::MailRecord;
+use domain::records::{ConnectionRecord, ConnectionState, MailRecord};
 use domain::{Category, Email, KeyKind, MailKind, MailState};
 use service::{
     AccountChange, Actor, ClientInfo, MailCounts, OutgoingMail, Refusal, Service, SessionRow,
@@ -8,6 +8,7 @@ use service::{
 
 use crate::database::Backend;
 use crate::processes::peer;
+use crate::sending::Sending;
 use crate::uploads::{accepted, rows};
 use crate::world::{HOUR_MS, PASSWORD, World, money, name, order, password};
 
@@ -33,6 +34,7 @@ on_each_backend![
     a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
     only_a_sign_in_from_something_new_is_mailed,
     a_low_balance_is_mailed_once_each_time_that_it_falls,
+    staff_are_mailed_about_a_carrier_that_fails_and_when_it_is_back,
     staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour,
     a_batch_that_is_done_is_mailed_to_who_wants_it,
 ];
@@ -804,6 +806,51 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
     service.applications().set_notices(id, reference, None, false).await.unwrap();
     world.send(&customer.live, "12345678").await.unwrap();
     assert_eq!(mailed().await, 2);
+}
+
+async fn staff_are_mailed_about_a_carrier_that_fails_and_when_it_is_back(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (world, service) = (&sending.world, &sending.world.service);
+    let staff = Email::parse("staff@example.org").unwrap();
+    let (accounts, secret) = (service.accounts(), password(PASSWORD));
+    accounts.add_account(&Actor::CommandLine, &staff, &secret, true).await.unwrap();
+    // Returns the subjects of all mails after acme has been in a state for this long.
+    let mailed = async |state, ms: i64| {
+        let now = service.clock().now();
+        let acme = ConnectionRecord {
+            carrier: "acme".to_owned(),
+            node: 0,
+            number: 1,
+            state,
+            since: now.plus_ms(-ms),
+            in_flight: 0,
+            window: 10,
+            rate: 0,
+            throttled: 0,
+            last_error: Some("the carrier is away".to_owned()),
+            last_error_at: None,
+            updated_at: now,
+        };
+        service.delivery().report_connections(vec![acme]).await.unwrap();
+        service.operations().mail_carrier_states().await.unwrap();
+        service.operations().mail_carrier_states().await.unwrap();
+        let mails = outbox(service).await;
+        let about = mails.iter().filter(|mail| mail.kind == MailKind::Carrier);
+        about.map(|mail| mail.subject.clone()).filter(|it| it.contains("acme")).collect::<Vec<_>>()
+    };
+    use ConnectionState::{Bound, Degraded, Waiting};
+    const LONG_MS: i64 = 120_000;
+    let none = Vec::<String>::new();
+    assert_eq!(mailed(Bound, LONG_MS).await, none);
+    assert_eq!(mailed(Waiting, LONG_MS - 1).await, none);
+    assert_eq!(mailed(Waiting, LONG_MS).await, ["Carrier acme is down"]);
+    // Staff know that it fails, and a short return doesn't count.
+    assert_eq!(mailed(Degraded, LONG_MS).await.len(), 1);
+    assert_eq!(mailed(Bound, LONG_MS - 1).await.len(), 1);
+    let mut both = mailed(Bound, LONG_MS).await;
+    both.sort();
+    assert_eq!(both, ["Carrier acme is back", "Carrier acme is down"]);
+    world.assert_sound().await;
 }
 
 async fn staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour(backend: Backend) {
