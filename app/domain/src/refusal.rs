@@ -175,6 +175,8 @@ pub enum Refusal {
     OutcomeKnown,
     #[error("The carrier accepted a part of this message, so it was sent.")]
     TakenByCarrier,
+    #[error("This message is being submitted now. Try again in a minute.")]
+    BeingSubmitted,
     #[error("This message was submitted twice. It isn't submitted a third time.")]
     SubmittedTwice,
     #[error("There is no carrier with this name in the settings.")]

@@ -171,13 +171,24 @@ impl Worker {
     async fn change(&mut self, change: Change) {
         match change {
             Change::Carriers(carriers) => {
-                self.stop(|served| !carriers.contains(&served.settings)).await;
+                // A sandbox can't be opened again, and it does no harm if nothing leads to it.
+                let is_replaced = |settings: &CarrierSettings| {
+                    settings.kind != CarrierKind::Sandbox
+                        || carriers.iter().any(|carrier| carrier.name == settings.name)
+                };
+                self.stop(|served| {
+                    !carriers.contains(&served.settings) && is_replaced(&served.settings)
+                })
+                .await;
                 self.serve(carriers);
             }
             Change::Rebind(name) => {
                 let all: Vec<_> =
                     self.carriers.iter().map(|served| served.settings.clone()).collect();
-                self.stop(|served| served.settings.name == name).await;
+                self.stop(|served| {
+                    served.settings.name == name && served.settings.kind != CarrierKind::Sandbox
+                })
+                .await;
                 self.serve(all);
             }
         }
@@ -190,7 +201,10 @@ impl Worker {
         self.carriers = kept;
         for served in &stopped {
             served.stop.cancel();
-            self.watched.remove(&served.settings.name);
+            let name = &served.settings.name;
+            self.watched.remove(name);
+            // New messages take another route until the new connections are watched.
+            self.context.service.delivery().set_usable(name, false);
         }
         for served in stopped {
             if matches!(served.settings.kind, CarrierKind::Smpp(_)) {
@@ -290,8 +304,8 @@ impl Worker {
             let seen = Arc::clone(&connection);
             states.push(Box::new(move || seen.state()));
             let is_open = open_for_messages.subscribe();
-            let context = Context { shutdown: served.stop.clone(), ..self.context.clone() };
-            let serving = delivery::serve(context, carrier.to_owned(), connection, is_open);
+            let (context, stop) = (self.context.clone(), served.stop.clone());
+            let serving = delivery::serve(context, stop, carrier.to_owned(), connection, is_open);
             served.connections.spawn(serving.instrument(span));
         }
         let health = served.settings.health;

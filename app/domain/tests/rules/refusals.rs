@@ -56,6 +56,7 @@ fn of_customers() -> Vec<Refusal> {
         Refusal::NoSuchAccount,
         Refusal::OutcomeKnown,
         Refusal::TakenByCarrier,
+        Refusal::BeingSubmitted,
         Refusal::SubmittedTwice,
         Refusal::NoSuchCarrier,
         Refusal::NoSuchDevice,

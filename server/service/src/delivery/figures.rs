@@ -140,36 +140,30 @@ impl Delivery<'_> {
     /// Adds the counts since the last call to those of the current minute and hour, and deletes old
     /// ones.
     pub async fn store_carrier_figures(&self) -> Result<()> {
-        let counts = self.carrier_counts();
+        // Counts whose commit fails are lost: they may have been stored.
         let new: BTreeMap<String, CarrierCounts> = {
-            let carriers = self.inner.figures.lock();
-            let of = |name: &String| carriers.get(name).map(|figures| figures.stored);
-            let new = counts
-                .iter()
-                .map(|(name, counts)| (name.clone(), counts.since(&of(name).unwrap_or_default())));
+            let mut carriers = self.inner.figures.lock();
+            let new = carriers.iter_mut().map(|(name, figures)| {
+                let stored = std::mem::replace(&mut figures.stored, figures.counts);
+                (name.clone(), figures.counts.since(&stored))
+            });
             new.filter(|(_, new)| *new != CarrierCounts::default()).collect()
         };
-        if !new.is_empty() {
-            let service = self.0.clone();
-            run_detached(async move {
-                let now = service.now();
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                for (period_ms, kept_ms) in KEPT {
-                    let period = (period_ms, began_at(now, period_ms));
-                    carrier_figures::add(&mut tx, period, &new).await?;
-                    carrier_figures::forget(&mut tx, period_ms, now.plus_ms(-kept_ms)).await?;
-                }
-                tx.commit().await
-            })
-            .await?;
+        if new.is_empty() {
+            return Ok(());
         }
-        let mut carriers = self.inner.figures.lock();
-        for (name, counts) in counts {
-            if let Some(figures) = carriers.get_mut(&name) {
-                figures.stored = counts;
+        let service = self.0.clone();
+        run_detached(async move {
+            let now = service.now();
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            for (period_ms, kept_ms) in KEPT {
+                let period = (period_ms, began_at(now, period_ms));
+                carrier_figures::add(&mut tx, period, &new).await?;
+                carrier_figures::forget(&mut tx, period_ms, now.plus_ms(-kept_ms)).await?;
             }
-        }
-        Ok(())
+            tx.commit().await
+        })
+        .await
     }
 
     /// Returns the counts of all processes over the last 5 minutes, hour and day, by carrier. They

@@ -108,7 +108,11 @@ impl Settled {
             .outcomes
             .iter()
             .filter_map(|(number, outcome)| match outcome {
-                SubmitOutcome::Refused { error } if is_only_submit(*number) => Some(error),
+                SubmitOutcome::Refused { error } | SubmitOutcome::Rejected { error }
+                    if is_only_submit(*number) =>
+                {
+                    Some(error)
+                }
                 _ => None,
             })
             .collect();

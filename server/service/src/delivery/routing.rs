@@ -279,7 +279,7 @@ impl Delivery<'_> {
 
     /// Returns the carriers that messages wait for although they aren't in the settings any more.
     /// An empty name stands for messages without a carrier.
-    async fn unknown_carriers(&self) -> Result<Vec<String>> {
+    pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let waited_for = self.in_each_shard(|shard| async move {
             queue::carriers(&mut self.store().read_at(shard).await?).await
         });
@@ -310,10 +310,9 @@ impl Delivery<'_> {
         let mut carriers =
             unknown.inspect_err(|_| router.changed.store(true, Ordering::Relaxed))?;
         let network = router.network();
-        // Without conditions, every message may stay where it waits.
-        if network.only().is_none() {
-            carriers.extend(network.carriers.iter().map(|carrier| carrier.name.clone()));
-        }
+        let names = network.carriers.iter().map(|carrier| carrier.name.clone());
+        // The only route, without conditions, leads every message to its carrier.
+        carriers.extend(names.filter(|name| network.only() != Some(name)));
         Ok(carriers)
     }
 
@@ -324,7 +323,7 @@ impl Delivery<'_> {
         // If no other carrier can accept the backlog, don't read it.
         let router = &self.inner.router;
         let waits = carrier != NO_CARRIER && router.network().has(carrier);
-        if waits && !router.has_other(carrier) {
+        if waits && !router.is_usable(carrier) && !router.has_other(carrier) {
             return Ok(());
         }
         let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier));

@@ -65,7 +65,7 @@ impl Support<'_> {
     /// Makes a message final whose outcome is unknown.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `OutcomeKnown`, and `TakenByCarrier` if it can't be that it was never sent.
+    /// `NoSuchMessage`, `OutcomeKnown`, `BeingSubmitted`, and `TakenByCarrier` if it can't be that it was never sent.
     pub async fn settle_message(
         &self,
         actor: &Actor,
@@ -79,8 +79,7 @@ impl Support<'_> {
             tx.at(shard);
             must_be_unknown(tx, transid).await?;
             let segments = segments::of_message(tx, transid).await?;
-            let taken = segments.iter().any(|segment| segment.carrier_id.is_some());
-            if taken && settlement == Settlement::NeverSent {
+            if segments.iter().any(is_taken) && settlement == Settlement::NeverSent {
                 return Err(Refusal::TakenByCarrier.into());
             }
             if settlement == Settlement::NeverSent {
@@ -89,7 +88,6 @@ impl Support<'_> {
                 segments::finish(tx, &settlement.of_segments(transid, &segments)).await?;
             }
             let ended = messages::finish(tx, &[settlement.ending(transid)], now).await?;
-            queue::drop_all(tx, &[transid]).await?;
             settle(tx, &ended, now).await?;
             let entry = NewEntry {
                 id: transid,
@@ -108,7 +106,7 @@ impl Support<'_> {
     /// accept are submitted, to the same carrier, and none for the third time.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `OutcomeKnown`, `SubmittedTwice`.
+    /// `NoSuchMessage`, `OutcomeKnown`, `BeingSubmitted`, `SubmittedTwice`.
     pub async fn requeue_message(&self, actor: &Actor, transid: Transid) -> Result<()> {
         let found = self.locate(transid).await?;
         let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
@@ -117,10 +115,9 @@ impl Support<'_> {
             tx.at(shard);
             must_be_unknown(tx, transid).await?;
             let segments = segments::of_message(tx, transid).await?;
-            let mut open = segments.iter().filter(|segment| segment.carrier_id.is_none());
+            let mut open = segments.iter().filter(|segment| !is_taken(segment));
             let again = open.find(|segment| segment.submits < SUBMITS_MAX);
             let carrier = again.ok_or(Refusal::SubmittedTwice)?.carrier.clone();
-            queue::drop_all(tx, &[transid]).await?;
             let row = QueuedRow {
                 message_id: transid,
                 application_id: location.application_id,
@@ -147,12 +144,24 @@ impl Support<'_> {
     }
 }
 
-/// Refuses a message whose outcome is known.
+/// Whether the carrier accepted a segment, with or without an ID for it.
+fn is_taken(segment: &SegmentRecord) -> bool {
+    segment.carrier_id.is_some() || segment.status != MessageStatus::Unknown
+}
+
+/// Refuses a message whose outcome is known, or that is being submitted. Takes any other message
+/// out of the queue, where it may wait to be submitted once more.
 async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<()> {
     messages::lock(tx, &[transid]).await?;
     match messages::status(tx, transid).await? {
-        None => Err(Refusal::NoSuchMessage.into()),
-        Some(MessageStatus::Unknown) => Ok(()),
-        Some(_) => Err(Refusal::OutcomeKnown.into()),
+        None => return Err(Refusal::NoSuchMessage.into()),
+        Some(MessageStatus::Unknown) => {}
+        Some(_) => return Err(Refusal::OutcomeKnown.into()),
+    }
+    queue::drop_unclaimed(tx, &[transid]).await?;
+    if queue::queued(tx, &[transid]).await?.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::BeingSubmitted.into())
     }
 }

@@ -174,7 +174,11 @@ fn carrier(
         None => return None,
     };
     fields.finish();
-    Some(CarrierSettings { name: name?, health: health?, kind: kind? })
+    let mut health = health?;
+    if matches!(&kind, Some(CarrierKind::Http(http)) if http.receipt.is_none()) {
+        health.silent_seconds = 0;
+    }
+    Some(CarrierSettings { name: name?, health, kind: kind? })
 }
 
 fn name(text: &str) -> Option<String> {

@@ -7,14 +7,18 @@ mod recording;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::context::Context;
 use crate::carrier::CarrierConnection;
 
-/// Serves a connection: claims messages for it, records its reports, and closes it at the end.
+/// Serves a connection: claims messages for it until `stop` is cancelled, records its reports, and
+/// closes it at the end. What the carrier has answered is recorded even after `stop`, unless the
+/// process ends.
 pub(super) async fn serve(
     context: Context,
+    stop: CancellationToken,
     carrier: String,
     connection: Arc<dyn CarrierConnection>,
     open: watch::Receiver<bool>,
@@ -23,6 +27,7 @@ pub(super) async fn serve(
     let credit = consumer.credit();
     let consumer = Arc::new(Mutex::new(consumer));
     let claiming = async {
+        let context = Context { shutdown: stop, ..context.clone() };
         context
             .supervise(|context| {
                 let (consumer, connection) = (Arc::clone(&consumer), Arc::clone(&connection));

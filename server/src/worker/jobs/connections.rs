@@ -121,6 +121,14 @@ impl Watch {
             let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
             reported.report_refusals(&self.metrics, &watched.carrier, &states);
             let counts = counts.get(&watched.carrier).copied().unwrap_or_default();
+            if reported.health.misses_receipts() {
+                let failed = "the figures of carriers can't be read";
+                let recent = attempt(failed, service.delivery().recent_counts()).await;
+                let recent = recent.and_then(|recent| recent.get(&watched.carrier).copied());
+                if recent.is_some_and(|recent| recent.five_minutes.receipts() > 0) {
+                    reported.health.hear(&counts);
+                }
+            }
             let last_error = states.iter().find_map(|state| state.last_error.as_deref());
             if reported.health.update(counts, last_error) {
                 reported.probes.hurry();

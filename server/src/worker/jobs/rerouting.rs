@@ -12,6 +12,8 @@ use crate::worker::context::Context;
 /// The time after which the messages of an unusable carrier are checked again. Meanwhile, messages
 /// may have been queued for it or returned from it.
 const ONCE_MORE: Duration = Duration::from_secs(5);
+/// How often messages of carriers that aren't in the settings are looked for.
+const CHECK_UNKNOWN: Duration = Duration::from_mins(1);
 /// The carrier of messages that match no route.
 const NO_CARRIER: &str = "";
 
@@ -21,6 +23,8 @@ pub(super) struct Rerouting {
     /// with them.
     carriers: Vec<String>,
     once_more_at: Option<Instant>,
+    /// When to look for messages of carriers that aren't in the settings.
+    check_unknown_at: Option<Instant>,
 }
 
 impl Rerouting {
@@ -31,7 +35,13 @@ impl Rerouting {
         let mut carriers = delivery.carriers_to_check().await?;
         if woken || once_more {
             carriers.extend(delivery.unusable_carriers());
+            self.check_unknown_at = Some(now);
             self.once_more_at = woken.then_some(now + ONCE_MORE);
+        }
+        // Messages may come back from a carrier that was removed.
+        if self.check_unknown_at.is_none_or(|at| at <= now) {
+            self.check_unknown_at = Some(now + CHECK_UNKNOWN);
+            carriers.extend(delivery.unknown_carriers().await?);
         }
         carriers.push(NO_CARRIER.to_owned());
         Ok(carriers)

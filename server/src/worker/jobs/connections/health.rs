@@ -26,9 +26,10 @@ pub(super) struct Health {
     settings: HealthSettings,
     /// The counts at earlier times of the window, oldest first.
     history: VecDeque<(Instant, CarrierCounts)>,
-    /// Since when the carrier has accepted messages and reported on none, with the number of
-    /// messages that it had accepted before.
-    silent: Option<(Instant, u64)>,
+    /// The number of messages that the carrier had accepted at its last receipt.
+    reported: u64,
+    /// Since when it has accepted enough messages after that to be judged.
+    silent_since: Option<Instant>,
     degraded: Option<Degraded>,
 }
 
@@ -47,11 +48,13 @@ pub(super) struct Degraded {
 enum Evidence {
     Answers,
     Receipts,
+    /// There are no receipts.
+    Silence,
 }
 
 impl Health {
     pub(super) const fn new(settings: HealthSettings) -> Self {
-        Self { settings, history: VecDeque::new(), silent: None, degraded: None }
+        Self { settings, history: VecDeque::new(), reported: 0, silent_since: None, degraded: None }
     }
 
     pub(super) const fn degraded(&self) -> Option<&Degraded> {
@@ -77,13 +80,28 @@ impl Health {
         false
     }
 
+    /// Whether this process misses receipts that other processes may have got.
+    pub(super) fn misses_receipts(&self) -> bool {
+        let is_silent = |degraded: &Degraded| degraded.evidence == Evidence::Silence;
+        let seconds = self.settings.silent_seconds;
+        self.degraded.as_ref().is_some_and(is_silent)
+            || seconds > 0
+                && self.silent_since.is_some_and(|since| since.elapsed().as_secs() + 1 >= seconds)
+    }
+
+    /// Notes that another process got receipts lately.
+    pub(super) fn hear(&mut self, counts: &CarrierCounts) {
+        (self.reported, self.silent_since) = (counts.get(CarrierEvent::Accepted), None);
+        self.degraded.take_if(|degraded| degraded.evidence == Evidence::Silence);
+    }
+
     /// Notes since when receipts are missing.
     fn listen(&mut self, now: Instant, counts: &CarrierCounts, new: &CarrierCounts) {
-        let accepted = new.get(CarrierEvent::Accepted);
+        let accepted = counts.get(CarrierEvent::Accepted);
         if new.receipts() > 0 {
-            self.silent = None;
-        } else if accepted > 0 && self.silent.is_none() {
-            self.silent = Some((now, counts.get(CarrierEvent::Accepted) - accepted));
+            (self.reported, self.silent_since) = (accepted, None);
+        } else if accepted - self.reported >= JUDGED_MIN && self.silent_since.is_none() {
+            self.silent_since = Some(now);
         }
     }
 
@@ -132,15 +150,14 @@ impl Health {
                 ),
             );
         }
-        let (since, before) = self.silent?;
-        let unreported = counts.get(CarrierEvent::Accepted) - before;
-        let too_long = silent_seconds > 0 && (now - since).as_secs() >= silent_seconds;
-        if too_long && unreported >= JUDGED_MIN {
+        let since = self.silent_since?;
+        let unreported = counts.get(CarrierEvent::Accepted) - self.reported;
+        if silent_seconds > 0 && (now - since).as_secs() >= silent_seconds {
             return degraded(
-                Evidence::Receipts,
+                Evidence::Silence,
                 format!(
-                    "the carrier accepted {unreported} messages in the last {} s and sent no \
-                     receipt: ask it to send receipts to this account",
+                    "the carrier accepted {unreported} messages and has sent no receipt for {} s: \
+                     ask it to send receipts to this account",
                     (now - since).as_secs()
                 ),
             );
@@ -158,7 +175,9 @@ impl Health {
                 let unanswered = new.get(CarrierEvent::Unanswered);
                 (new.get(CarrierEvent::Accepted), new.not_accepted() + unanswered)
             }
-            Evidence::Receipts => (new.get(CarrierEvent::Delivered), new.undelivered()),
+            Evidence::Receipts | Evidence::Silence => {
+                (new.get(CarrierEvent::Delivered), new.undelivered())
+            }
         };
         degraded.probes = if failed > 0 { 0 } else { degraded.probes + succeeded };
         if degraded.probes >= PROBES {
