@@ -45,6 +45,10 @@ fn a_reload_adds_changes_and_removes_carriers() {
     assert_eq!(started.carrier("one"), Value::Null);
     one.until_unbound();
     assert_eq!(reload(&started), "no carrier or route changed");
+    // The sandbox for test messages goes on.
+    let test_key = started.keys.test.expose();
+    let tested = started.server.accepted(test_key, "57000001");
+    assert_eq!(started.server.final_report(test_key, &tested)["status"], "delivered");
     started.stop();
 }
 

@@ -809,6 +809,8 @@ async fn a_low_balance_is_mailed_once_each_time_that_it_falls(backend: Backend) 
 }
 
 async fn staff_are_mailed_about_a_carrier_that_fails_and_when_it_is_back(backend: Backend) {
+    use ConnectionState::{Bound, Degraded, Waiting};
+    const LONG_MS: i64 = 120_000;
     let sending = Sending::by_acme(backend).await;
     let (world, service) = (&sending.world, &sending.world.service);
     let staff = Email::parse("staff@example.org").unwrap();
@@ -838,8 +840,6 @@ async fn staff_are_mailed_about_a_carrier_that_fails_and_when_it_is_back(backend
         let about = mails.iter().filter(|mail| mail.kind == MailKind::Carrier);
         about.map(|mail| mail.subject.clone()).filter(|it| it.contains("acme")).collect::<Vec<_>>()
     };
-    use ConnectionState::{Bound, Degraded, Waiting};
-    const LONG_MS: i64 = 120_000;
     let none = Vec::<String>::new();
     assert_eq!(mailed(Bound, LONG_MS).await, none);
     assert_eq!(mailed(Waiting, LONG_MS - 1).await, none);
