@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// What became of a submit, or of an accepted segment.
+    /// The outcome of a submit, or of an accepted segment.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CarrierEvent {
         Accepted = "accepted",

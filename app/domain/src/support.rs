@@ -142,7 +142,7 @@ words! {
 }
 
 words! {
-    /// What was made of a receipt.
+    /// The outcome of a receipt.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum ReceiptOutcome {
         /// It counts for a message.

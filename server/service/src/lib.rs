@@ -358,7 +358,8 @@ impl Service {
     }
 
     /// Stores the API calls, key uses, throttled attempts and raw receipts that are still in memory,
-    /// so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't answer.
+    /// so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't
+    /// answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;

@@ -7,7 +7,7 @@ pub struct CommandStatus {
     pub number: u32,
     /// The name in the specification.
     pub name: &'static str,
-    /// What it says, in words.
+    /// The meaning, in words.
     pub meaning: &'static str,
 }
 

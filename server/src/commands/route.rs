@@ -17,7 +17,7 @@ struct Shown {
     sender: String,
     /// The carrier that would get the message. Null if it would wait or be rejected.
     carrier: Option<String>,
-    /// What happens, in words.
+    /// The outcome, in words.
     outcome: String,
     /// What the customer pays for a page.
     price: String,

@@ -15,7 +15,7 @@ use store::submits::{self, Taken};
 use store::timeline::{self, NewEntry};
 use store::{WriteTx, queue, segments};
 
-/// What late answers of a carrier change.
+/// The changes by late answers of a carrier.
 #[derive(Default)]
 struct Settled {
     /// Segments that the carrier accepted.

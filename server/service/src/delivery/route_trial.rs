@@ -17,7 +17,7 @@ pub struct RouteTrial {
     /// The carrier that would get the message. `None` if it would wait or be rejected. Among
     /// routes with the same priority, one of several carriers.
     pub carrier: Option<String>,
-    /// What happens, in words.
+    /// The outcome, in words.
     pub outcome: String,
     /// All routes, in the order in which they are tried.
     pub routes: Vec<TriedRoute>,

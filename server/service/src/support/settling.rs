@@ -18,7 +18,7 @@ use store::timeline::{self, NewEntry};
 /// The maximum number of submits of a segment.
 const SUBMITS_MAX: i64 = 2;
 
-/// What became of a message, according to its carrier.
+/// The outcome of a message, according to its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     Delivered,
@@ -65,7 +65,8 @@ impl Support<'_> {
     /// Makes a message final whose outcome is unknown.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `OutcomeKnown`, `BeingSubmitted`, and `TakenByCarrier` if it can't be that it was never sent.
+    /// `NoSuchMessage`, `BeingSubmitted`; `OutcomeKnown`, also for a delivery if a segment failed;
+    /// `TakenByCarrier` if it was sent.
     pub async fn settle_message(
         &self,
         actor: &Actor,
@@ -81,6 +82,12 @@ impl Support<'_> {
             let segments = segments::of_message(tx, transid).await?;
             if segments.iter().any(is_taken) && settlement == Settlement::NeverSent {
                 return Err(Refusal::TakenByCarrier.into());
+            }
+            let is_lost = |segment: &SegmentRecord| {
+                segment.status.is_final() && segment.status != MessageStatus::Delivered
+            };
+            if segments.iter().any(is_lost) && settlement == Settlement::Delivered {
+                return Err(Refusal::OutcomeKnown.into());
             }
             if settlement == Settlement::NeverSent {
                 segments::drop_all(tx, &[transid]).await?;
