@@ -102,6 +102,11 @@ impl Number {
         Ok(Self { digits: digits.to_owned(), kind })
     }
 
+    /// Returns a local number of 8 digits that is known to be one.
+    pub(crate) const fn local(digits: String) -> Self {
+        Self { digits, kind: Kind::Local }
+    }
+
     /// Parses a number as people type it. Ignores white space and hyphens.
     ///
     /// # Errors

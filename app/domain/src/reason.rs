@@ -20,6 +20,7 @@ words! {
         SenderPending = "sender_pending",
         SenderRejected = "sender_rejected",
         OptedOut = "opted_out",
+        TestKeyRequired = "test_key_required",
         NotFound = "not_found",
         MethodNotAllowed = "method_not_allowed",
         Timeout = "timeout",
@@ -75,6 +76,7 @@ impl Reason {
             Self::SenderPending
             | Self::SenderRejected
             | Self::OptedOut
+            | Self::TestKeyRequired
             | Self::ApiPending
             | Self::ApiSuspended
             | Self::ApiNotApplicable => 403,
@@ -124,6 +126,7 @@ impl Reason {
             Self::OptedOut => {
                 "The recipient asked for no more messages from this application; nothing was sent."
             }
+            Self::TestKeyRequired => "This call needs the application's test key.",
             Self::NotFound => "There is nothing at this address; check the path.",
             Self::MethodNotAllowed => "This method isn't allowed here; see the Allow header.",
             Self::Timeout => "The request took too long to arrive; nothing was sent. Try again.",

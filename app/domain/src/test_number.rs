@@ -14,6 +14,12 @@ pub enum TestNumber {
     Refused,
     /// The message is delivered [`SLOW_DELIVERY_MS`] after its submit.
     DeliveredSlowly,
+    /// The carrier asks to try again later, and accepts the second attempt.
+    SecondAttempt,
+    /// The receipt comes before the carrier's answer to the submit.
+    ReceiptFirst,
+    /// The message is delivered, and the recipient answers [`ANSWER`] to [`answered_number`].
+    Answering,
     /// The API refuses the send, or the whole upload, with the reason. This applies only with a
     /// test key. With any other key, the number is like all others.
     Answers(Reason),
@@ -22,14 +28,26 @@ pub enum TestNumber {
 /// The time from submit to delivery for [`TestNumber::DeliveredSlowly`], in milliseconds.
 pub const SLOW_DELIVERY_MS: i64 = 30_000;
 
+/// The answer of [`TestNumber::Answering`].
+pub const ANSWER: &str = "This is a test answer.";
+
+/// Returns the number that answers of [`TestNumber::Answering`] are addressed to. An application
+/// needn't have it.
+pub fn answered_number() -> Number {
+    Number::local("00000000".to_owned())
+}
+
 impl TestNumber {
     /// Every reserved number, in ascending order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Delivered,
         Self::HandsetUnavailable,
         Self::Expired,
         Self::Refused,
         Self::DeliveredSlowly,
+        Self::SecondAttempt,
+        Self::ReceiptFirst,
+        Self::Answering,
         Self::Answers(Reason::InsufficientFunds),
         Self::Answers(Reason::ApiPending),
         Self::Answers(Reason::ApiSuspended),
@@ -46,6 +64,9 @@ impl TestNumber {
             Self::Expired => 3,
             Self::Refused => 4,
             Self::DeliveredSlowly => 5,
+            Self::SecondAttempt => 6,
+            Self::ReceiptFirst => 7,
+            Self::Answering => 8,
             Self::Answers(reason) => reason.code(),
         }
     }
@@ -53,6 +74,10 @@ impl TestNumber {
     /// Returns the number's 8 digits.
     pub fn digits(self) -> String {
         format!("{:08}", self.value())
+    }
+
+    pub fn number(self) -> Number {
+        Number::local(self.digits())
     }
 
     /// Returns the outcome for a number, or `None` if it isn't reserved. Only local numbers are

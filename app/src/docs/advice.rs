@@ -46,6 +46,10 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Don't send to this number. It is on the application's list of opt-outs, until the \
              recipient writes START or you remove it there."
         }
+        Reason::TestKeyRequired => {
+            "Use the test key, which the application's page Keys can replace. Calls below /sms/test \
+             change nothing for live messages."
+        }
         Reason::NotFound => "Compare the path and the id in it with the API reference.",
         Reason::MethodNotAllowed => "Use one of the methods in the header Allow.",
         Reason::Timeout => "Send it again, with a shorter body or by a faster connection.",

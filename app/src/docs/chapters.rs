@@ -104,6 +104,9 @@ pub fn outcomes() -> impl IntoView {
         ("00000003", "expired"),
         ("00000004", "rejected: the carrier refuses it"),
         ("00000005", "delivered after 30 seconds"),
+        ("00000006", "delivered on the second attempt, after 5 seconds"),
+        ("00000007", "delivered; the receipt comes before the carrier's answer"),
+        ("00000008", "delivered; the recipient answers, and the answer is an inbound message"),
         ("00000501 to 00000505", "the send, or the whole upload, gets that code"),
     ];
     let outcomes = Table::narrow(&numbers)
@@ -118,5 +121,12 @@ pub fn outcomes() -> impl IntoView {
              sends to nobody. These numbers decide what becomes of a message:"
         </p>
         {outcomes}
+        <p>
+            <code>"POST /sms/test/inbound/<TEST_KEY>"</code>
+            " with " <code>"number"</code> ", " <code>"recipient"</code> " and "
+            <code>"message"</code>
+            " lets a message arrive as if a handset had sent it. STOP and START change the test \
+             key's opt-outs."
+        </p>
     }
 }

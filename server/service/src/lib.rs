@@ -94,7 +94,7 @@ pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
-pub use inbound::{InboundContent, InboundDelivery, InboundFilter};
+pub use inbound::{InboundContent, InboundDelivery, InboundFilter, ReceivedTest, TestInbound};
 pub use limits::{DEFAULT_SETTINGS, FactorRule, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus};

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 14] = [
+pub const TEMPLATES: [&str; 15] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -32,6 +32,7 @@ pub const TEMPLATES: [&str; 14] = [
     "/sms/optouts/{key}",
     "/sms/balance/{key}",
     "/sms/prices/{key}",
+    "/sms/test/inbound/{key}",
 ];
 
 /// The error detail for a request without a key.
@@ -158,7 +159,9 @@ fn word(method: &Method) -> &'static str {
 /// report or batch may be in the key's segment. Keys start with a digit, so any other text there
 /// counts as an ID, even a mistyped one.
 fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
-    let mut segments = path.split('/').skip(2);
+    // The routes below these names have a name of their own before the key.
+    let skipped = if path.starts_with("/sms/test/") { 3 } else { 2 };
+    let mut segments = path.split('/').skip(skipped);
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
     let is_id = |text: &str| {
         let is_no_key = !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit());
@@ -257,6 +260,8 @@ mod tests {
             ("/sms/send/", false, None, None),
             ("/sms/send/k", false, Some("k"), None),
             ("/sms/send/m_0", true, Some("m_0"), None),
+            ("/sms/test/inbound", true, None, None),
+            ("/sms/test/inbound/k", false, Some("k"), None),
             ("/sms/reports/m_0", false, None, Some("m_0")),
             ("/sms/reports/b_0", false, None, Some("b_0")),
             ("/sms/reports/k", false, Some("k"), None),

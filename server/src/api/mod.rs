@@ -29,6 +29,7 @@ mod reports;
 mod send;
 mod shared_parameters;
 mod state;
+mod test_inbound;
 mod upload;
 mod webhooks;
 
@@ -103,6 +104,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
     let routes = add(routes, "GET, POST", routes!(opt_outs::list, opt_outs::change));
+    let routes = add(routes, "POST", routes!(test_inbound::post));
     let routes = add(routes, "GET", routes!(balance::get));
     let routes = add(routes, "GET", routes!(prices::get));
     add(routes, "GET", routes!(document))

@@ -4,7 +4,7 @@
 //! number and submit time, and both are stored.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -60,6 +60,10 @@ struct Inner {
     /// The messages of those answers, until they are stored.
     submitted: HashMap<Transid, (ApplicationId, Number)>,
     due: BinaryHeap<Reverse<Due>>,
+    /// Messages whose first attempt was refused. A restart only adds an attempt.
+    attempted: HashSet<Transid>,
+    /// Answers that follow the receipts of their messages.
+    after_receipt: HashMap<Transid, Submitted>,
     answers: u64,
     closed: bool,
 }
@@ -120,8 +124,14 @@ impl Sandbox {
         while report.receipts.len() < RECEIPTS_MAX
             && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
         {
-            let due = inner.due.pop();
-            report.receipts.extend(due.map(|Reverse(due)| due.into_receipt()));
+            let Some(Reverse(due)) = inner.due.pop() else { break };
+            if due.outcome == TestNumber::Answering {
+                report.answered.push((due.application_id, due.id));
+            }
+            // The answer is in the next report, when this one is stored.
+            let answer = inner.after_receipt.remove(&due.id);
+            inner.answered.extend(answer);
+            report.receipts.push(due.into_receipt());
         }
         if !report.submitted.is_empty() || !report.receipts.is_empty() {
             return NextReport::Report(report);
@@ -153,6 +163,9 @@ impl Due {
             // A refused message is never accepted, so it has no receipt.
             TestNumber::Delivered
             | TestNumber::DeliveredSlowly
+            | TestNumber::SecondAttempt
+            | TestNumber::ReceiptFirst
+            | TestNumber::Answering
             | TestNumber::Refused
             | TestNumber::Answers(_) => (MessageStatus::Delivered, None),
         };
@@ -165,19 +178,36 @@ impl Due {
     }
 }
 
-fn answer(message: &Claimed, lease: Lease) -> Submitted {
-    let over = Instant::now() > Instant::from_std(lease.not_after);
-    let outcome = match outcome(&message.number) {
-        _ if over => SubmitOutcome::NotSent,
-        TestNumber::Refused => SubmitOutcome::Refused { error: "refused_by_carrier".to_owned() },
-        _ => SubmitOutcome::Accepted { carrier_message_id: None },
-    };
-    Submitted {
-        id: message.id,
-        application_id: message.application_id,
-        lease,
-        segments: 1,
-        outcomes: vec![(1, outcome)],
+impl Inner {
+    fn answer(&mut self, message: &Claimed, lease: Lease) -> Submitted {
+        let over = Instant::now() > Instant::from_std(lease.not_after);
+        let outcome = match outcome(&message.number) {
+            _ if over => SubmitOutcome::NotSent,
+            TestNumber::Refused => {
+                SubmitOutcome::Refused { error: "refused_by_carrier".to_owned() }
+            }
+            TestNumber::SecondAttempt if self.is_first_attempt(message.id) => {
+                let error = "the sandbox refuses the first attempt".to_owned();
+                SubmitOutcome::Temporary { error }
+            }
+            _ => SubmitOutcome::Accepted { carrier_message_id: None },
+        };
+        Submitted {
+            id: message.id,
+            application_id: message.application_id,
+            lease,
+            segments: 1,
+            outcomes: vec![(1, outcome)],
+        }
+    }
+
+    /// Returns whether this process sees the message for the first time.
+    fn is_first_attempt(&mut self, id: Transid) -> bool {
+        let was_attempted = self.attempted.remove(&id);
+        if !was_attempted {
+            self.attempted.insert(id);
+        }
+        !was_attempted
     }
 }
 
@@ -201,9 +231,17 @@ impl CarrierConnection for Sandbox {
         let mut inner = self.inner();
         inner.answers += messages.len() as u64;
         for message in messages {
-            inner.answered.push(answer(&message, lease));
-            let known = (message.application_id, message.number);
-            inner.submitted.insert(message.id, known);
+            let answer = inner.answer(&message, lease);
+            let is_accepted = matches!(answer.outcomes[..], [(_, SubmitOutcome::Accepted { .. })]);
+            let (id, application_id) = (message.id, message.application_id);
+            let outcome = outcome(&message.number);
+            if outcome == TestNumber::ReceiptFirst && is_accepted {
+                inner.due.push(Reverse(Due { at: self.clock.now(), id, application_id, outcome }));
+                inner.after_receipt.insert(id, answer);
+            } else {
+                inner.answered.push(answer);
+            }
+            inner.submitted.insert(id, (application_id, message.number));
         }
         drop(inner);
         self.added.notify_one();
@@ -229,6 +267,10 @@ impl CarrierConnection for Sandbox {
             .iter()
             .filter_map(|id| {
                 let (application_id, number) = inner.submitted.remove(id)?;
+                // The receipt came before the answer.
+                if outcome(&number) == TestNumber::ReceiptFirst {
+                    return None;
+                }
                 Some(Reverse(self.due(&Outstanding {
                     id: *id,
                     application_id,

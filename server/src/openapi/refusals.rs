@@ -7,8 +7,8 @@ use domain::Reason::{
     DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch, InsufficientFunds, Internal,
     InvalidEncoding, InvalidFile, InvalidMessage, InvalidNumber, InvalidParameter,
     InvalidRequestid, InvalidUrl, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound,
-    OptedOut, RateLimited, SenderPending, SenderRejected, Timeout, TooLarge, TooManyWebhooks,
-    Unavailable, UnsupportedMediaType,
+    OptedOut, RateLimited, SenderPending, SenderRejected, TestKeyRequired, Timeout, TooLarge,
+    TooManyWebhooks, Unavailable, UnsupportedMediaType,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
@@ -88,6 +88,12 @@ refusals! {
         [
             MissingParameter, DuplicateParameter, InvalidNumber, InvalidEncoding, InvalidFile,
             IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    TestInboundRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidNumber, InvalidMessage, MessageTooLong,
+            InvalidEncoding, TestKeyRequired, IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
     BalanceRefusals = [], HEAD;

@@ -94,7 +94,7 @@ statements! {
             || unit_price AS what
         FROM messages
         WHERE (cost <> pages * unit_price OR cost < 0 OR released NOT IN (0, cost)
-            OR (cost = 0 AND (test = 1 OR batch_id IS NOT NULL OR requestid IS NOT NULL)))"
+            OR (cost = 0 AND (batch_id IS NOT NULL OR requestid IS NOT NULL)))"
             => " AND shard = $1",
     );
     const PRICE_WAS_IN_FORCE: Sql = in_shard!(

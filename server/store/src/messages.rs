@@ -69,8 +69,8 @@ statements! {
         r"
         SELECT id
         FROM messages
-        WHERE application_id = $1 AND test = 0 AND number = $2 AND id >= $3 AND unit_price = 0
-          AND body = $4" => " AND shard = $5",
+        WHERE application_id = $1 AND test = $2 AND number = $3 AND id >= $4 AND unit_price = 0
+          AND body = $5" => " AND shard = $6",
         " LIMIT 1",
     );
     const LOCK: Sql = Sql::postgres_in_shard(r"
@@ -236,15 +236,16 @@ pub async fn lock_replies(
     Ok(())
 }
 
-/// Whether an application has replied to a number with this text since the ID `from`.
+/// Whether an application has replied to a number with this text since the ID `from`, in live or in
+/// test messages.
 pub async fn has_replied(
     conn: &mut dyn Connection,
-    application_id: ApplicationId,
+    (application_id, test): (ApplicationId, bool),
     number: &Number,
     from: i64,
     text: &MessageText,
 ) -> Result<bool> {
-    let finding = query(HAS_REPLIED, (application_id, number.digits(), from, text.as_str()));
+    let finding = query(HAS_REPLIED, (application_id, test, number.digits(), from, text.as_str()));
     finding.finds(conn).await
 }
 

@@ -99,6 +99,7 @@ impl Bench {
                 ("openapi", _) => assert_eq!(*word, "3.1.0"),
                 ("optouts" | "optoutsWithHeader", _) => assert_eq!(*word, "26671234568"),
                 ("changeOptouts" | "changeOptoutsWithHeader", _) => assert_eq!(*word, "1"),
+                ("testInbound" | "testInboundWithHeader", _) => assert_eq!(*word, "Hi"),
                 ("refused", _) => assert_eq!(*word, "api_invalid"),
                 _ => panic!("{operation}: {word}"),
             }

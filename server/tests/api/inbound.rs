@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use service::{InboundContent, InboundDelivery};
 
-use crate::harness::TestServer;
+use crate::client::{Answer, bare, form};
+use crate::harness::{TestServer, until};
 
 const OURS: &str = "26650000009";
 
@@ -137,4 +138,70 @@ fn numbers_are_managed_by_command() {
     receive(&server, &[("26657000001", "News, please"), ("26657000001", "to nobody")]);
     assert_eq!(texts(&inbound(&server, "")), ["News, please"]);
     assert_eq!(inbound(&server, "")["inbound"][0]["keyword"], "NEWS");
+}
+
+/// Lets a test message arrive. Its idempotency key is its text.
+fn simulate(server: &TestServer, key: &str, text: &str) -> Answer {
+    let body = form(&[("number", "57000001"), ("recipient", "50000009"), ("message", text)]);
+    let length = body.len().to_string();
+    let headers = [
+        ("Idempotency-Key", text),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Content-Length", length.as_str()),
+    ];
+    let mut request = bare("POST", &format!("/sms/test/inbound/{key}"), &headers);
+    request.extend_from_slice(body.as_bytes());
+    server.exchange(&request)
+}
+
+#[test]
+fn a_test_message_arrives_at_the_test_key_alone() {
+    let server = TestServer::demo();
+    let (live, test) = (server.key(), server.test_key());
+    server.get(&format!("/sms/events/{test}")).is(200, 200, "");
+    let arrived = simulate(&server, test, "Hello");
+    arrived.is(200, 200, "");
+    let record = arrived.json()["inbound"].clone();
+    assert_eq!((&record["number"], &record["test"]), (&"26657000001".into(), &true.into()));
+    let again = simulate(&server, test, "Hello");
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(again.json()["inbound"], record);
+    let listed = server.get(&format!("/sms/inbound/{test}")).json();
+    assert_eq!(listed["inbound"], json!([record]));
+    assert_eq!(texts(&inbound(&server, "")), [""; 0]);
+    let path = format!("/sms/events/{test}?type=message.received");
+    assert_eq!(server.get(&path).json()["events"][0]["data"], record);
+    simulate(&server, live, "Hello").is(403, 500, "test_key_required");
+    let path = format!("/sms/test/inbound/{test}");
+    for (parameters, status, reason) in [
+        ("number=57000001&recipient=50000009", 400, "missing_parameter"),
+        ("number=57000001&message=x", 400, "missing_parameter"),
+        ("number=x&recipient=50000009&message=x", 400, "invalid_number"),
+        ("number=57000001&recipient=50000009&message=", 400, "invalid_message"),
+        ("number=57000001&recipient=50000009&message=x&to=1", 400, "invalid_parameter"),
+    ] {
+        let answer = server.exchange(&bare("POST", &format!("{path}?{parameters}"), &[]));
+        answer.is(status, 500, reason);
+    }
+    server.get(&path).is(405, 500, "method_not_allowed");
+    server.place.check();
+}
+
+#[test]
+fn test_commands_change_the_opt_outs_of_the_test_key() {
+    let server = TestServer::demo();
+    let test = server.test_key();
+    let send = |key: &str| server.get(&format!("/sms/send/{key}?number=57000001&message=x"));
+    let stop = simulate(&server, test, "stop");
+    assert_eq!(stop.json()["inbound"]["optout"], "stop");
+    send(test).is(403, 500, "opted_out");
+    send(server.key()).is(200, 200, "");
+    let confirmed = until("the reply", || {
+        let reports = server.get(&format!("/sms/reports/{test}?status=delivered")).json();
+        reports["reports"].as_array().unwrap().first().cloned()
+    });
+    assert_eq!(confirmed["cost"].to_string(), "0");
+    simulate(&server, test, "START").is(200, 200, "");
+    send(test).is(200, 200, "");
+    server.place.check();
 }

@@ -307,6 +307,8 @@ fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
     let send = [("number", "57000001"), ("message", "Hi")];
     refused(server.send(key, &send), "0");
     refused(server.post_form(key, &send), "0");
+    let arrival = format!("/sms/test/inbound/{key}?number=57000001&recipient=57000002&message=x");
+    refused(server.exchange(&bare("POST", &arrival, &[])), "0");
     server.place.check();
 
     // The storage used by unpaid test keys is measured at the next start, and exceeds the limit.

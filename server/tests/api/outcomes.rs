@@ -1,6 +1,6 @@
 //! The sandbox carrier's outcomes for reserved numbers, and what they cost.
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, until};
 
 #[test]
 fn reserved_numbers_decide() {
@@ -43,5 +43,29 @@ fn a_stopped_server_goes_on_where_it_was() {
     for transid in &sent {
         assert_eq!(server.final_report(&key, transid)["status"], "delivered");
     }
+    server.place.check();
+}
+
+#[test]
+fn unusual_orders_of_answers_and_receipts_are_simulated() {
+    let server = TestServer::demo();
+    let key = server.test_key();
+    let again = server.accepted(key, "00000006");
+    let first = server.accepted(key, "00000007");
+    let answering = server.accepted(key, "00000008");
+    for transid in [&again, &first, &answering] {
+        assert_eq!(server.final_report(key, transid)["status"], "delivered");
+    }
+    let retried = server.final_report(key, &again)["timeline"].to_string();
+    assert!(retried.contains("refuses the first attempt"), "{retried}");
+    let answer = until("the answer", || {
+        let listed = server.get(&format!("/sms/inbound/{key}")).json();
+        listed["inbound"].as_array().unwrap().first().cloned()
+    });
+    assert_eq!(answer["number"], "26600000008");
+    assert_eq!(answer["message"], "This is a test answer.");
+    assert_eq!(answer["test"], true);
+    let live = server.get(&format!("/sms/inbound/{}", server.key())).json();
+    assert_eq!(live["inbound"].as_array().unwrap().len(), 0);
     server.place.check();
 }

@@ -68,6 +68,11 @@ print("optoutsWithHeader", api.optouts_with_header(number="+26671234568").optout
 removal = {"number": "71234568", "remove": "1"}
 removed = api.change_optouts_with_header(**removal, _content_type="multipart/form-data").removed
 print("changeOptoutsWithHeader", removed)
+arrival = {"number": "57000001", "recipient": "50000009", "message": "Hi"}
+arrived = api.test_inbound(key, arrival).inbound
+print("testInbound", arrived.message)
+arrived = api.test_inbound_with_header(arrival).inbound
+print("testInboundWithHeader", arrived.message)
 print("balance", api.balance(key).currency)
 print("balanceWithHeader", api.balance_with_header().currency)
 print("prices", api.prices(key).prices[0].currency)

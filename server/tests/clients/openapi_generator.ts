@@ -57,6 +57,10 @@ async function run(): Promise<void> {
   print('optoutsWithHeader', (await api.optoutsWithHeader({ number })).optouts[0]?.number);
   const changed = await api.changeOptoutsWithHeader({ number, remove: '1' });
   print('changeOptoutsWithHeader', String(changed.removed));
+  const testInboundParameters = { number: '57000001', recipient: '50000009', message: 'Hi' };
+  const arrival = { testInboundParameters };
+  print('testInbound', (await api.testInbound({ key, ...arrival })).inbound.message);
+  print('testInboundWithHeader', (await api.testInboundWithHeader(arrival)).inbound.message);
   print('balance', (await api.balance({ key })).currency);
   print('balanceWithHeader', (await api.balanceWithHeader()).currency);
   print('prices', (await api.prices({ key })).prices[0]?.currency);

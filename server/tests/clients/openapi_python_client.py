@@ -39,6 +39,8 @@ from sms_client.api.default import (
     send_post,
     send_post_with_header,
     send_with_header,
+    test_inbound,
+    test_inbound_with_header,
     webhook,
     webhook_with_header,
     webhooks,
@@ -103,6 +105,10 @@ print("optoutsWithHeader", found.optouts[0].number)
 removal = models.OptOutNumber(number="71234568", remove=models.OnlyOne.VALUE_0)
 removed = change_optouts_with_header.sync(client=signed, body=removal).removed
 print("changeOptoutsWithHeader", removed)
+arrival = models.TestInboundParameters(number="57000001", recipient="50000009", message="Hi")
+print("testInbound", test_inbound.sync(key, client=plain, body=arrival).inbound.message)
+arrived = test_inbound_with_header.sync(client=signed, body=arrival).inbound
+print("testInboundWithHeader", arrived.message)
 print("balance", balance.sync(key, client=plain).currency)
 print("balanceWithHeader", balance_with_header.sync(client=signed).currency)
 print("prices", prices.sync(key, client=plain).prices[0].currency)

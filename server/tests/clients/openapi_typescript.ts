@@ -124,6 +124,15 @@ async function run(): Promise<void> {
   const remove = { ...optOut, remove: '1' as const };
   const removal = await signed.POST('/sms/optouts', { body: remove, headers: form });
   print('changeOptoutsWithHeader', String(removal.data?.removed));
+  const arrival = { number: '57000001', recipient: '50000009', message: 'Hi' };
+  const arrived = await plain.POST('/sms/test/inbound/{key}', {
+    params: { path },
+    body: arrival,
+    headers: form,
+  });
+  print('testInbound', arrived.data?.inbound.message);
+  const other = await signed.POST('/sms/test/inbound', { body: arrival, headers: form });
+  print('testInboundWithHeader', other.data?.inbound.message);
   print('balance', (await plain.GET('/sms/balance/{key}', { params: { path } })).data?.currency);
   print('balanceWithHeader', (await signed.GET('/sms/balance')).data?.currency);
   const prices = await plain.GET('/sms/prices/{key}', { params: { path } });

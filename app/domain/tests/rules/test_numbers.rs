@@ -7,12 +7,15 @@ use proptest::prelude::*;
 use crate::seeded;
 
 /// The contract's table.
-const TABLE: [(&str, TestNumber); 10] = [
+const TABLE: [(&str, TestNumber); 13] = [
     ("00000001", TestNumber::Delivered),
     ("00000002", TestNumber::HandsetUnavailable),
     ("00000003", TestNumber::Expired),
     ("00000004", TestNumber::Refused),
     ("00000005", TestNumber::DeliveredSlowly),
+    ("00000006", TestNumber::SecondAttempt),
+    ("00000007", TestNumber::ReceiptFirst),
+    ("00000008", TestNumber::Answering),
     ("00000501", TestNumber::Answers(Reason::InsufficientFunds)),
     ("00000502", TestNumber::Answers(Reason::ApiPending)),
     ("00000503", TestNumber::Answers(Reason::ApiSuspended)),

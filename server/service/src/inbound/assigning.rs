@@ -18,9 +18,9 @@ use store::{WriteTx, inbound};
 
 /// The messages and commands for one shard.
 #[derive(Default)]
-struct OfShard {
-    messages: Vec<(ApplicationId, InboundRecord)>,
-    commands: Vec<HandsetCommand>,
+pub(super) struct OfShard {
+    pub(super) messages: Vec<(ApplicationId, InboundRecord)>,
+    pub(super) commands: Vec<HandsetCommand>,
 }
 
 /// Returns the first word of a message, unless the beginning is missing.
@@ -83,7 +83,7 @@ impl Service {
             if let Some(command) = command {
                 let addressee = Addressee { owner, by_keyword: keyword.is_some() };
                 for one in self.commands_of(tx, &message, command, addressee, is_late).await? {
-                    let shard = self.shard_of_application(one.application_id).await?;
+                    let shard = self.shard_of_application(one.list.application_id).await?;
                     shards.entry(shard).or_default().commands.push(one);
                 }
             }
@@ -109,7 +109,7 @@ impl Service {
     }
 
     /// Stores what a shard gets. Returns the number of replies in the queue.
-    async fn store_at_shard(
+    pub(super) async fn store_at_shard(
         &self,
         tx: &mut WriteTx<'_>,
         OfShard { messages, mut commands }: OfShard,
@@ -122,8 +122,7 @@ impl Service {
         }
         // All transactions lock the rows of numbers in this order. The commands of a handset keep
         // theirs.
-        commands
-            .sort_by(|a, b| (a.application_id, &a.handset).cmp(&(b.application_id, &b.handset)));
+        commands.sort_by(|a, b| (a.list, &a.handset).cmp(&(b.list, &b.handset)));
         let mut replies = 0;
         for command in commands {
             replies += usize::from(self.execute(tx, command, now).await?);
@@ -133,7 +132,11 @@ impl Service {
     }
 }
 
-fn record(message: Arrived, keyword: Option<Keyword>, optout: Option<Command>) -> InboundRecord {
+pub(super) fn record(
+    message: Arrived,
+    keyword: Option<Keyword>,
+    optout: Option<Command>,
+) -> InboundRecord {
     let Arrived { id, number, recipient, text, segments, .. } = message;
     InboundRecord {
         inboundid: id,

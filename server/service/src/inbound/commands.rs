@@ -12,7 +12,7 @@ use domain::{
 use super::Arrived;
 use crate::delivery::routing::Message;
 use crate::reports::first_id;
-use crate::{Service, opt_outs};
+use crate::{SANDBOX_CARRIER, Service, opt_outs};
 use store::applications::{self, SendingRow};
 use store::error::Result;
 use store::messages::{self, NewMessage, Recipient};
@@ -25,7 +25,8 @@ const SENT_WITHIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A command for one application.
 pub(super) struct HandsetCommand {
-    pub(super) application_id: ApplicationId,
+    /// The application, and whether its test key delivered the command.
+    pub(super) list: EventStream,
     command: Command,
     /// The handset's number as carriers write it.
     pub(super) handset: String,
@@ -83,7 +84,7 @@ impl Service {
             None => None,
         };
         let commands = applications.into_iter().map(|application_id| HandsetCommand {
-            application_id,
+            list: EventStream { application_id, test: false },
             command,
             handset: message.number.clone(),
             reply: replying.take_if(|(id, _)| *id == application_id).map(|(_, reply)| reply),
@@ -146,6 +147,22 @@ impl Service {
         Ok(None)
     }
 
+    /// Returns the command of a test message, which is for the application of its key alone.
+    pub(super) async fn command_of_test(
+        &self,
+        tx: &mut WriteTx<'_>,
+        message: &Arrived,
+        command: Command,
+        list: EventStream,
+    ) -> Result<HandsetCommand> {
+        let sending = applications::sending(tx, list.application_id).await?;
+        let text = self.inner.opt_outs.reply(command, &message.recipient);
+        let reply = text
+            .filter(|_| sending.status != ApplicationStatus::Suspended)
+            .map(|text| Reply { text, sending });
+        Ok(HandsetCommand { list, command, handset: message.number.clone(), reply })
+    }
+
     /// Executes a command in the caller's transaction. Returns whether it queued a reply.
     pub(super) async fn execute(
         &self,
@@ -153,12 +170,11 @@ impl Service {
         command: HandsetCommand,
         now: Timestamp,
     ) -> Result<bool> {
-        let HandsetCommand { application_id, command, handset, reply } = command;
+        let HandsetCommand { list, command, handset, reply } = command;
         // Nobody can send to an address that isn't a number, such as a name.
         let Some(number) = international(&handset) else {
             return Ok(false);
         };
-        let list = EventStream { application_id, test: false };
         let numbers = [handset];
         match command {
             Command::Stop => {
@@ -170,17 +186,17 @@ impl Service {
             Command::Help => {}
         }
         match reply {
-            Some(reply) => self.queue_reply(tx, application_id, number, reply, now).await,
+            Some(reply) => self.queue_reply(tx, list, number, reply, now).await,
             None => Ok(false),
         }
     }
 
-    /// Queues a free message by the route of the application, at most once a day. Returns false if
-    /// it queued none.
+    /// Queues a free message, at most once a day: by the route of the application, or to the
+    /// sandbox if the command is a test. Returns false if it queued none.
     async fn queue_reply(
         &self,
         tx: &mut WriteTx<'_>,
-        application_id: ApplicationId,
+        EventStream { application_id, test }: EventStream,
         number: Number,
         reply: Reply,
         now: Timestamp,
@@ -189,20 +205,24 @@ impl Service {
         let number = number.local_form(self.country_code()).unwrap_or(number);
         messages::lock_replies(tx, application_id, &number).await?;
         let today = ids::id_of_day(now.day());
-        if messages::has_replied(tx, application_id, &number, today, &text).await? {
+        if messages::has_replied(tx, (application_id, test), &number, today, &text).await? {
             return Ok(false);
         }
-        let facts = Message {
-            number: number.digits(),
-            kind: number.kind(),
-            sender: sender.as_deref(),
-            application: reference,
+        let carrier = if test {
+            SANDBOX_CARRIER.to_owned()
+        } else {
+            let facts = Message {
+                number: number.digits(),
+                kind: number.kind(),
+                sender: sender.as_deref(),
+                application: reference,
+            };
+            self.inner.router.carrier(&facts, self.entropy().number(), &[])
         };
-        let carrier = self.inner.router.carrier(&facts, self.entropy().number(), &[]);
         let message = NewMessage {
             id: Transid(self.next_id(now)),
             application_id,
-            test: false,
+            test,
             number,
             sender,
             pages: text.pages(),
@@ -220,7 +240,7 @@ impl Service {
             due_at: now.unix_ms(),
             lease_token: 0,
         };
-        tx.tally.add_new((application_id, false), message.id, message.status(), message.cost);
+        tx.tally.add_new((application_id, test), message.id, message.status(), message.cost);
         messages::insert(tx, &[&message]).await?;
         queue::insert(tx, &[queued], QueuedAs::default()).await?;
         Ok(true)

@@ -8,6 +8,7 @@ mod joining;
 mod listing;
 mod numbers;
 mod receiving;
+mod testing;
 mod upkeep;
 
 use domain::{InboundId, Number};
@@ -17,6 +18,7 @@ use crate::Service;
 pub(crate) use counts::InboundCounts;
 pub use listing::InboundFilter;
 pub use receiving::{InboundContent, InboundDelivery};
+pub use testing::{ReceivedTest, TestInbound};
 
 /// The maximum number of characters of an address. SMPP allows 20.
 const ADDRESS_CHARS_MAX: usize = 40;

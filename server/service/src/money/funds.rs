@@ -73,6 +73,7 @@ impl Funds {
     /// Returns the row to write, if anything was spent.
     pub(crate) fn changed(self, now: Timestamp) -> Option<ChargedApplication> {
         let spent = self.balance != self.row.balance
+            || self.test_sent != self.row.test_sent_on(now)
             || self.test_money != test_money(self.row.test_balance, self.row.test_day, now);
         spent.then(|| ChargedApplication {
             balance: self.balance,

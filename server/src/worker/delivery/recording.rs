@@ -132,12 +132,13 @@ async fn store(
         }
         Ok(())
     };
-    let own = &mut report.receipts;
+    let (own, answered) = (&mut report.receipts, &mut report.answered);
     let receipts = async {
         if !own.is_empty() {
             service.delivery().record_receipts(own.clone()).await?;
             own.clear();
         }
+        service.delivery().record_test_answers(&std::mem::take(answered)).await?;
         Ok(())
     };
     let carriers = &mut report.carrier_receipts;
