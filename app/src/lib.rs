@@ -20,6 +20,7 @@ pub mod counter;
 pub mod docs;
 #[cfg(feature = "ssr")]
 pub mod document;
+pub mod file_check;
 pub mod home;
 pub mod incidents;
 pub mod opt_outs;
@@ -52,6 +53,7 @@ use applications::{
     QuickStartPage, SenderNamePage, SettingsPage, StatementPage,
 };
 use docs::DocsPage;
+use file_check::FileCheckPage;
 use home::HomePage;
 use opt_outs::OptOutsPage;
 use problem::{ComeBack, ReturnedForm};
@@ -109,6 +111,7 @@ pub fn App() -> impl IntoView {
                         view=WebhookEventPage
                     />
                     <Route path=path!("/applications/:reference/settings") view=SettingsPage/>
+                    <Route path=path!("/applications/:reference/check-file") view=FileCheckPage/>
                     <Route path=path!("/applications/:reference/start") view=QuickStartPage/>
                     <Route path=path!("/reports") view=ReportsPage/>
                     <Route path=path!("/reports/:id") view=ReportPage/>

@@ -133,7 +133,16 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   };
   await visit('/applications', 'applications');
   await visit(`/applications/${reference}`, 'application');
-  for (const page of ['messages', 'inbound', 'statement', 'sender', 'keys', 'settings', 'start']) {
+  for (const page of [
+    'messages',
+    'inbound',
+    'statement',
+    'sender',
+    'keys',
+    'settings',
+    'check-file',
+    'start',
+  ]) {
     await visit(`/applications/${reference}/${page}`, `application-${page}`);
   }
   const receiver = await Receiver.start();

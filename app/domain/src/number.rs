@@ -26,7 +26,7 @@ words! {
 words! {
     /// A sign that the sender probably meant a different number. Responses list warnings in this
     /// order.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum NumberWarning {
         /// The number is the home country's code followed by 8 digits. It would cost less without
         /// the code.

@@ -43,6 +43,7 @@ fn Navigation(reference: Reference, category: Category) -> impl IntoView {
             <A href=page("/keys")>"Keys"</A>
             {sends.then(|| view! { <A href=page("/webhooks")>"Webhooks"</A> })}
             <A href=page("/settings")>"Settings"</A>
+            {sends.then(|| view! { <A href=page("/check-file")>"Check a file"</A> })}
             {sends.then(|| view! { <A href=page("/start")>"Quick start"</A> })}
         </nav>
     }

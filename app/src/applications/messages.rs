@@ -63,6 +63,7 @@ fn Messages(data: MessagesView) -> impl IntoView {
         ..ReportFilter::default()
     };
     let reports = filter.address("/reports", &[]);
+    let check_file = format!("/applications/{}/check-file", data.application.reference);
     let listed = i64::try_from(data.messages.items.len()).ok();
     let total = listed.filter(|_| data.messages.next.is_none());
     view! {
@@ -70,7 +71,8 @@ fn Messages(data: MessagesView) -> impl IntoView {
             <IncidentNotices notes=data.incidents/>
             <p>
                 "The newest messages. " <a href=reports>"Reports"</a>
-                " have all of them, with filters and a chart."
+                " have all of them, with filters and a chart. Before your system uploads a file, "
+                <a href=check_file>"check the file"</a> "."
             </p>
             {messages_section(&data.messages, total, (&filter, ()), &data.currency)}
         </ApplicationFrame>

@@ -162,6 +162,11 @@ fn quick_start(data: &QuickStartView) -> impl IntoView + use<> {
             ", the same program sends for real. All calls, fields and codes are in the "
             <a href="/docs" rel="external">"API reference"</a> "."
         </p>
+        <p>
+            "Your system can also upload a file of messages. "
+            <a href=format!("/applications/{reference}/check-file")>"Check a file"</a>
+            " first to see what it costs and which lines are bad."
+        </p>
     }
 }
 

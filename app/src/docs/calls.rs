@@ -23,6 +23,9 @@ const CHAPTERS: [(&str, &str, &str); 10] = [
     ("prices", "ask-prices", "Get the prices"),
 ];
 
+/// The address of the page that checks files. It has to be replaced for each reader.
+pub const FILE_CHECK: &str = "/applications/YOUR_REFERENCE/check-file";
+
 /// Renders a chapter for each group of calls.
 pub fn call_chapters(document: &Value, base_url: &str, key: &str) -> AnyView {
     let calls = calls(document);
@@ -32,6 +35,7 @@ pub fn call_chapters(document: &Value, base_url: &str, key: &str) -> AnyView {
         let about = match subject {
             "events" => Some(about_events(document)),
             "webhooks" => Some(about_webhooks()),
+            "bulk" => Some(about_files()),
             _ => None,
         };
         view! {
@@ -42,6 +46,17 @@ pub fn call_chapters(document: &Value, base_url: &str, key: &str) -> AnyView {
         .into_any()
     });
     Vec::from(chapters).into_any()
+}
+
+fn about_files() -> AnyView {
+    view! {
+        <p>
+            "The page " <a href=FILE_CHECK rel="external">"Check a file"</a>
+            " of your application shows what a file costs, which of its lines are bad, and how to \
+             export it from a spreadsheet. It stores and sends nothing."
+        </p>
+    }
+    .into_any()
 }
 
 fn shown(call: &Call<'_>, base_url: &str, key: &str) -> AnyView {

@@ -5,7 +5,7 @@ use domain::records::PriceTable;
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::calls::call_chapters;
+use super::calls::{FILE_CHECK, call_chapters};
 use super::chapters::{errors, keys, outcomes, prices, statuses};
 use super::events::RECEIVERS;
 use super::reasons::reasons;
@@ -45,7 +45,8 @@ pub(super) async fn written() -> Result<Written, Problem> {
     let table = current.service().money().price_table().await?;
     let site = current.site();
     let chapters = site.reference.replace(KEY, &key_sample(first));
-    let chapters = chapters.replace(RECEIVERS, &receivers(first));
+    let chapters = chapters.replace(RECEIVERS, &page(first, "start#receive"));
+    let chapters = chapters.replace(FILE_CHECK, &page(first, "check-file"));
     Ok(Written { html: chapters + &priced(&table), base_url: site.base_url.clone() })
 }
 
@@ -58,11 +59,11 @@ fn key_sample(reference: Option<Reference>) -> String {
     reference.map_or_else(|| KEY.to_owned(), |reference| format!("{reference}hk_…"))
 }
 
-/// Returns the address that replaces [`RECEIVERS`]. A reader without an application gets the list
-/// of applications.
-fn receivers(reference: Option<Reference>) -> String {
+/// Returns the address of a page of the reader's application, which replaces [`RECEIVERS`] or
+/// [`FILE_CHECK`]. A reader without an application gets the list of applications.
+fn page(reference: Option<Reference>, path: &str) -> String {
     match reference {
-        Some(reference) => format!("/applications/{reference}/start#receive"),
+        Some(reference) => format!("/applications/{reference}/{path}"),
         None => "/applications".to_owned(),
     }
 }

@@ -121,8 +121,11 @@ pub use support::audit::AuditFilter;
 pub use support::settling::Settlement;
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
+pub use uploads::file_check::{CheckedFile, FileCheck};
 pub use uploads::number_file::NumberFile;
-pub use uploads::upload_slots::{TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION};
+pub use uploads::upload_slots::{
+    CHECKS_PER_APPLICATION, TEST_UPLOADS_MAX, UPLOADS_PER_APPLICATION,
+};
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 pub use webhooks::address::{EndpointRules, EndpointUrl, URL_CHARS_MAX};

@@ -171,7 +171,16 @@ impl Failure {
                  correct them and {again}."
             )
         });
-        Self { detail: cut, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }
+        // If the whole file is wrong, say so first.
+        let whole = file.findings.iter().find(|finding| finding.rows == count);
+        let detail = match (whole, cut) {
+            (Some(whole), cut) => {
+                let rest = cut.unwrap_or_else(|| "Nothing was sent.".to_owned());
+                Some(format!("{} {rest}", whole.file.sentence()))
+            }
+            (None, cut) => cut,
+        };
+        Self { detail, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }
     }
 
     /// Returns true if the failure depends only on the content of the request. Such a request can't

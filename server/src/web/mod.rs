@@ -3,6 +3,7 @@
 mod assets;
 mod audit_csv;
 mod changes;
+mod check_file;
 mod cookies;
 mod counted_text;
 mod csv;
@@ -35,6 +36,7 @@ use app::applications::{
     FIRST_STEPS_EVENTS_PATH, INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, STATEMENT_CSV_PATH,
 };
 use app::counter::COUNT_PATH;
+use app::file_check::CHECK_FILE_PATH;
 use app::opt_outs::FILE_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
@@ -118,10 +120,11 @@ pub fn router(
         .layer(RequestBodyLimitLayer::new(import::FILE_BYTES_MAX))
         .with_state(portal.clone());
 
-    pages(&portal, options)
+    pages(&portal, options.clone())
         .layer(from_fn_with_state(forms, forms::hand_back))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
+        .merge(file_check(&portal, options))
         .layer(sessions(&portal, is_https))
         .layer(from_fn(cookies::hand_out))
         .layer(from_fn(overload::answer))
@@ -139,13 +142,6 @@ pub fn error_pages(settings: &Settings, base_url: &str) -> ErrorPages {
 
 fn pages(portal: &Portal, options: LeptosOptions) -> Router {
     let routes = pages_listed();
-    let context = || {
-        headers::provide_policy();
-        let parts = use_context::<Parts>();
-        if let Some(current) = parts.and_then(|parts| parts.extensions.get().cloned()) {
-            provide_context::<CurrentRequest>(current);
-        }
-    };
     let shell = {
         let options = options.clone();
         move || app::document::shell(options.clone())
@@ -154,16 +150,40 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .into_iter()
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .with_state(portal.clone());
-    let counted = post(render_app_async_with_context(context, shell.clone()))
+    let counted = post(render_app_async_with_context(provide_request, shell.clone()))
         .layer(from_fn(counted_text::read));
     Router::new()
         .route(COUNT_PATH, counted)
-        .leptos_routes_with_context(&options, routes, context, shell.clone())
-        .fallback(render_app_async_with_context(context, shell))
+        .leptos_routes_with_context(&options, routes, provide_request, shell.clone())
+        .fallback(render_app_async_with_context(provide_request, shell))
         .layer(from_fn(changes::limit))
         .layer(from_fn_with_state(portal.clone(), bring_request))
         .with_state(options)
         .merge(others)
+}
+
+/// Returns the route to which the page that checks files posts them. It has no limit on the size of
+/// forms, because the check limits the size of files itself.
+fn file_check(portal: &Portal, options: LeptosOptions) -> Router {
+    let shell = {
+        let options = options.clone();
+        move || app::document::shell(options.clone())
+    };
+    let checked = post(render_app_async_with_context(provide_request, shell))
+        .layer(from_fn_with_state(portal.clone(), check_file::read));
+    Router::new()
+        .route(CHECK_FILE_PATH, checked)
+        .layer(from_fn_with_state(portal.clone(), bring_request))
+        .with_state(options)
+}
+
+/// Provides the request that a page or a server function handles.
+fn provide_request() {
+    headers::provide_policy();
+    let parts = use_context::<Parts>();
+    if let Some(current) = parts.and_then(|parts| parts.extensions.get().cloned()) {
+        provide_context::<CurrentRequest>(current);
+    }
 }
 
 /// Adds the [`CurrentRequest`] to the request's extensions, where pages and server functions find
@@ -206,7 +226,7 @@ pub fn routes() -> Vec<(String, String)> {
     let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
     let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));
     let posts = files().into_iter().map(|(path, _)| path);
-    let posts = posts.chain([COUNT_PATH]);
+    let posts = posts.chain([COUNT_PATH, CHECK_FILE_PATH]);
     let posts = posts.map(|path| ("POST".to_owned(), path.to_owned()));
     reads.chain(functions).chain(posts).collect()
 }
@@ -235,7 +255,7 @@ fn files() -> [(&'static str, MethodRouter<Portal>); 2] {
 
 /// Returns whether a path accepts files, which take longer to arrive than forms.
 pub fn takes_file(path: &str) -> bool {
-    path == IMPORT_FILE_PATH || path.ends_with("/optouts/file")
+    path == IMPORT_FILE_PATH || path.ends_with("/optouts/file") || path.ends_with("/check-file")
 }
 
 /// Returns the layer for sessions. The session's cookie has no lifetime of its own and ends with

@@ -48,7 +48,8 @@ impl FromRequestParts<Portal> for SignedIn {
             // A browser doesn't send a file again after the sign-in, which therefore leads to the
             // page with the form instead.
             Some(page) if parts.method == Method::POST => {
-                page.path().strip_suffix("/file").unwrap_or_default()
+                let path = page.path();
+                path.strip_suffix("/file").unwrap_or(path)
             }
             Some(page) => page.as_str(),
             None => "",

@@ -1,6 +1,8 @@
 //! Every kind of invalid upload gets the right answer, with the faulty lines. Nothing is stored or
 //! charged, and no file remains.
 
+use domain::Reason;
+use domain::bulk::ForeignFile;
 use serde_json::{Value, json};
 
 use crate::client::{MULTIPART, bare, form, multipart, posted};
@@ -104,6 +106,33 @@ fn the_first_20_bad_rows_are_listed_and_all_are_counted() {
     let words = json["message"].as_str().unwrap();
     assert!(words.contains("100000 bad rows") && words.contains("dryrun=1"), "{words}");
     server.is_untouched("100,000 bad rows");
+}
+
+#[test]
+fn a_file_of_another_program_is_explained_as_on_the_page_that_checks_files() {
+    let server = TestServer::demo();
+    for (file, is) in [
+        (&b"57000001;a\n57000002;b\n"[..], ForeignFile::Semicolons),
+        (b"57000001\ta\n", ForeignFile::Tabs),
+        (b"57000001,caf\xe9\n", ForeignFile::Windows1252),
+        (b"57000001,a\r57000002,b\r", ForeignFile::OldMac),
+        (b"number,message\n57000001,a\n", ForeignFile::Header),
+        (b"5.7E+07,a\n", ForeignFile::Exponents),
+        (b"PK\x03\x04\x14\0\x06\0", ForeignFile::Zip),
+    ] {
+        let answer = server.upload(server.key(), &[("bulksms", file)]);
+        answer.is(400, 500, "invalid_file");
+        let json = answer.json();
+        let words = format!("{} Nothing was sent.", is.sentence());
+        assert_eq!((&json["message"], &json["text"]), (&json!(words), &json!(words)));
+        assert_eq!(json["errors"][0]["detail"], is.sentence());
+        server.is_untouched(is.sentence());
+    }
+    // Only some of the rows are like that: the list of errors says which.
+    let file = b"57000001,a\n57000002;b\nx,c\n";
+    let json = server.upload(server.key(), &[("bulksms", file)]).json();
+    assert_eq!(json["message"], Reason::InvalidFile.sentence());
+    assert_eq!(json["errors"][0]["detail"], ForeignFile::Semicolons.sentence());
 }
 
 #[test]

@@ -8,15 +8,20 @@
 //! and an unclosed quote must make one bad row instead of swallowing the rest of the file.
 //! [`BulkParser`] finds the rows in one pass and in constant memory.
 
+mod first_lines;
 mod foreign_file;
 mod number_fault;
 mod parser;
 mod quoted;
+mod report;
 mod row;
 
 use crate::{MessageText, Number, Reason};
 
+pub use first_lines::{FIRST_BYTES, first_lines};
+pub use foreign_file::{FileFinding, ForeignFile};
 pub use parser::BulkParser;
+pub use report::{FileReport, Lines, PartReport};
 
 /// The maximum number of bad rows that are reported individually. Further bad rows are only
 /// counted.
@@ -53,6 +58,8 @@ pub struct BulkLimits {
 /// A good row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkRow {
+    /// The physical line where the row starts, counted from 1.
+    pub line: u64,
     pub number: Number,
     /// The row's own message. `None` in a one-to-many file.
     pub message: Option<MessageText>,
@@ -76,6 +83,9 @@ pub struct BadFile {
     pub errors: Vec<BadRow>,
     /// The total number of bad rows.
     pub error_count: u64,
+    /// What the program that wrote the file does differently, in the order of the first lines with
+    /// it.
+    pub findings: Vec<FileFinding>,
 }
 
 /// The file has more rows than allowed.

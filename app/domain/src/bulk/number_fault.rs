@@ -2,23 +2,23 @@
 //! from spreadsheets and other programs, and each program makes its own typical mistakes.
 
 use super::BulkMode;
+use super::foreign_file::{ForeignFile, has_old_line_end};
 use crate::Number;
 use crate::printable::is_invisible;
 
 /// A fault in the number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
+    /// The file's, not only the number's.
+    Foreign(ForeignFile),
     Missing,
     OnlySpaces,
     CarriageReturn,
     Formula,
     Quoted,
-    Semicolon,
-    Tab,
     Comma,
     Invisible,
     SpacesAround,
-    Scientific,
     Separators,
     Length,
     OtherDigits,
@@ -26,27 +26,37 @@ pub enum NumberFault {
     Other,
 }
 
+/// The quotation marks that programs and people write.
+const QUOTES: [char; 6] = ['"', '\'', '“', '”', '‘', '’'];
+
 impl NumberFault {
-    /// Finds the fault of a text that isn't a valid number.
-    pub fn find(text: &str, mode: BulkMode) -> Self {
+    /// Finds the fault of a text that isn't a valid number. `line` starts with the text, and is the
+    /// file's first line if `is_first`.
+    pub fn find(text: &str, line: &str, mode: BulkMode, is_first: bool) -> Self {
         let trimmed = text.trim();
-        let starts_as_number = trimmed
-            .trim_start_matches(['+', '"', '\'', '='])
-            .starts_with(|first: char| first.is_ascii_digit());
+        let bare = trimmed.trim_start_matches(QUOTES);
+        let starts_as_number = bare.trim_start_matches(['+', '=']).trim_start_matches(QUOTES);
+        let starts_as_number = starts_as_number.starts_with(|first: char| first.is_ascii_digit());
         let separator = |separator| starts_as_number && text.contains(separator);
-        if text.is_empty() || mode == BulkMode::OneToMany && text.starts_with(',') {
+        if has_old_line_end(line.as_bytes()) {
+            Self::Foreign(ForeignFile::OldMac)
+        } else if text.is_empty() || mode == BulkMode::OneToMany && text.starts_with(',') {
             Self::Missing
         } else if trimmed.is_empty() {
             Self::OnlySpaces
+        } else if is_first && bare.starts_with(char::is_alphabetic) {
+            Self::Foreign(ForeignFile::Header)
         } else if text.contains('\r') {
             Self::CarriageReturn
+        } else if starts_as_number && starts_with_exponent(line) {
+            Self::Foreign(ForeignFile::Exponents)
         } else if separator(';') {
-            Self::Semicolon
+            Self::Foreign(ForeignFile::Semicolons)
         } else if separator('\t') {
-            Self::Tab
+            Self::Foreign(ForeignFile::Tabs)
         } else if text.starts_with('=') {
             Self::Formula
-        } else if trimmed.starts_with(['"', '\'', '“', '”', '‘', '’']) {
+        } else if trimmed.starts_with(QUOTES) {
             Self::Quoted
         } else if separator(',') {
             Self::Comma
@@ -67,9 +77,6 @@ impl NumberFault {
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Self::Length;
         }
-        if is_scientific(digits) {
-            return Self::Scientific;
-        }
         let is_digit = |one: char| one.is_ascii_digit();
         let fits = |one| is_digit(one) || is_digit_separator(one);
         if digits.contains(is_digit) && digits.chars().all(fits) {
@@ -84,6 +91,7 @@ impl NumberFault {
 
     pub const fn sentence(self) -> &'static str {
         match self {
+            Self::Foreign(foreign) => foreign.sentence(),
             Self::Missing => {
                 "There is nothing before the first comma; each row starts with its number. Remove \
                  empty columns."
@@ -102,13 +110,6 @@ impl NumberFault {
             Self::Quoted => {
                 "The number is in quotes; remove them. Only the message may stand in quotes."
             }
-            Self::Semicolon => {
-                "A semicolon follows the number; save the file with a comma between number and \
-                 message."
-            }
-            Self::Tab => {
-                "A tab follows the number; save the file with a comma between number and message."
-            }
             Self::Comma => {
                 "A comma follows the number; a file of numbers has one number in each line and \
                  nothing else. Upload numbers with their messages as bulksms."
@@ -118,10 +119,6 @@ impl NumberFault {
                  delete it."
             }
             Self::SpacesAround => "There is a space before or after the number; remove it.",
-            Self::Scientific => {
-                "A spreadsheet wrote the number with an exponent, such as 7.12E+07, and its \
-                 digits may be lost; format the column as text and enter the numbers again."
-            }
             Self::Separators => {
                 "The number has hyphens, spaces, dots or brackets between its digits; write the \
                  digits alone, with at most a leading +."
@@ -153,13 +150,24 @@ fn is_digit_separator(character: char) -> bool {
         || matches!(character, '-' | '.' | '/' | '(' | ')' | '\u{2010}'..='\u{2013}' | '\u{2212}')
 }
 
-/// Whether the text is a number with an exponent.
+/// Whether a line starts with a number with an exponent, such as `5.7E+07` or, in half of Europe,
+/// `5,7E+07`.
+fn starts_with_exponent(line: &str) -> bool {
+    let cell = line.split([';', '\t']).next().unwrap_or(line);
+    let ends = cell.match_indices(',').map(|(at, _)| at).take(2).chain([cell.len()]);
+    let is_around = |c: char| c.is_whitespace() || QUOTES.contains(&c);
+    ends.into_iter().any(|end| is_scientific(cell[..end].trim_matches(is_around)))
+}
+
+/// Whether the text is a number with an exponent. Spreadsheets write at most three digits before
+/// the decimal point.
 fn is_scientific(text: &str) -> bool {
     let Some((digits, exponent)) = text.split_once(['e', 'E']) else {
         return false;
     };
     let are_digits =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    are_digits(whole) && are_digits(fraction) && are_digits(exponent.trim_start_matches(['+', '-']))
+    let (whole, fraction) = digits.split_once(['.', ',']).unwrap_or((digits, "0"));
+    let is_mantissa = whole.len() <= 3 && are_digits(whole) && are_digits(fraction);
+    is_mantissa && are_digits(exponent.trim_start_matches(['+', '-']))
 }

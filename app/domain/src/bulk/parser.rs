@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::foreign_file::{ForeignFile, HEAD_BYTES};
+use super::foreign_file::{FileFinding, ForeignFile, HEAD_BYTES};
 use super::quoted::{Closing, characters, closing};
 use super::row::{Fault, Rules};
 use super::{
@@ -40,6 +40,9 @@ pub struct BulkParser {
     rows: u64,
     errors: Vec<BadRow>,
     error_count: u64,
+    findings: Vec<FileFinding>,
+    /// Whether good rows are passed on after a bad one.
+    passes_all: bool,
 }
 
 /// The beginning of the buffer.
@@ -73,11 +76,18 @@ impl BulkParser {
             rows: 0,
             errors: Vec::new(),
             error_count: 0,
+            findings: Vec::new(),
+            passes_all: false,
         }
     }
 
+    /// Makes the parser pass on all good rows, also those after a bad row.
+    pub fn passing_all(self) -> Self {
+        Self { passes_all: true, ..self }
+    }
+
     /// Parses the next bytes. After the first bad row, the parser still finds bad rows but passes
-    /// on no more good ones.
+    /// on no more good ones, unless it passes on all.
     ///
     /// # Errors
     /// Returns an error as soon as there are too many rows. The parser can't be used after that.
@@ -102,6 +112,7 @@ impl BulkParser {
             return Err(BulkError::Bad(BadFile {
                 errors: self.errors,
                 error_count: self.error_count,
+                findings: self.findings,
             }));
         }
         Ok(self.rows)
@@ -217,15 +228,15 @@ impl BulkParser {
         }
         let record = &rest[..start + message.len()];
         let end = record.len() + 1;
-        let line_ends = match &rest[end..] {
-            [] | [b'\n', ..] | [b'\r', b'\n', ..] => true,
+        let after = match &rest[end..] {
+            [] | [b'\n', ..] | [b'\r', b'\n', ..] => None,
             [b'\r'] if !last => return Ok(None),
-            _ => false,
+            // The next row of a file whose lines end with CR.
+            [b'\r', b'0'..=b'9' | b'+', ..] => Some(Fault::Foreign(ForeignFile::OldMac)),
+            _ => Some(Fault::TextAfterQuote),
         };
-        let mut read = self.rules().quoted(record, comma);
-        if !line_ends && read.is_ok() {
-            read = Err(Fault::TextAfterQuote);
-        }
+        let read = self.rules().quoted(record, comma);
+        let read = read.and_then(|row| after.map_or(Ok(row), Err));
         self.count(read, row)?;
         self.line += memchr_iter(b'\n', record).count() as u64;
         Ok(Some(end + self.skip_line(&rest[end..])))
@@ -292,7 +303,7 @@ impl BulkParser {
             self.refuse(line, Fault::Blank);
         }
         match read {
-            Ok(good) if self.error_count == 0 => row(good),
+            Ok(good) if self.passes_all || self.error_count == 0 => row(good),
             Ok(_) => {}
             Err(fault) => self.refuse(self.line, fault),
         }
@@ -301,13 +312,20 @@ impl BulkParser {
 
     fn refuse(&mut self, line: u64, fault: Fault) {
         self.error_count += 1;
+        if let Some(file) = fault.foreign() {
+            match self.findings.iter_mut().find(|finding| finding.file == file) {
+                Some(finding) => finding.rows += 1,
+                None => self.findings.push(FileFinding { file, rows: 1, line }),
+            }
+        }
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(BadRow { line, reason: fault.reason(), detail: fault.sentence() });
         }
     }
 
     const fn rules(&self) -> Rules {
-        Rules { mode: self.mode, writing: self.writing, pages_max: self.limits.message_pages_max }
+        let (mode, writing) = (self.mode, self.writing);
+        Rules { line: self.line, mode, writing, pages_max: self.limits.message_pages_max }
     }
 
     /// Returns the maximum number of characters in a message.

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use super::foreign_file::ForeignFile;
+use super::foreign_file::{ForeignFile, has_old_line_end, is_windows_1252};
 use super::number_fault::NumberFault;
 use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
@@ -12,7 +12,7 @@ use crate::{MessageText, Number, Reason};
 /// number, and the number over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The whole file isn't UTF-8 text.
+    /// The program that wrote the file does something differently.
     Foreign(ForeignFile),
     NoRows,
     Blank,
@@ -41,6 +41,14 @@ impl Fault {
             | Self::CarriageReturn
             | Self::TextAfterQuote
             | Self::QuoteNotClosed => Reason::InvalidMessage,
+        }
+    }
+
+    /// Returns what the program that wrote the file does differently, if that is the fault.
+    pub const fn foreign(self) -> Option<ForeignFile> {
+        match self {
+            Self::Foreign(foreign) | Self::Number(NumberFault::Foreign(foreign)) => Some(foreign),
+            _ => None,
         }
     }
 
@@ -76,6 +84,8 @@ impl Fault {
 /// The rules that a row must follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
+    /// The physical line where the row starts.
+    pub line: u64,
     pub mode: BulkMode,
     pub writing: BulkWriting,
     /// The maximum number of pages in a message.
@@ -85,29 +95,35 @@ pub struct Rules {
 impl Rules {
     /// Validates a row without an opening quote. `line` excludes the line end.
     pub fn unquoted(self, line: &[u8]) -> Result<BulkRow, Fault> {
-        let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
+        let line = str::from_utf8(line).map_err(|_| not_utf8(line))?;
         match self.mode {
-            BulkMode::OneToMany => Ok(BulkRow { number: self.number(line)?, message: None }),
+            BulkMode::OneToMany => Ok(self.row(self.number(line, line)?, None)),
             BulkMode::OneToOne => {
                 let (before, after) = line.split_once(',').unwrap_or((line, ""));
-                let number = self.number(before)?;
+                let number = self.number(before, line)?;
                 if before.len() == line.len() {
                     return Err(Fault::NoComma);
                 }
                 if after.contains('\r') {
-                    return Err(Fault::CarriageReturn);
+                    let is_old = has_old_line_end(line.as_bytes());
+                    let old = Fault::Foreign(ForeignFile::OldMac);
+                    return Err(if is_old { old } else { Fault::CarriageReturn });
                 }
-                Ok(BulkRow { number, message: Some(self.message(after.to_owned())?) })
+                Ok(self.row(number, Some(self.message(after.to_owned())?)))
             }
         }
     }
 
     /// Validates a row with a quoted message. `record` ends before the closing quote.
     pub fn quoted(self, record: &[u8], comma: usize) -> Result<BulkRow, Fault> {
-        let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
-        let number = self.number(&record[..comma])?;
+        let record = str::from_utf8(record).map_err(|_| not_utf8(record))?;
+        let number = self.number(&record[..comma], record)?;
         let text = record[comma + 2..].replace("\"\"", "\"");
-        Ok(BulkRow { number, message: Some(self.message(text)?) })
+        Ok(self.row(number, Some(self.message(text)?)))
+    }
+
+    const fn row(self, number: Number, message: Option<MessageText>) -> BulkRow {
+        BulkRow { line: self.line, number, message }
     }
 
     /// Returns the fault of a row with a bad quote: `fault`, unless the first line of the row has a
@@ -122,28 +138,33 @@ impl Rules {
             BulkMode::OneToOne => start.split(|&byte| byte == b',').next().unwrap_or(start),
             BulkMode::OneToMany => start,
         };
-        self.first_fault(start, number, Fault::MessageTooLong)
+        let is_old = has_old_line_end(start);
+        let fault =
+            if is_old { Fault::Foreign(ForeignFile::OldMac) } else { Fault::MessageTooLong };
+        self.first_fault(start, number, fault)
     }
 
     /// Returns the first fault in `start`, or `message_fault` if there is no other. `start` may end
     /// in the middle of a character.
     fn first_fault(self, start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
         if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
-            return Fault::Encoding;
+            return not_utf8(start);
         }
-        match str::from_utf8(before_comma).map(|text| self.number(text)) {
+        match str::from_utf8(before_comma).map(|text| self.number(text, text)) {
             Ok(Ok(_)) => message_fault,
             Ok(Err(fault)) => fault,
             Err(_) => Fault::Number(NumberFault::Other),
         }
     }
 
-    fn number(self, text: &str) -> Result<Number, Fault> {
+    /// Parses the number of a row. `line` starts with it.
+    fn number(self, text: &str, line: &str) -> Result<Number, Fault> {
         let number = match self.writing {
             BulkWriting::Plain => Number::parse(text),
             BulkWriting::UrlDecoded => Number::parse_url_decoded(text),
         };
-        number.map_err(|_| Fault::Number(NumberFault::find(text, self.mode)))
+        let find = || NumberFault::find(text, line, self.mode, self.line == 1);
+        number.map_err(|_| Fault::Number(find()))
     }
 
     fn message(self, text: String) -> Result<MessageText, Fault> {
@@ -153,4 +174,9 @@ impl Rules {
             InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
         })
     }
+}
+
+/// Returns the fault of text that isn't valid UTF-8.
+fn not_utf8(text: &[u8]) -> Fault {
+    if is_windows_1252(text) { Fault::Foreign(ForeignFile::Windows1252) } else { Fault::Encoding }
 }

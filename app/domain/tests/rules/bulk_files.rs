@@ -51,7 +51,7 @@ fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a
             Found::Rows(found)
         }
         Err(BulkError::TooManyRows) => Found::TooManyRows,
-        Err(BulkError::Bad(BadFile { errors, error_count })) => {
+        Err(BulkError::Bad(BadFile { errors, error_count, .. })) => {
             assert!(errors.len() as u64 == error_count || errors.len() == ERRORS_MAX);
             let errors = errors.iter().map(|bad| (bad.line, bad.reason.as_str()));
             Found::Bad(errors.collect(), error_count)

@@ -13,6 +13,7 @@ mod bulk_files;
 mod delivery_errors;
 mod events;
 mod first_steps;
+mod foreign_files;
 mod ids;
 mod inbound;
 mod keys;

@@ -11,11 +11,11 @@ use store::opt_outs;
 const READ_MAX: usize = 10_000;
 
 /// A number as carriers get it, in 8 bytes: its digits after a 1, which keeps leading zeros.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Packed(u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Packed(u64);
 
 impl Packed {
-    fn of(digits: &str) -> Self {
+    pub(crate) fn of(digits: &str) -> Self {
         let digits = digits.bytes().map(|digit| u64::from(digit & 0xf));
         Self(digits.fold(1, |sum, digit| sum.wrapping_mul(10).wrapping_add(digit)))
     }
@@ -47,9 +47,12 @@ impl NumberList {
     }
 
     /// Whether the list has a number.
-    pub(crate) fn has(&self, number: &Number, country_code: &str) -> bool {
-        let packed = || Packed::of(&number.for_carrier(country_code));
-        !self.0.is_empty() && self.0.binary_search(&packed()).is_ok()
+    pub(crate) fn has_number(&self, number: &Number, country_code: &str) -> bool {
+        !self.0.is_empty() && self.has(Packed::of(&number.for_carrier(country_code)))
+    }
+
+    pub(crate) fn has(&self, number: Packed) -> bool {
+        self.0.binary_search(&number).is_ok()
     }
 
     /// Returns the digits of all numbers, at most `most` at a time.

@@ -3,6 +3,7 @@
 pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
+pub(crate) mod file_check;
 pub(crate) mod number_file;
 pub(crate) mod spool_folder;
 pub(crate) mod spool_format;
@@ -187,6 +188,7 @@ impl Messages<'_> {
         let slot = (!access.known).then(|| UploadSlot {
             access: access.access,
             is_active: row.status == ApplicationStatus::Active,
+            is_check: false,
         });
         let mut permit = UploadPermit {
             service: self.0.clone(),
@@ -394,7 +396,7 @@ impl Upload {
         let mut result = Ok(());
         let found = find(&mut |row| {
             self.count.add(&row, &self.prices, &self.country_code, self.kind);
-            let has_opted_out = self.opted_out.has(&row.number, &self.country_code);
+            let has_opted_out = self.opted_out.has_number(&row.number, &self.country_code);
             self.count.opted_out += u64::from(has_opted_out);
             if let Some(storing) = &mut self.storing
                 && result.is_ok()

@@ -4,12 +4,12 @@
 use domain::{BulkError, BulkLimits, BulkMode, BulkParser, BulkWriting, Reason};
 use sha2::{Digest as _, Sha256};
 
+use crate::Messages;
 use crate::admission::KeyAccess;
 use crate::opt_outs::OptOutChange;
 use crate::opt_outs::numbers::NumberList;
 use crate::uploads::UploadError;
-use crate::uploads::upload_slots::UploadSlot;
-use crate::{Messages, Service};
+use crate::uploads::upload_slots::{HeldSlot, UploadSlot};
 
 /// A file of numbers. It holds an upload slot until its numbers are stored.
 pub struct NumberFile {
@@ -18,18 +18,6 @@ pub struct NumberFile {
     bytes_left: u64,
     digest: Sha256,
     numbers: NumberList,
-}
-
-/// An upload slot that is taken.
-struct HeldSlot {
-    service: Service,
-    slot: UploadSlot,
-}
-
-impl Drop for HeldSlot {
-    fn drop(&mut self) {
-        self.service.inner.uploads.lock().slots.release(&self.slot);
-    }
 }
 
 impl Messages<'_> {
@@ -44,15 +32,15 @@ impl Messages<'_> {
     ) -> std::result::Result<NumberFile, Reason> {
         // An application that isn't Active may have opt-outs too, so each file takes one of the
         // slots of such applications.
-        let slot = UploadSlot { access: *access, is_active: false };
-        self.inner.uploads.lock().slots.take(slot)?;
+        let slot = UploadSlot { access: *access, is_active: false, is_check: false };
+        let slot = HeldSlot::take(self, slot)?;
         let limits = self.limits();
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
         };
         Ok(NumberFile {
-            slot: HeldSlot { service: self.0.clone(), slot },
+            slot,
             parser: BulkParser::new(BulkMode::OneToMany, writing, parser_limits),
             bytes_left: limits.bulk_bytes_max,
             digest: Sha256::new(),

@@ -1,8 +1,9 @@
 //! Limits the number of concurrent uploads. Each upload holds memory and a spool for as long as its
-//! body takes to arrive.
+//! body takes to arrive. Checks of files hold slots too.
 
 use domain::{KeyKind, Reason};
 
+use crate::Service;
 use crate::admission::KeyAccess;
 
 /// The most uploads per process, of all applications together. An upload takes up to 20 MiB of
@@ -15,6 +16,10 @@ const NOT_ACTIVE_MAX: usize = UPLOADS_MAX / 2;
 pub const UPLOADS_PER_APPLICATION: usize = 8;
 /// The most uploads with a test key, which spends no money.
 pub const TEST_UPLOADS_MAX: usize = 2;
+/// The most checks of files per process, and the most of an application. They take slots of uploads,
+/// but don't count towards the uploads of their application.
+const CHECKS_MAX: usize = 8;
+pub const CHECKS_PER_APPLICATION: usize = 2;
 
 /// The slot of an upload in progress. An account has only one application that can upload, so an
 /// application's slots are those of its account.
@@ -22,6 +27,35 @@ pub const TEST_UPLOADS_MAX: usize = 2;
 pub(crate) struct UploadSlot {
     pub(crate) access: KeyAccess,
     pub(crate) is_active: bool,
+    /// Whether the file is only checked.
+    pub(crate) is_check: bool,
+}
+
+impl UploadSlot {
+    /// Returns the slot of a check. Anybody can create an application and check files, so checks
+    /// leave the slots of Active applications alone.
+    pub(crate) const fn of_check(access: KeyAccess) -> Self {
+        Self { access, is_active: false, is_check: true }
+    }
+}
+
+/// A slot that is taken until this is dropped.
+pub(crate) struct HeldSlot {
+    pub(crate) service: Service,
+    slot: UploadSlot,
+}
+
+impl HeldSlot {
+    pub(crate) fn take(service: &Service, slot: UploadSlot) -> Result<Self, Reason> {
+        service.inner.uploads.lock().slots.take(slot)?;
+        Ok(Self { service: service.clone(), slot })
+    }
+}
+
+impl Drop for HeldSlot {
+    fn drop(&mut self) {
+        self.service.inner.uploads.lock().slots.release(&self.slot);
+    }
 }
 
 /// The uploads in progress in this process.
@@ -45,17 +79,27 @@ impl Own {
 
 impl UploadSlots {
     pub(crate) fn take(&mut self, new: UploadSlot) -> Result<(), Reason> {
-        let (mut own, mut not_active) = (Own::default(), 0);
+        let (mut own, mut not_active, mut of_kind) = (Own::default(), 0, 0);
         for slot in &self.0 {
             not_active += usize::from(!slot.is_active);
+            let is_same_kind = slot.is_check == new.is_check;
+            of_kind += usize::from(is_same_kind);
             let same = slot.access.application_id == new.access.application_id;
-            own.application += usize::from(same);
-            own.key += usize::from(slot.access == new.access);
+            own.application += usize::from(same && is_same_kind);
+            own.key += usize::from(slot.access == new.access && is_same_kind);
         }
-        if !own.has_room(new.access.kind) {
+        let has_room = if new.is_check {
+            own.application < CHECKS_PER_APPLICATION
+        } else {
+            own.has_room(new.access.kind)
+        };
+        if !has_room {
             return Err(Reason::RateLimited);
         }
-        if self.0.len() >= UPLOADS_MAX || (!new.is_active && not_active >= NOT_ACTIVE_MAX) {
+        let is_full = self.0.len() >= UPLOADS_MAX
+            || (!new.is_active && not_active >= NOT_ACTIVE_MAX)
+            || (new.is_check && of_kind >= CHECKS_MAX);
+        if is_full {
             return Err(Reason::Unavailable);
         }
         self.0.push(new);
@@ -81,7 +125,7 @@ mod tests {
             reference: Reference::parse("123456").unwrap(),
             kind,
         };
-        UploadSlot { access, is_active }
+        UploadSlot { access, is_active, is_check: false }
     }
 
     /// Returns how many uploads get a slot, and why the next one doesn't.
@@ -111,6 +155,15 @@ mod tests {
             slots.release(&slot);
         }
         assert!(slots.0.is_empty());
+    }
+
+    #[test]
+    fn checks_leave_the_uploads_of_their_application_alone() {
+        let mut slots = UploadSlots::default();
+        let check = |n| UploadSlot::of_check(slot(n, KeyKind::Live, true).access);
+        assert_eq!(taken(&mut slots, |_| check(1)), (2, Reason::RateLimited));
+        assert_eq!(taken(&mut slots, |_| slot(1, KeyKind::Live, true)), (8, Reason::RateLimited));
+        assert_eq!(taken(&mut slots, |n| check(10 + n)), (6, Reason::Unavailable));
     }
 
     #[test]
