@@ -1,6 +1,6 @@
 //! The outcome of a check.
 
-use domain::bulk::{FileFinding, FileReport, Lines, PartReport};
+use domain::bulk::{FileFinding, FileReport, ForeignFile, Lines, PartReport};
 use domain::number::LOCAL_DIGITS;
 use domain::{Money, NumberWarning};
 use leptos::prelude::*;
@@ -40,6 +40,14 @@ pub fn Report(
     }
 }
 
+/// Whether the file as a whole can't be read, so that nothing can be said about its lines.
+fn is_unreadable(report: &FileReport) -> bool {
+    let is_whole = |file: ForeignFile| {
+        file.is_binary() || matches!(file, ForeignFile::Utf16 | ForeignFile::OldMac)
+    };
+    report.rows == 1 && report.findings.iter().any(|finding| is_whole(finding.file))
+}
+
 fn rows(count: u64) -> String {
     counted(count.cast_signed(), "row")
 }
@@ -52,6 +60,11 @@ fn verdict(report: &FileReport) -> AnyView {
             return view! { <p class="notice notice-good" role="status">{sentence}</p> }.into_any();
         }
         _ if report.rows == 0 => "The file is empty.".to_owned(),
+        _ if is_unreadable(report) => {
+            "We can't read this file. The API would refuse it, and nothing would be sent or \
+             charged."
+                .to_owned()
+        }
         1 => format!(
             "The file has {all}, and one is bad. The API would refuse the whole file, and nothing \
              would be sent or charged."
@@ -78,18 +91,23 @@ fn faults(report: &FileReport) -> impl IntoView + use<> {
             <pre tabindex="0" dir="auto"><code>{lines.join("\n")}</code></pre>
         }
     });
-    let is_cut = report.error_count > report.errors.len() as u64;
-    let cut = is_cut.then(|| {
-        let count = report.errors.len();
-        view! { <p>{format!("These are the first {count}.")}</p> }
-    });
+    let has_lines = report.rows > 0 && !is_unreadable(report);
+    view! {
+        {findings}
+        {first_lines}
+        {has_lines.then(|| bad_lines(report))}
+    }
+}
+
+fn bad_lines(report: &FileReport) -> impl IntoView + use<> {
+    let count = report.errors.len();
+    let is_cut = report.error_count > count as u64;
+    let cut = is_cut.then(|| view! { <p>{format!("These are the first {count}.")}</p> });
     let table = Table::wide(&report.errors)
         .amount("Line", |(line, _)| *line)
         .column("What is wrong", |(_, sentence)| sentence.clone())
         .in_region("Bad lines");
     view! {
-        {findings}
-        {first_lines}
         <h4>"Bad lines"</h4>
         {cut}
         {table}

@@ -751,7 +751,10 @@ async fn a_file_that_cannot_be_read_is_explained() {
     let utf16: Vec<u8> =
         "\u{feff}57000001,Hi\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (file, says) in [
-        (&utf16[..], &["The file is written in UTF-16", "1: 57000001,Hi"][..]),
+        (
+            &utf16[..],
+            &["We can't read this file.", "The file is written in UTF-16", "1: 57000001,Hi"][..],
+        ),
         (b"PK\x03\x04\x14\0\x06\0", &["workbook (.xlsx or .ods)", "CSV UTF-8 (Comma delimited)"]),
         (
             b"Number;Text\r\n57000001;caf\xe9\r\n57000002;a\r\n57000003;b\r\n57000004,c",
@@ -768,6 +771,7 @@ async fn a_file_that_cannot_be_read_is_explained() {
         ),
         (b"57000001,a\r57000002,b\r", &["(Macintosh)", "1: 57000001,a␍57000002,b"]),
         (b"", &["The file is empty."]),
+        (b"\xef\xbb\xbf\r\n\n", &["The file is empty."]),
     ] {
         let page = world.checked("", &[("bulksms", file)]).await;
         for says in says {
@@ -795,12 +799,14 @@ async fn an_application_checks_two_files_at_once() {
             let mut pieces =
                 vec![b"57000002,Hi\n".to_vec(), open_form(&[("bulksms", b"57000001,Hi")])];
             // Asks for a third piece once the form and the file have begun.
-            let stream = futures_util::stream::poll_fn(move |_| match pieces.pop() {
-                Some(piece) => std::task::Poll::Ready(Some(Ok::<_, std::io::Error>(piece))),
-                None => {
-                    begun.take().map(|begun| begun.send(()));
-                    std::task::Poll::Pending
+            let stream = futures_util::stream::poll_fn(move |_| {
+                if let Some(piece) = pieces.pop() {
+                    return std::task::Poll::Ready(Some(Ok::<_, std::io::Error>(piece)));
                 }
+                if let Some(begun) = begun.take() {
+                    begun.send(()).unwrap();
+                }
+                std::task::Poll::Pending
             });
             let (world, cookie) = (Arc::clone(&world), cookie.clone());
             let body = Body::from_stream(stream);

@@ -154,9 +154,9 @@ fn is_digit_separator(character: char) -> bool {
 /// `5,7E+07`.
 fn starts_with_exponent(line: &str) -> bool {
     let cell = line.split([';', '\t']).next().unwrap_or(line);
-    let ends = cell.match_indices(',').map(|(at, _)| at).take(2).chain([cell.len()]);
+    let mut ends = cell.match_indices(',').map(|(at, _)| at).take(2).chain([cell.len()]);
     let is_around = |c: char| c.is_whitespace() || QUOTES.contains(&c);
-    ends.into_iter().any(|end| is_scientific(cell[..end].trim_matches(is_around)))
+    ends.any(|end| is_scientific(cell[..end].trim_matches(is_around)))
 }
 
 /// Whether the text is a number with an exponent. Spreadsheets write at most three digits before

@@ -89,7 +89,7 @@ impl Messages<'_> {
                 local: CountedRows::default(),
                 international: CountedRows::default(),
                 to_opted_out: PagesByPrice::default(),
-                doubtful: Default::default(),
+                doubtful: std::array::from_fn(|_| Lines::default()),
                 repeated: Lines::default(),
                 opted_out_lines: Lines::default(),
             },
@@ -173,10 +173,12 @@ impl CheckedFile {
         let released = rows.to_opted_out.checked_times(times)?;
         let found: Vec<ForeignFile> = bad.findings.iter().map(|finding| finding.file).collect();
         let is_bad = bad.error_count > 0;
+        // A file without rows has one error, which isn't about a row.
+        let is_empty = found.is_empty()
+            && bad.errors.first().is_some_and(|error| error.reason == Reason::InvalidFile);
         let good = rows.local.rows + rows.international.rows;
         Some(FileReport {
-            // An empty file has one error, which isn't about a row.
-            rows: if head.is_empty() { 0 } else { good + bad.error_count },
+            rows: if is_empty { 0 } else { good + bad.error_count },
             local: rows.part(&rows.local, times)?,
             international: rows.part(&rows.international, times)?,
             released: rows.prices.cost_of_all(&released)?,
