@@ -279,6 +279,18 @@ CREATE TABLE api_key_calls (
     PRIMARY KEY (reference, kind, hour)
 ) STRICT, WITHOUT ROWID;
 
+-- The client addresses that used a key, by day.
+CREATE TABLE api_key_clients (
+    reference TEXT NOT NULL,         -- of the application
+    kind      TEXT NOT NULL,         -- which of the application's two keys
+    day       INTEGER NOT NULL,      -- days since 1970-01-01 UTC; the row is deleted after 30 days
+    client    TEXT NOT NULL,         -- address; empty for all addresses beyond the first 100 of a day
+    calls     INTEGER NOT NULL,      -- calls with the current key
+    first_at  INTEGER NOT NULL,      -- first of these calls
+    last_at   INTEGER NOT NULL,      -- last of these calls
+    PRIMARY KEY (reference, kind, day, client)
+) STRICT, WITHOUT ROWID;
+
 -- The last 50 calls of each application, for its owner.
 CREATE TABLE api_calls (
     id        INTEGER PRIMARY KEY,   -- in the order in which they were stored

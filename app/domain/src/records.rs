@@ -286,6 +286,16 @@ pub struct ApplicationRecord {
     pub email: String,
 }
 
+/// A client that used a key in the last 30 days.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyClientRecord {
+    /// Its address. `None` for all clients beyond the first 100 of a day.
+    pub client: Option<String>,
+    pub calls: i64,
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
+}
+
 /// One of an application's keys, as the owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {

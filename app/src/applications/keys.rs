@@ -1,9 +1,10 @@
 //! `/applications/{reference}/keys`: an application's keys. New keys are shown once. Each key can
 //! be replaced after a confirmation.
 
-use domain::records::KeyRecord;
+use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{Category, KeyKind, Reference};
 use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
 
 use super::NOT_FOR_SMS;
 use super::application_view::{ApplicationView, LoadApplication, ReplacedKeyCalls};
@@ -12,9 +13,10 @@ use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
 use crate::page_data::PageData;
 use crate::problem::Problem;
+use crate::reports::grouped;
 use crate::ui::{
-    DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, in_path, in_zone,
-    parameter,
+    DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, Table, in_path,
+    in_zone, parameter,
 };
 use crate::webhooks::{Endpoint, LoadWebhooks};
 #[cfg(feature = "ssr")]
@@ -76,6 +78,17 @@ async fn remove_all(service: &Service, access: &KeyAccess) -> service::Result<()
         }
     }
     Ok(())
+}
+
+/// Loads the clients that used a key of one of the account's applications.
+#[server(prefix = "/fn", endpoint = "key-clients", input = GetUrl)]
+pub async fn load_key_clients(
+    reference: Reference,
+    kind: String,
+) -> Result<Vec<KeyClientRecord>, Problem> {
+    let (current, account) = signed_in().await?;
+    let kind = KeyKind::parse(&kind).ok_or(Cause::Unreadable)?;
+    Ok(current.service().applications().key_clients(account.id, reference, kind).await?)
 }
 
 #[component]
@@ -157,6 +170,7 @@ fn Key(
         Some(key) => (key.calls, key.last_four.clone()),
         None => (0, String::new()),
     };
+    let is_used = known.record.as_ref().is_some_and(|key| key.used_at.is_some());
     let choice = move || {
         if replaced.get() == Some(kind) {
             view! { <Confirmation reference kind calls last_four=last_four.clone() form/> }
@@ -171,6 +185,7 @@ fn Key(
             <p>{purpose}</p>
             {facts(reference, known.record)}
             {known.replaced.map(|calls| replaced_calls(reference, calls))}
+            {is_used.then(|| clients(reference, kind))}
             {choice}
         </section>
     }
@@ -221,6 +236,35 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
             <Fact term=in_zone("Made (UTC)") class="figures">{made}</Fact>
             <Fact term=in_zone("Last used (UTC)") class="figures">{used}</Fact>
         </dl>
+    }
+}
+
+/// Lists the addresses that used a key.
+fn clients(reference: Reference, kind: KeyKind) -> impl IntoView {
+    let data = PageData::new(move || LoadKeyClients { reference, kind: kind.to_string() });
+    let shown = move || {
+        Suspend::new(async move {
+            let clients = data.get().await.ok();
+            clients.map(|clients| listed_clients(kind, &clients))
+        })
+    };
+    view! { <Transition>{shown}</Transition> }
+}
+
+fn listed_clients(kind: KeyKind, clients: &[KeyClientRecord]) -> impl IntoView + use<> {
+    let label = match kind {
+        KeyKind::Live => "Addresses that used the API key",
+        KeyKind::Test => "Addresses that used the test key",
+    };
+    let table = Table::wide(clients)
+        .styled("key", "Address", |one| one.client.clone().unwrap_or_else(|| "others".to_owned()))
+        .amount("Calls", |one| grouped(one.calls))
+        .time(in_zone("First (UTC)"), |one| one.first_at)
+        .time(in_zone("Last (UTC)"), |one| one.last_at)
+        .in_region_or(label, "No address has used this key in the last 30 days.");
+    view! {
+        <h4>"Addresses that used this key in the last 30 days"</h4>
+        {table}
     }
 }
 

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 181] = [
+const TABLE: [(&str, &str, &str, Row); 182] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -137,6 +137,7 @@ const TABLE: [(&str, &str, &str, Row); 181] = [
     ("POST", "/fn/change-password", "password=wrong&new_password={password}", SIGNED_IN),
     ("POST", "/fn/create-application", "category=Electricity", SIGNED_IN),
     ("GET", "/fn/application", "reference={reference}", OWNER),
+    ("GET", "/fn/key-clients", "reference={reference}&kind=live", OWNER),
     ("GET", "/fn/quick-start", "reference={reference}", OWNER),
     ("GET", "/fn/application-messages", "reference={reference}", OWNER),
     ("GET", "/fn/inbound", "reference={reference}", OWNER),
@@ -829,5 +830,38 @@ async fn an_application_checks_two_files_at_once() {
     let (status, page) = world.check_file("", &cookie, Body::from(form)).await;
     assert!(status == StatusCode::OK && page.contains("The file has 1 row, "), "{page}");
     tasks.pop().unwrap().abort();
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn the_keys_page_lists_the_addresses_that_used_a_key() {
+    let world = World::new().await;
+    let applications = world.service.applications();
+    let sender = domain::SenderName::parse("Power").unwrap();
+    let creating =
+        applications.create_application(world.account, Category::Electricity, Some(&sender));
+    let new = creating.await.unwrap();
+    let path = format!("/applications/{}/keys", new.reference);
+    let cookie = world.sign_in("customer@example.org").await;
+    let page = async || {
+        let request = Request::get(&path).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let heading = "Addresses that used this key in the last 30 days";
+    assert!(!page().await.contains(heading));
+    for address in ["192.0.2.7", "2001:db8::1", "192.0.2.7"] {
+        applications.note_key_use(&new.live_key, Some(address.parse().unwrap()));
+    }
+    applications.store_key_uses().await.unwrap();
+    let page = page().await;
+    assert_eq!(page.matches(heading).count(), 1, "the test key wasn't used");
+    for (address, calls) in [("192.0.2.7", 2), ("2001:db8::1", 1)] {
+        let row = page.split(&format!(">{address}<")).nth(1).unwrap();
+        let calls = format!(">{calls}<");
+        assert!(row.find(&calls).is_some_and(|at| at < 200), "{address}: {row}");
+    }
     world.service.close().await;
 }

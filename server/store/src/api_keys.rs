@@ -1,7 +1,7 @@
-//! Details of API keys for their owners: the last four, when a key was made, its last use and its
-//! calls. Neither keys nor their hashes are stored here.
+//! Details of API keys for their owners: the last four, when a key was made, its last use, its calls
+//! and its clients. Neither keys nor their hashes are stored here.
 
-use domain::records::KeyRecord;
+use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{KeyKind, Reference, Timestamp};
 
 use super::query::{Connection, Row, query};
@@ -22,6 +22,8 @@ statements! {
     };
     const FORGET_CALLS: Sql = Sql::same(r"
         DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
+    const FORGET_CLIENTS: Sql = Sql::same(r"
+        DELETE FROM api_key_clients WHERE reference = $1 AND kind = $2");
     /// Updates no row if the key was replaced after `$3`, or if another process has stored a later
     /// use.
     const USED: Sql = Sql::same(r"
@@ -34,9 +36,34 @@ statements! {
         FROM api_keys WHERE reference = $1 AND kind = $2 AND made_at <= $5
         ON CONFLICT (reference, kind, hour)
         DO UPDATE SET calls = api_key_calls.calls + excluded.calls");
+    /// Inserts no row if the key was replaced after `$7`, or if the day has `$8` clients already and
+    /// this is another one.
+    const COUNT_CLIENT: Sql = Sql::same(r"
+        INSERT INTO api_key_clients (reference, kind, day, client, calls, first_at, last_at)
+        SELECT k.reference, k.kind, CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS BIGINT),
+               CAST($6 AS BIGINT), CAST($7 AS BIGINT)
+        FROM api_keys k
+        WHERE k.reference = $1 AND k.kind = $2 AND k.made_at <= $7
+          AND ($4 = '' OR $8 > (
+              SELECT COUNT(*) FROM api_key_clients c
+              WHERE c.reference = $1 AND c.kind = $2 AND c.day = $3
+                AND c.client <> $4 AND c.client <> ''))
+        ON CONFLICT (reference, kind, day, client)
+        DO UPDATE SET calls = api_key_clients.calls + excluded.calls,
+                      first_at = CASE WHEN excluded.first_at < api_key_clients.first_at
+                                      THEN excluded.first_at ELSE api_key_clients.first_at END,
+                      last_at = CASE WHEN excluded.last_at > api_key_clients.last_at
+                                     THEN excluded.last_at ELSE api_key_clients.last_at END");
     const SWEEP: Sql = Sql::same("DELETE FROM api_key_calls WHERE hour < $1");
+    const SWEEP_CLIENTS: Sql = Sql::same("DELETE FROM api_key_clients WHERE day < $1");
     const FORGET: Sql = Sql::same("DELETE FROM api_keys WHERE reference = $1");
     const FORGET_ALL_CALLS: Sql = Sql::same("DELETE FROM api_key_calls WHERE reference = $1");
+    const FORGET_ALL_CLIENTS: Sql = Sql::same("DELETE FROM api_key_clients WHERE reference = $1");
+    const CLIENTS: Sql = Sql::same(r"
+        SELECT client, CAST(SUM(calls) AS BIGINT) AS calls, MIN(first_at) AS first_at,
+               MAX(last_at) AS last_at
+        FROM api_key_clients WHERE reference = $1 AND kind = $2 AND day >= $3
+        GROUP BY client ORDER BY MAX(last_at) DESC, client LIMIT $4");
     const OF_APPLICATION: Sql = Sql::same(r"
         SELECT k.kind, k.last_four, k.made_at, k.used_at, k.used_from,
                (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
@@ -58,6 +85,7 @@ pub async fn made(
 ) -> Result<()> {
     let key = || (reference.as_str(), kind.as_str());
     query(FORGET_CALLS, key()).execute(&mut *conn).await?;
+    query(FORGET_CLIENTS, key()).execute(&mut *conn).await?;
     query(MADE, (reference.as_str(), kind.as_str(), last_four, now)).execute(conn).await.map(drop)
 }
 
@@ -94,14 +122,65 @@ pub async fn count(
     query(COUNT, (reference.as_str(), kind.as_str(), hour, calls, at)).execute(conn).await.map(drop)
 }
 
-/// Deletes the counts of all hours before this one.
-pub async fn sweep(conn: &mut dyn Connection, before_hour: i64) -> Result<()> {
-    query(SWEEP, before_hour).execute(conn).await.map(drop)
+/// Calls of a client with a key on a day.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientCalls {
+    /// Days since 1970-01-01 UTC.
+    pub day: i64,
+    pub calls: i64,
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
 }
 
-/// Deletes the rows of an application's keys and their counts of calls.
+/// Adds to the calls of a client. Clients beyond the first `most` of a day are counted together,
+/// like an empty `client`. Does nothing if the key was made after the last call.
+pub async fn count_client(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+    client: &str,
+    calls: ClientCalls,
+    most: i64,
+) -> Result<()> {
+    for client in [client, ""] {
+        let ClientCalls { day, calls, first_at, last_at } = calls;
+        let (reference, kind) = (reference.as_str(), kind.as_str());
+        let values = (reference, kind, day, client, calls, first_at, last_at, most);
+        if query(COUNT_CLIENT, values).execute(&mut *conn).await? > 0 || client.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the counts of all hours before this one, and the clients of all days before this one.
+pub async fn sweep(conn: &mut dyn Connection, before_hour: i64, before_day: i64) -> Result<()> {
+    query(SWEEP, before_hour).execute(&mut *conn).await?;
+    query(SWEEP_CLIENTS, before_day).execute(conn).await.map(drop)
+}
+
+/// Returns the clients that used a key from `from_day` on, the last one first.
+pub async fn clients(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+    from_day: i64,
+    limit: i64,
+) -> Result<Vec<KeyClientRecord>> {
+    let read = |row: &Row<'_>| {
+        let client: String = row.get("client")?;
+        Ok(KeyClientRecord {
+            client: Some(client).filter(|client| !client.is_empty()),
+            calls: row.get("calls")?,
+            first_at: row.get("first_at")?,
+            last_at: row.get("last_at")?,
+        })
+    };
+    let values = (reference.as_str(), kind.as_str(), from_day, limit);
+    query(CLIENTS, values).fetch_all(conn, read).await
+}
+
+/// Deletes the rows of an application's keys, their counts of calls and their clients.
 pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
-    for statement in [FORGET, FORGET_ALL_CALLS] {
+    for statement in [FORGET, FORGET_ALL_CALLS, FORGET_ALL_CLIENTS] {
         query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
     Ok(())

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 59] = [
+pub const TABLES: [&str; 60] = [
     "installation",
     "prices",
     "accounts",
@@ -34,6 +34,7 @@ pub const TABLES: [&str; 59] = [
     "applications",
     "api_keys",
     "api_key_calls",
+    "api_key_clients",
     "api_calls",
     "replaced_keys",
     "sender_requests",

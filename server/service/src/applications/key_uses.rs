@@ -6,18 +6,24 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::records::KeyRecord;
-use domain::{ApiKey, Reference, Timestamp};
+use domain::records::{KeyClientRecord, KeyRecord};
+use domain::timestamp::DAY_MS;
+use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
 use crate::Applications;
 use crate::applications::owned;
 use crate::transactions::work;
-use store::api_keys::{self, KeyName};
+use store::api_keys::{self, ClientCalls, KeyName};
 use store::error::Result;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The number of hours over which calls are counted.
 const DAY_HOURS: i64 = 24;
+/// The number of days over which clients are listed, today included.
+const CLIENT_DAYS: i64 = 30;
+/// The number of clients of a key that are counted one by one, in a day and between two stores.
+/// Somebody who puts a key into an app for phones would otherwise fill the database.
+const CLIENTS_MAX: usize = 100;
 
 /// The uses of keys that aren't stored yet. They are sorted by reference, because all writers of
 /// keys lock the rows in that order.
@@ -29,10 +35,31 @@ struct Uses {
     from: Option<IpAddr>,
     /// The number of calls in each hour. Hours are counted since 1970.
     calls: BTreeMap<i64, i64>,
+    /// The calls of each client on each day. Days are counted since 1970. `None` stands for the
+    /// clients beyond [`CLIENTS_MAX`].
+    clients: BTreeMap<(i64, Option<IpAddr>), ClientCalls>,
+}
+
+impl Uses {
+    fn note_client(&mut self, at: Timestamp, from: IpAddr) {
+        let day = day(at);
+        let is_counted =
+            self.clients.len() < CLIENTS_MAX || self.clients.contains_key(&(day, Some(from)));
+        let new = ClientCalls { day, calls: 0, first_at: at, last_at: at };
+        let client = is_counted.then_some(from);
+        let calls = self.clients.entry((day, client)).or_insert(new);
+        calls.calls += 1;
+        calls.first_at = calls.first_at.min(at);
+        calls.last_at = calls.last_at.max(at);
+    }
 }
 
 const fn hour(at: Timestamp) -> i64 {
     at.unix_ms().div_euclid(HOUR_MS)
+}
+
+const fn day(at: Timestamp) -> i64 {
+    at.unix_ms().div_euclid(DAY_MS)
 }
 
 impl KeyUses {
@@ -42,11 +69,19 @@ impl KeyUses {
 
     fn note(&self, key: KeyName, at: Timestamp, from: Option<IpAddr>) {
         let mut noted = self.lock();
-        let uses = noted.entry(key).or_insert_with(|| Uses { at, from, calls: BTreeMap::new() });
+        let uses = noted.entry(key).or_insert_with(|| Uses {
+            at,
+            from,
+            calls: BTreeMap::new(),
+            clients: BTreeMap::new(),
+        });
         if at >= uses.at {
             (uses.at, uses.from) = (at, from);
         }
         *uses.calls.entry(hour(at)).or_default() += 1;
+        if let Some(from) = from {
+            uses.note_client(at, from);
+        }
     }
 }
 
@@ -58,7 +93,7 @@ impl Applications<'_> {
     }
 
     /// Stores the uses that were added since the last time, and deletes counts that are more than a
-    /// day old.
+    /// day old, and clients of more than 30 days ago.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` if the database can't be written. The uses are then lost: they can't
@@ -75,8 +110,13 @@ impl Applications<'_> {
                 for (hour, calls) in uses.calls {
                     api_keys::count(tx, key, hour, calls, uses.at).await?;
                 }
+                for ((_, client), calls) in uses.clients {
+                    let client = client.map(|client| client.to_string()).unwrap_or_default();
+                    let most = CLIENTS_MAX.cast_signed() as i64;
+                    api_keys::count_client(tx, key, &client, calls, most).await?;
+                }
             }
-            api_keys::sweep(tx, hour(now) - DAY_HOURS).await
+            api_keys::sweep(tx, hour(now) - DAY_HOURS, day(now) - CLIENT_DAYS).await
         }))
         .await
     }
@@ -97,5 +137,26 @@ impl Applications<'_> {
         let mut conn = self.store().read().await?;
         let since = hour(self.now()) - DAY_HOURS;
         api_keys::of_application(&mut conn, reference, since).await
+    }
+
+    /// Returns the clients that used a key of one of an account's applications in the last 30 days,
+    /// the last one first.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn key_clients(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        kind: KeyKind,
+    ) -> Result<Vec<KeyClientRecord>> {
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        owned(&mut conn, account_id, reference).await?;
+        drop(conn);
+        let mut conn = self.store().read().await?;
+        let since = day(self.now()) - (CLIENT_DAYS - 1);
+        let limit = CLIENTS_MAX.cast_signed() as i64;
+        api_keys::clients(&mut conn, (reference, kind), since, limit).await
     }
 }

@@ -17,6 +17,7 @@ on_each_backend![
     its_owner_reads_what_was_done_with_an_application,
     its_owner_reads_every_request_for_a_sender_name,
     its_owner_reads_when_keys_were_made_and_used,
+    its_owner_reads_which_addresses_used_a_key,
 ];
 
 async fn one_application_per_category_is_created_however_many_forms_arrive_at_once(
@@ -280,5 +281,63 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
 
     let other = world.account("other@example.org").await;
     let refused = service.applications().key_records(other.id, reference).await;
+    assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
+}
+
+async fn its_owner_reads_which_addresses_used_a_key(backend: Backend) {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let world = World::new(backend).await;
+    let applications = world.service.applications();
+    let customer = world.pending("clients@example.org").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    let clients = async |kind| {
+        let clients = applications.key_clients(owner, reference, kind).await.unwrap();
+        let shown =
+            clients.into_iter().map(|one| (one.client, one.calls, one.first_at, one.last_at));
+        shown.collect::<Vec<_>>()
+    };
+    let used = |from: &str| applications.note_key_use(&customer.live, Some(from.parse().unwrap()));
+    let address = |text: &str| Some(text.to_owned());
+    let began = world.now();
+    used("192.0.2.7");
+    used("2001:db8::1");
+    applications.note_key_use(&customer.live, None);
+    applications.store_key_uses().await.unwrap();
+    world.pass(DAY_MS);
+    used("192.0.2.7");
+    used("192.0.2.7");
+    let last = world.now();
+    applications.store_key_uses().await.unwrap();
+    let seen = [(address("192.0.2.7"), 3, began, last), (address("2001:db8::1"), 1, began, began)];
+    assert_eq!(clients(KeyKind::Live).await, seen);
+    assert_eq!(clients(KeyKind::Test).await, []);
+
+    // A day lists 100 clients. The others are counted together, whenever they are stored.
+    world.pass(29 * DAY_MS);
+    let later = world.now();
+    for n in 0..150 {
+        used(&format!("198.51.100.{n}"));
+        used("192.0.2.7");
+    }
+    applications.store_key_uses().await.unwrap();
+    used("198.51.100.200");
+    applications.store_key_uses().await.unwrap();
+    let listed = clients(KeyKind::Live).await;
+    let of = |client: Option<String>| listed.iter().find(|one| one.0 == client).cloned();
+    assert_eq!(listed.len(), 100, "the calls of the first day are over 30 days old");
+    assert_eq!(of(address("192.0.2.7")), Some((address("192.0.2.7"), 152, last, later)));
+    assert_eq!(of(address("2001:db8::1")), None);
+    world.pass(2 * DAY_MS);
+    used("2001:db8::1");
+    applications.store_key_uses().await.unwrap();
+    let listed = clients(KeyKind::Live).await;
+    assert_eq!(listed[0].0, address("2001:db8::1"));
+    assert!(listed.iter().any(|one| one.0.is_none() && one.1 == 52), "{listed:?}");
+
+    let replacing = applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
+    replacing.await.unwrap();
+    assert_eq!(clients(KeyKind::Live).await, []);
+    let other = world.account("other@example.org").await;
+    let refused = applications.key_clients(other.id, reference, KeyKind::Live).await;
     assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
 }
