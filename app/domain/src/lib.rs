@@ -52,6 +52,7 @@ pub mod submission;
 pub mod support;
 pub mod test_number;
 pub mod timestamp;
+pub mod verify;
 pub mod webhook;
 mod words;
 pub mod zone;

@@ -36,6 +36,7 @@ mod statuses;
 mod submissions;
 mod test_numbers;
 mod timestamps;
+mod verifications;
 mod zones;
 
 use proptest::test_runner::{Config, RngSeed};

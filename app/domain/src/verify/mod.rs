@@ -1,0 +1,11 @@
+//! One-time codes: a code is sent to a number, and whoever has the phone types it.
+
+mod code;
+mod rules;
+mod text;
+
+pub use code::{CODE_DIGITS, Code, DEFAULT_DIGITS, SECRET_BYTES, TypedCode};
+pub use rules::{
+    ATTEMPTS_MAX, CheckAnswer, Ended, RESENDS_AFTER_MS, ResendRefusal, TTL_S, Verification,
+};
+pub use text::{CodeText, InvalidWebOtpDomain, Locale, MASK, WebOtpDomain};

@@ -1,0 +1,115 @@
+//! The texts that bring codes.
+
+use crate::words::words;
+
+/// Stands for the code wherever a text is stored or shown.
+pub const MASK: &str = "••••••";
+
+/// The maximum number of bytes in a host name (RFC 1035 §2.3.4).
+const DOMAIN_BYTES_MAX: usize = 253;
+
+/// Starts a part of a text that is read from left to right, whatever is around it.
+const LEFT_TO_RIGHT: char = '\u{2066}';
+/// Ends such a part.
+const END: char = '\u{2069}';
+
+words! {
+    /// The language of a text, by its ISO 639-1 code.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Locale {
+        Arabic = "ar",
+        English = "en",
+        French = "fr",
+        German = "de",
+        Portuguese = "pt",
+        Sesotho = "st",
+        Spanish = "es",
+        Swahili = "sw",
+        Zulu = "zu",
+    }
+}
+
+impl Locale {
+    /// Finds the language of a tag such as `pt` or `pt-BR`. Returns `None` if there is no text in
+    /// it.
+    pub fn of_tag(tag: &str) -> Option<Self> {
+        let language = tag.split(['-', '_']).next()?;
+        Self::parse(&language.to_ascii_lowercase())
+    }
+
+    /// Returns the text. With a name of 11 characters and a code of 10 digits, each fits into one
+    /// segment.
+    const fn template(self) -> &'static str {
+        match self {
+            Self::Arabic => "رمزك لدى {name} هو {code}. لا تشاركه مع أحد.",
+            Self::English => "{code} is your {name} code. Do not share it with anyone.",
+            Self::French => "{code} est votre code {name}. Ne le communiquez à personne.",
+            Self::German => "{code} ist Ihr Code für {name}. Geben Sie ihn nicht weiter.",
+            Self::Portuguese => "{code} é o seu código {name}. Não o revele a ninguém.",
+            Self::Sesotho => "{code} ke khoutu ea hau ea {name}. U se ke ua e bolella motho.",
+            Self::Spanish => "{code} es su código de {name}. No lo comparta con nadie.",
+            Self::Swahili => "{code} ni msimbo wako wa {name}. Usimpe mtu yeyote.",
+            Self::Zulu => "{code} yikhodi yakho ye-{name}. Ungabelani ngayo nanoma ubani.",
+        }
+    }
+
+    const fn is_right_to_left(self) -> bool {
+        matches!(self, Self::Arabic)
+    }
+}
+
+/// The website that a phone's browser may hand the code to (WebOTP), for example `example.com`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebOtpDomain(String);
+
+/// The text isn't a host name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The domain must be a host name such as example.com, without https:// and without a path.")]
+pub struct InvalidWebOtpDomain;
+
+impl WebOtpDomain {
+    /// Parses a host name. Changes it to lower case.
+    ///
+    /// # Errors
+    /// Returns an error unless the text is a host name with at least two parts.
+    pub fn parse(text: &str) -> Result<Self, InvalidWebOtpDomain> {
+        let is_part = |part: &str| {
+            (1..=63).contains(&part.len())
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        };
+        let is_host =
+            text.len() <= DOMAIN_BYTES_MAX && text.contains('.') && text.split('.').all(is_part);
+        if is_host { Ok(Self(text.to_ascii_lowercase())) } else { Err(InvalidWebOtpDomain) }
+    }
+}
+
+/// What the text of a code consists of, except for the code.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeText<'a> {
+    pub locale: Locale,
+    /// Who sends the code: up to 11 ASCII letters and digits.
+    pub name: &'a str,
+    /// Adds a last line that hands the code to this website.
+    pub domain: Option<&'a WebOtpDomain>,
+}
+
+impl CodeText<'_> {
+    /// Returns the text with a code, or with [`MASK`].
+    pub fn with(self, code: &str) -> String {
+        let is_isolated = self.locale.is_right_to_left();
+        let part = |text: &str| {
+            if is_isolated { format!("{LEFT_TO_RIGHT}{text}{END}") } else { text.to_owned() }
+        };
+        // The name goes in first: it has no braces, and a code has only digits.
+        let text = self.locale.template();
+        let text = text.replace("{name}", &part(self.name));
+        let text = text.replace("{code}", &part(code));
+        match self.domain {
+            // The WICG's format for codes bound to origins: it is the last line.
+            Some(WebOtpDomain(domain)) => format!("{text}\n\n@{domain} #{code}"),
+            None => text,
+        }
+    }
+}
