@@ -172,13 +172,13 @@ impl Failure {
             )
         });
         // If the whole file is wrong, say so first.
-        let whole = file.findings.iter().find(|finding| finding.rows == count);
-        let detail = match (whole, cut) {
-            (Some(whole), cut) => {
-                let rest = cut.unwrap_or_else(|| "Nothing was sent.".to_owned());
-                Some(format!("{} {rest}", whole.file.sentence()))
-            }
-            (None, cut) => cut,
+        let whole = file.findings.iter().filter(|finding| finding.rows == count);
+        let whole: Vec<_> = whole.map(|finding| finding.file.sentence()).collect();
+        let detail = if whole.is_empty() {
+            cut
+        } else {
+            let rest = cut.unwrap_or_else(|| "Nothing was sent.".to_owned());
+            Some(format!("{} {rest}", whole.join(" ")))
         };
         Self { detail, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }
     }

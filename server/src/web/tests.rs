@@ -763,7 +763,7 @@ async fn a_file_that_cannot_be_read_is_explained() {
                 "The file has 5 rows, and 4 are bad. The API would refuse the whole file, and",
                 "The first line starts with words, as header lines do",
                 "probably Windows-1252",
-                "between number and message. (2 rows, the first in line 3)",
+                "between number and message. (3 rows, the first in line 2)",
                 "2: 57000001;café 3: 57000002;a",
                 "Total 1 1 0.05",
                 "Quote all text cells",

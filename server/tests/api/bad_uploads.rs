@@ -128,6 +128,9 @@ fn a_file_of_another_program_is_explained_as_on_the_page_that_checks_files() {
         assert_eq!(json["errors"][0]["detail"], is.sentence());
         server.is_untouched(is.sentence());
     }
+    let json = server.upload(server.key(), &[("bulksms", b"57000001;caf\xe9\n")]).json();
+    let both = [ForeignFile::Windows1252, ForeignFile::Semicolons].map(ForeignFile::sentence);
+    assert_eq!(json["message"], format!("{} Nothing was sent.", both.join(" ")));
     // Only some of the rows are like that: the list of errors says which.
     let file = b"57000001,a\n57000002;b\nx,c\n";
     let json = server.upload(server.key(), &[("bulksms", file)]).json();

@@ -312,7 +312,7 @@ impl BulkParser {
 
     fn refuse(&mut self, line: u64, fault: Fault) {
         self.error_count += 1;
-        if let Some(file) = fault.foreign() {
+        for file in fault.foreign() {
             match self.findings.iter_mut().find(|finding| finding.file == file) {
                 Some(finding) => finding.rows += 1,
                 None => self.findings.push(FileFinding { file, rows: 1, line }),

@@ -17,6 +17,8 @@ pub enum Fault {
     NoRows,
     Blank,
     Encoding,
+    /// Excel writes semicolons in the same files, so the fault of the row's number is known too.
+    Windows1252(Option<ForeignFile>),
     Number(NumberFault),
     NoComma,
     Empty,
@@ -32,7 +34,7 @@ impl Fault {
         match self {
             Self::NoRows => Reason::InvalidFile,
             Self::Foreign(foreign) => foreign.reason(),
-            Self::Encoding => Reason::InvalidEncoding,
+            Self::Encoding | Self::Windows1252(_) => Reason::InvalidEncoding,
             Self::Blank | Self::Number(_) => Reason::InvalidNumber,
             Self::MessageTooLong => Reason::MessageTooLong,
             Self::NoComma
@@ -45,11 +47,15 @@ impl Fault {
     }
 
     /// Returns what the program that wrote the file does differently, if that is the fault.
-    pub const fn foreign(self) -> Option<ForeignFile> {
-        match self {
-            Self::Foreign(foreign) | Self::Number(NumberFault::Foreign(foreign)) => Some(foreign),
-            _ => None,
-        }
+    pub fn foreign(self) -> impl Iterator<Item = ForeignFile> {
+        let (first, second) = match self {
+            Self::Foreign(foreign) | Self::Number(NumberFault::Foreign(foreign)) => {
+                (Some(foreign), None)
+            }
+            Self::Windows1252(second) => (Some(ForeignFile::Windows1252), second),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
     }
 
     pub const fn sentence(self) -> &'static str {
@@ -58,6 +64,7 @@ impl Fault {
             Self::NoRows => "The file has no rows.",
             Self::Blank => "The line is blank, and rows follow; remove it.",
             Self::Encoding => "The row isn't valid UTF-8; save the file as UTF-8.",
+            Self::Windows1252(_) => ForeignFile::Windows1252.sentence(),
             Self::Number(fault) => fault.sentence(),
             Self::NoComma => "There is no comma after the number, and so no message.",
             Self::Empty => "The message is empty.",
@@ -95,7 +102,7 @@ pub struct Rules {
 impl Rules {
     /// Validates a row without an opening quote. `line` excludes the line end.
     pub fn unquoted(self, line: &[u8]) -> Result<BulkRow, Fault> {
-        let line = str::from_utf8(line).map_err(|_| not_utf8(line))?;
+        let line = str::from_utf8(line).map_err(|_| self.not_utf8(line))?;
         match self.mode {
             BulkMode::OneToMany => Ok(self.row(self.number(line, line)?, None)),
             BulkMode::OneToOne => {
@@ -116,7 +123,7 @@ impl Rules {
 
     /// Validates a row with a quoted message. `record` ends before the closing quote.
     pub fn quoted(self, record: &[u8], comma: usize) -> Result<BulkRow, Fault> {
-        let record = str::from_utf8(record).map_err(|_| not_utf8(record))?;
+        let record = str::from_utf8(record).map_err(|_| self.not_utf8(record))?;
         let number = self.number(&record[..comma], record)?;
         let text = record[comma + 2..].replace("\"\"", "\"");
         Ok(self.row(number, Some(self.message(text)?)))
@@ -148,12 +155,29 @@ impl Rules {
     /// in the middle of a character.
     fn first_fault(self, start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
         if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
-            return not_utf8(start);
+            return self.not_utf8(start);
         }
         match str::from_utf8(before_comma).map(|text| self.number(text, text)) {
             Ok(Ok(_)) => message_fault,
             Ok(Err(fault)) => fault,
             Err(_) => Fault::Number(NumberFault::Other),
+        }
+    }
+
+    /// Returns the fault of a row that isn't valid UTF-8.
+    fn not_utf8(self, row: &[u8]) -> Fault {
+        if !is_windows_1252(row) {
+            return Fault::Encoding;
+        }
+        let end = row.iter().position(|byte| !byte.is_ascii()).unwrap_or(row.len());
+        let start = str::from_utf8(&row[..end]).unwrap_or_default();
+        let number = match self.mode {
+            BulkMode::OneToOne => start.split(',').next().unwrap_or(start),
+            BulkMode::OneToMany => start,
+        };
+        match self.number(number, start) {
+            Err(Fault::Number(NumberFault::Foreign(foreign))) => Fault::Windows1252(Some(foreign)),
+            _ => Fault::Windows1252(None),
         }
     }
 
@@ -174,9 +198,4 @@ impl Rules {
             InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
         })
     }
-}
-
-/// Returns the fault of text that isn't valid UTF-8.
-fn not_utf8(text: &[u8]) -> Fault {
-    if is_windows_1252(text) { Fault::Foreign(ForeignFile::Windows1252) } else { Fault::Encoding }
 }

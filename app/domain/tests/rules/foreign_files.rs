@@ -49,6 +49,8 @@ fn each_kind_of_file_is_recognised() {
         (b"%PDF-1.7\n", &[(Pdf, 1, 1)]),
         (b"58000000,ok\n58000001,caf\xe9\n58000002,\"\x93a\x94\"\n", &[(Windows1252, 2, 2)]),
         (b"58000000;a\n58000001;b, c\n", &[(Semicolons, 2, 1)]),
+        (b"58000000;caf\xe9\n58000001;b\n", &[(Windows1252, 1, 1), (Semicolons, 2, 1)]),
+        (b"Num\xe9ro,Texte\n58000001,b\n", &[(Windows1252, 1, 1), (Header, 1, 1)]),
         (b"\"58000000\";\"a\"\r\n", &[(Semicolons, 1, 1)]),
         (b"58000000\ta\n", &[(Tabs, 1, 1)]),
         (b"number,message\n58000000,a\n", &[(Header, 1, 1)]),
