@@ -447,6 +447,9 @@ pub enum RouteCommand {
         /// The reference of the application.
         #[arg(long, value_parser = Reference::parse)]
         application: Option<Reference>,
+        /// The text, for carriers that don't accept long messages [default: a short text].
+        #[arg(long)]
+        text: Option<String>,
     },
 }
 

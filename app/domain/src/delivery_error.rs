@@ -17,7 +17,7 @@ words! {
         InvalidDestination = "invalid_destination",
         /// The carrier refused the sender name.
         InvalidSender = "invalid_sender",
-        /// The carrier refused the length.
+        /// The carrier refused the length, or no route accepts so many segments.
         InvalidLength = "invalid_length",
         /// The carrier refused the validity period.
         InvalidValidity = "invalid_validity",

@@ -88,7 +88,7 @@ pub use delivery::receipts::{
     CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, WrittenReceipt, message_ids,
     user_reference,
 };
-pub use delivery::route_trial::{RouteTrial, TriedRoute};
+pub use delivery::route_trial::{RouteTrial, TrialMessage, TriedRoute};
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
@@ -280,7 +280,7 @@ impl Service {
         let readers = usize::try_from(store.dialect().readers()).unwrap_or(1);
         let service = Self::from(Arc::new(Inner {
             store,
-            clock: config.clock,
+            clock: config.clock.clone(),
             ids: IdSource::after(last_id, last_of_batches),
             hasher: Hasher::new(&config.entropy)?,
             throttle: Throttle::new(&config.limits),
@@ -306,7 +306,7 @@ impl Service {
             searches: SearchShares::new(readers),
             unpaid: Mutex::default(),
             inbound_counts: inbound::InboundCounts::default(),
-            router: Router::new(config.network),
+            router: Router::new(config.network, config.clock),
             figures: Figures::default(),
             prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),

@@ -42,7 +42,8 @@ impl Service {
     }
 }
 
-fn zone(name: &str, now: Timestamp) -> Option<Zone> {
+/// Like [`Service::zone`], at this time.
+pub fn zone(name: &str, now: Timestamp) -> Option<Zone> {
     let zone = DATABASE.get(name).ok()?;
     let name = zone.iana_name()?.to_owned();
     let first = jiff::Timestamp::from_second(SHOWN_FROM_S).ok()?;

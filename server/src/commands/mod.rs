@@ -129,6 +129,7 @@ pub fn network(settings: &Settings) -> Network {
             CarrierKind::Smpp(smpp) => Some(smpp.message_id),
             CarrierKind::Http(_) | CarrierKind::Sandbox => None,
         },
+        rewriting: carrier.rewriting.clone(),
     };
     Network {
         carriers: settings.carriers.list.iter().map(info).collect(),

@@ -2,7 +2,7 @@
 
 use domain::Money;
 use serde::Serialize;
-use service::{RouteTrial, Service, TriedRoute};
+use service::{RouteTrial, Service, TrialMessage, TriedRoute};
 
 use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output};
@@ -11,12 +11,15 @@ use crate::cli::RouteCommand;
 /// Which way a message would take.
 #[derive(Serialize)]
 struct Shown {
-    /// The number as carriers get it.
+    /// The number with country code.
     number: String,
     kind: &'static str,
     sender: String,
     /// The carrier that would get the message. Null if it would wait or be rejected.
     carrier: Option<String>,
+    /// The number and the sender as this carrier gets them.
+    carrier_number: Option<String>,
+    carrier_sender: Option<String>,
     /// The outcome, in words.
     outcome: String,
     /// What the customer pays for a page.
@@ -30,16 +33,24 @@ struct Line {
     carrier: String,
     priority: u32,
     weight: u32,
+    order: &'static str,
     /// The carrier's price for a segment.
     cost: Option<String>,
+    /// The share of messages that the carrier delivered within the last hour.
+    delivered_percent: Option<u64>,
     /// Why the message doesn't take it. Null if it may.
     unfit: Option<String>,
 }
 
 impl From<TriedRoute> for Line {
     fn from(tried: TriedRoute) -> Self {
-        let TriedRoute { route, mismatch, state } = tried;
+        let TriedRoute { route, cost, quality, mismatch, state } = tried;
         let unfit = match (mismatch, state) {
+            (Some("hours"), _) => Some("it is closed at this hour".to_owned()),
+            (Some("segments_max"), _) => {
+                let max = route.segments_max.unwrap_or_default();
+                Some(format!("its carrier accepts at most {max} segments"))
+            }
             (Some(condition), _) => Some(format!("its {condition} doesn't match")),
             (None, Some(state)) => Some(format!("its carrier is {state}")),
             (None, None) => None,
@@ -48,17 +59,21 @@ impl From<TriedRoute> for Line {
             carrier: route.carrier,
             priority: route.priority,
             weight: route.weight.get(),
-            cost: route.cost.as_ref().map(Money::to_string),
+            order: route.order.as_str(),
+            cost: cost.as_ref().map(Money::to_string),
+            delivered_percent: quality,
             unfit,
         }
     }
 }
 
-const COLUMNS: [Column<Line>; 5] = [
+const COLUMNS: [Column<Line>; 7] = [
     ("ROUTE TO", |line| line.carrier.clone()),
     ("PRIORITY", |line| line.priority.to_string()),
     ("WEIGHT", |line| line.weight.to_string()),
+    ("ORDER", |line| line.order.to_owned()),
     ("COST", |line| or_dash(line.cost.as_deref())),
+    ("DELIVERED %", |line| or_dash(line.delivered_percent.map(|p| p.to_string()).as_deref())),
     ("NOT TAKEN BECAUSE", |line| or_dash(line.unfit.as_deref())),
 ];
 
@@ -67,16 +82,21 @@ pub async fn run(
     command: RouteCommand,
     output: Output,
 ) -> Result<(), CommandError> {
-    let RouteCommand::Try { number, sender, application } = command;
+    let RouteCommand::Try { number, sender, application, text } = command;
     let price = service.money().price_of(&number).await?.price;
     let delivery = service.delivery();
-    let trial = delivery.try_routes(&number, sender.as_deref(), application).await?;
-    let RouteTrial { number: address, sender, carrier, outcome, routes } = trial;
+    let segments = text.as_deref().map_or(1, domain::message::segments);
+    let kind = number.kind().as_str();
+    let trial = delivery.try_routes(TrialMessage { number, sender, application, segments }).await?;
+    let RouteTrial { number, sender, carrier, written, outcome, routes } = trial;
+    let (carrier_number, carrier_sender) = written.unzip();
     let shown = Shown {
-        number: address,
-        kind: number.kind().as_str(),
+        number,
+        kind,
         sender,
         carrier,
+        carrier_number,
+        carrier_sender,
         outcome,
         price: price.per_page.to_string(),
         routes: routes.into_iter().map(Line::from).collect(),
@@ -87,6 +107,8 @@ pub async fn run(
             ("kind", shown.kind.to_owned()),
             ("sender", shown.sender.clone()),
             ("outcome", shown.outcome.clone()),
+            ("number for carrier", or_dash(shown.carrier_number.as_deref())),
+            ("sender for carrier", or_dash(shown.carrier_sender.as_deref())),
             ("price per page", shown.price.clone()),
         ]);
         format!("{facts}\n\n{}", table(&shown.routes, &COLUMNS))

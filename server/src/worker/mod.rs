@@ -224,6 +224,8 @@ impl Worker {
                 CarrierSettings {
                     name: SANDBOX_CARRIER.to_owned(),
                     health: HealthSettings::default(),
+                    rewriting: domain::Rewriting::default(),
+                    segments_max: None,
                     kind: CarrierKind::Sandbox,
                 },
             );

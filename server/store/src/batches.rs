@@ -449,6 +449,11 @@ impl<'a> ChunkRow<'a> {
         self.pages.map(i64::unsigned_abs)
     }
 
+    /// Returns the segments of the row's own text, or `None` if all rows share one text.
+    pub fn segments(&self) -> Option<usize> {
+        self.segments.and_then(|segments| usize::try_from(segments).ok())
+    }
+
     pub const fn kind(&self) -> Kind {
         if self.local == 1 { Kind::Local } else { Kind::International }
     }

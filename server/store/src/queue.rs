@@ -98,18 +98,21 @@ statements! {
     const UNROUTED: Sql = Sql {
         sqlite: r"
             SELECT message_id
-            FROM queue WHERE carrier = $1 AND lease_token = 0 AND submission = 0 LIMIT $2",
+            FROM queue
+            WHERE carrier = $1 AND due_at <= $3 AND lease_token = 0 AND submission = 0 LIMIT $2",
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND lease_token = 0 AND submission = 0 AND shard = $3 LIMIT $2
-            FOR UPDATE SKIP LOCKED",
+            WHERE carrier = $1 AND due_at <= $3 AND lease_token = 0 AND submission = 0
+              AND shard = $4
+            LIMIT $2 FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
     };
     /// Leaves out test messages, which only the sandbox receives.
     const ROUTED: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
+            SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
+                   m.segments
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
@@ -118,7 +121,8 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by)),
+                        q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
+                        m.segments)),
                 '[]')::text AS found
             FROM queue q
             JOIN messages m ON m.id = q.message_id
@@ -261,13 +265,14 @@ pub async fn unclaimed(
     query(UNCLAIMED, (carrier, after.0, limit)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
-/// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the rows in any order.
+/// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the due rows in any order.
 pub async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
+    now: Timestamp,
     limit: i64,
 ) -> Result<Vec<Transid>> {
-    query(UNROUTED, (carrier, limit)).fetch_all(conn, |row| row.get("message_id")).await
+    query(UNROUTED, (carrier, limit, now)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
 /// The fields of a queued message that decide its route, in the order of [`ROUTED`].
@@ -281,6 +286,7 @@ pub struct Routed {
     pub reference: Reference,
     /// The carriers that refused the message, separated by spaces.
     pub refused_by: String,
+    pub segments: usize,
 }
 
 pub async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {

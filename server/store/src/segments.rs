@@ -390,7 +390,7 @@ pub async fn stored_as(
 pub async fn unanswered(
     conn: &mut dyn Connection,
     carrier: &str,
-    numbers: &[&str],
+    numbers: &[String],
     country_code: &str,
     least: i64,
 ) -> Result<Vec<Unanswered>> {

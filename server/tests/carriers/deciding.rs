@@ -83,10 +83,8 @@ fn a_route_can_be_tried_out() {
     let started = Started::start(&settings);
     let place = &started.server.place;
     let tried = |arguments: &[&str]| place.json(&[&["route", "try"], arguments].concat());
-    until("both carriers to be up", || {
-        let up = |name| started.carrier(name)["state"] == "up";
-        (up("one") && up("two")).then_some(())
-    });
+    started.until_up("one");
+    started.until_up("two");
     let local = tried(&["57000001", "--sender", "Acme"]);
     assert_eq!(local["carrier"], "one", "{local}");
     assert_eq!(local["number"], "26657000001");

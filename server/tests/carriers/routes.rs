@@ -7,7 +7,8 @@ use domain::Category;
 use testing::harness::{Place, until};
 use testing::smsc::receipt;
 
-use crate::scripted::{Act, Scripted, deliver};
+use crate::acme::smsc_date;
+use crate::scripted::{Act, Scripted, deliver, receipt_to};
 use crate::started::Started;
 use crate::upstream::Upstream;
 
@@ -296,4 +297,111 @@ fn test_messages_reach_no_carrier() {
     assert_eq!(one.submits().len(), 1);
     assert_eq!(one.count("26657000001"), 0);
     started.stop();
+}
+
+#[test]
+fn a_carrier_gets_numbers_and_senders_as_its_rules_write_them() {
+    let smsc = Scripted::start(|_| vec![Act::Accept(String::new())]);
+    let settings = carriers(&[("one", &smsc.address)])
+        + "strip = \"266\"\nadd = \"0\"\nsend_as = { Heliograph = \"HELIO LS\" }\n\
+           [[route]]\ncarrier = \"one\"\npattern = \"^2665\"\n\
+           [[route]]\ncarrier = \"one\"\nadd = \"00\"\nsend_as = \"12345\"\n";
+    let started = Started::start(&settings);
+    smsc.until_bound();
+    let mut sent = Vec::new();
+    for (number, written, sender) in
+        [("57000001", "057000001", "HELIO LS"), ("+4915100000", "004915100000", "12345")]
+    {
+        let transid = started.send(number, "Hello");
+        let report = started.until(&transid, "submitted");
+        sent.push((transid, written, smsc_date(report["created_at"].as_str().unwrap())));
+        let submit = smsc.submits().pop().unwrap();
+        assert_eq!((&*submit.number, &*submit.sender), (written, sender));
+        // Reports have the number that was sent to.
+        assert_eq!(report["number"], number.trim_start_matches('+'), "{report}");
+    }
+    // The answers had no IDs, so the receipts match by number, sender and date.
+    for ((transid, written, date), sender) in sent.iter().zip(["HELIO LS", "12345"]) {
+        smsc.deliver(&receipt_to(sender, written, "another", date, "DELIVRD"));
+        started.until(transid, "delivered");
+    }
+    started.until_up("one");
+    let tried = started.server.place.json(&["route", "try", "57000001"]);
+    assert_eq!(tried["number"], "26657000001", "{tried}");
+    assert_eq!(tried["carrier_number"], "057000001", "{tried}");
+    assert_eq!(tried["carrier_sender"], "HELIO LS", "{tried}");
+    started.stop();
+}
+
+#[test]
+fn a_message_with_too_many_segments_takes_the_next_route_or_is_rejected() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let settings = |of_two: &str| {
+        carriers(&[("one", &one.address)])
+            + "segments_max = 1\n"
+            + &carriers(&[("two", &two.address)])
+            + of_two
+            + AROUND
+    };
+    let started = Started::start(&settings("segments_max = 2\n"));
+    one.until_bound();
+    two.until_bound();
+    let [short, long, longest] =
+        [160, 161, 400].map(|length| started.send("57000001", &"a".repeat(length)));
+    started.until(&short, "delivered");
+    started.until(&long, "delivered");
+    let report = started.until(&longest, "rejected");
+    assert_eq!(report["error"], "invalid_length", "{report}");
+    assert_eq!(started.balance(), "99.85");
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 2));
+    let parts = [("numbers", &b"57000002"[..]), ("message", &[b'b'; 161][..])];
+    let answer = started.server.upload(started.key(), &parts);
+    let batchid = answer.json()["batchid"].as_str().unwrap().to_owned();
+    started.server.done_batch(started.key(), &batchid);
+    assert_eq!((one.submits().len(), two.submits().len()), (1, 4));
+    let text = "a".repeat(161);
+    let tried = started.server.place.json(&["route", "try", "57000001", "--text", &text]);
+    assert_eq!(tried["routes"][0]["unfit"], "its carrier accepts at most 1 segments", "{tried}");
+    assert_eq!(tried["carrier"], "two", "{tried}");
+    started.stop();
+}
+
+#[test]
+fn the_cheapest_open_route_gets_a_message() {
+    let (one, two) = (Scripted::delivering(), Scripted::delivering());
+    let route = |carrier: &str, cost: &str, more: &str| {
+        format!("[[route]]\ncarrier = \"{carrier}\"\norder = \"cost\"\ncost = {cost}\n{more}")
+    };
+    // Whatever the time is, the last route is closed.
+    let never = "pattern = \"^266\"\ndays = \"{day}\"\nzone = \"UTC\"\n";
+    let day_before = day_before();
+    let routes = route("one", "{ 2665 = 0.01, \"\" = 0.2 }", "")
+        + &route("two", "0.1", "")
+        + &route("two", "0.001", &never.replace("{day}", day_before));
+    let started = Started::start(&both(&one, &two, &routes));
+    one.until_bound();
+    two.until_bound();
+    for number in ["57000001", "+4915100000"] {
+        let transid = started.send(number, "Hello");
+        started.until(&transid, "delivered");
+    }
+    assert_eq!((one.count("26657000001"), two.count("4915100000")), (1, 1));
+    started.until_up("one");
+    started.until_up("two");
+    let tried = started.server.place.json(&["route", "try", "+4915100000"]);
+    assert_eq!(tried["outcome"], "it goes to two, by cost among equals", "{tried}");
+    assert_eq!(
+        (&tried["routes"][0]["cost"], &tried["routes"][1]["cost"]),
+        (&"0.2".into(), &"0.1".into())
+    );
+    let tried = started.server.place.json(&["route", "try", "57000001"]);
+    assert_eq!(tried["routes"][2]["unfit"], "it is closed at this hour", "{tried}");
+    started.stop();
+}
+
+/// Returns the day before yesterday in UTC, so that it isn't today even if midnight passes.
+fn day_before() -> &'static str {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let days = ["thu", "fri", "sat", "sun", "mon", "tue", "wed"];
+    days[usize::try_from((now.as_secs() / 86_400 + 5) % 7).unwrap()]
 }

@@ -334,6 +334,11 @@ fn read(request: &Pdu, before: usize) -> Submit {
 
 /// Returns a receipt from a number, for a message submitted at this time (YYMMDDhhmm).
 pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<u8> {
+    receipt_to("Heliograph", number, id, submitted, stat)
+}
+
+/// Returns a receipt for a message from this sender.
+pub fn receipt_to(sender: &str, number: &str, id: &str, submitted: &str, stat: &str) -> Vec<u8> {
     let text = format!(
         "id:{id} sub:001 dlvrd:001 submit date:{submitted} done date:{submitted} stat:{stat} \
          err:000 text:"
@@ -341,7 +346,7 @@ pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<
     let mut body = vec![0, 1, 1];
     body.extend(c_string(number));
     body.extend([5, 0]);
-    body.extend(c_string("Heliograph"));
+    body.extend(c_string(sender));
     // esm_class 4 is a receipt.
     body.extend([4, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.push(u8::try_from(text.len()).unwrap());

@@ -96,6 +96,11 @@ impl Started {
         found.cloned().unwrap_or_default()
     }
 
+    /// Waits until staff see that a carrier is up.
+    pub fn until_up(&self, carrier: &str) {
+        until("the carrier to be up", || (self.carrier(carrier)["state"] == "up").then_some(()));
+    }
+
     /// Stops the server and starts it with these settings.
     pub fn restarted(self, settings: &str) -> Self {
         let (code, place) = self.server.stop();

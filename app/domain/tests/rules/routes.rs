@@ -1,9 +1,12 @@
 //! Routes choose the carrier for a message.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use domain::routing::{Choice, Route, Routes, RoutingFacts};
-use domain::{Kind, Reference};
+use domain::opening_hours::{Days, OpeningHours, Span};
+use domain::rewriting::NumberRule;
+use domain::routing::{Choice, Costs, Qualities, Route, RouteOrder, Routes, RoutingFacts};
+use domain::{Kind, Money, Reference, Timestamp, Zone};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -12,16 +15,7 @@ const CARRIERS: [&str; 4] = ["north", "south", "east", "west"];
 const REFERENCES: [&str; 2] = ["012345", "987654"];
 
 fn route(carrier: &str, priority: u32, weight: u32) -> Route {
-    Route {
-        carrier: carrier.to_owned(),
-        priority,
-        weight: NonZeroU32::new(weight).unwrap(),
-        kind: None,
-        prefix: None,
-        application: None,
-        sender: None,
-        cost: None,
-    }
+    Route { priority, weight: NonZeroU32::new(weight).unwrap(), ..Route::to(carrier.to_owned()) }
 }
 
 fn reference(text: &str) -> Reference {
@@ -29,7 +23,15 @@ fn reference(text: &str) -> Reference {
 }
 
 fn local<'a>(number: &'a str, application: Reference, sender: &'a str) -> RoutingFacts<'a> {
-    RoutingFacts { kind: Kind::Local, number, application: Some(application), sender }
+    RoutingFacts {
+        kind: Kind::Local,
+        number,
+        application: Some(application),
+        sender,
+        segments: 1,
+        now: Timestamp::from_unix_ms(0),
+        qualities: None,
+    }
 }
 
 #[test]
@@ -91,6 +93,134 @@ fn a_message_without_carrier_has_a_reason() {
     assert_eq!(Routes::default().choose(&facts, 0, |_| true, &[]), Choice::NoRoute);
 }
 
+/// Returns a time in the week that began on Monday, 1970-01-05.
+fn at(day: i64, hour: i64, minute: i64) -> Timestamp {
+    Timestamp::from_unix_ms(((4 + day) * 24 * 60 + hour * 60 + minute) * 60_000)
+}
+
+fn open(span: &str, days: &str) -> OpeningHours {
+    OpeningHours {
+        span: Span::parse(span).unwrap(),
+        days: Days::parse(days).unwrap(),
+        zone: Zone::default(),
+    }
+}
+
+#[test]
+fn hours_begin_and_end_on_their_days() {
+    let day = open("08:00-20:00", "mon-fri");
+    assert!(day.include(at(0, 8, 0)) && day.include(at(4, 19, 59)));
+    assert!(!day.include(at(0, 7, 59)) && !day.include(at(0, 20, 0)) && !day.include(at(5, 12, 0)));
+    // The hours after midnight belong to the day before.
+    let night = open("20:00-06:00", "sun, mon");
+    for (time, is_open) in [
+        (at(0, 5, 59), true),
+        (at(0, 6, 0), false),
+        (at(0, 20, 0), true),
+        (at(1, 5, 59), true),
+        (at(1, 20, 0), false),
+        (at(6, 5, 0), false),
+    ] {
+        assert_eq!(night.include(time), is_open, "{time:?}");
+    }
+    let east = vec![(Timestamp::from_unix_ms(0), 120, "SAST".to_owned())];
+    let zone = Zone::new("Africa/Maseru".to_owned(), east);
+    let there = OpeningHours { zone, ..open("08:00-24:00", "tue") };
+    assert!(there.include(at(1, 6, 0)) && there.include(at(1, 21, 59)));
+    assert!(!there.include(at(1, 5, 59)) && !there.include(at(1, 22, 0)));
+    for wrong in ["8:00-9:00", "08:00", "08:00-24:01", "24:00-08:00", "08:60-09:00", "-"] {
+        assert_eq!(Span::parse(wrong), None, "{wrong}");
+    }
+    assert_eq!(Days::parse("fri-mon"), Days::parse("fri,sat,sun,mon"));
+    assert_eq!(Days::parse("mon,,tue"), None);
+}
+
+#[test]
+fn a_closed_route_makes_messages_wait_unless_another_one_matches() {
+    let own = reference("012345");
+    let night = Route { hours: Some(open("20:00-06:00", "mon-sun")), ..route("north", 1, 1) };
+    let facts = RoutingFacts { now: at(0, 12, 0), ..local("26657000001", own, "Acme") };
+    let alone = Routes::new(vec![night.clone()]);
+    assert_eq!(alone.choose(&facts, 0, |_| true, &[]), Choice::Wait);
+    assert_eq!(alone.choose(&facts, 0, |_| true, &["north"]), Choice::Exhausted);
+    let later = RoutingFacts { now: at(0, 20, 0), ..facts };
+    assert_eq!(alone.choose(&later, 0, |_| true, &[]), Choice::Carrier("north"));
+    let both = Routes::new(vec![night, route("south", 2, 1)]);
+    assert_eq!(both.choose(&facts, 0, |_| true, &[]), Choice::Carrier("south"));
+    assert_eq!(both.choose(&later, 0, |_| true, &[]), Choice::Carrier("north"));
+}
+
+#[test]
+fn the_lowest_cost_or_the_best_quality_wins_among_equals() {
+    let own = reference("012345");
+    let of = |order, costs: [&[(&str, i64)]; 3]| {
+        let priced = costs.into_iter().zip(CARRIERS).map(|(costs, carrier)| Route {
+            order,
+            cost: Costs::new(
+                costs
+                    .iter()
+                    .map(|(prefix, cost)| ((*prefix).to_owned(), Money::from_micros(*cost)))
+                    .collect(),
+            ),
+            ..route(carrier, 1, 1)
+        });
+        Routes::new(priced.chain([route("west", 2, 1)]).collect())
+    };
+    let routes = of(RouteOrder::Cost, [&[("", 5), ("2665", 3)], &[("", 4)], &[]]);
+    let cheapest = |number, usable: &[&str]| {
+        let facts = local(number, own, "Acme");
+        match routes.choose(&facts, u64::MAX, |carrier| usable.contains(&carrier), &[]) {
+            Choice::Carrier(carrier) => carrier.to_owned(),
+            none => format!("{none:?}"),
+        }
+    };
+    assert_eq!(cheapest("26657000001", &CARRIERS), "north");
+    assert_eq!(cheapest("26622000001", &CARRIERS), "south");
+    // An unknown cost counts as the highest, and other priorities come later.
+    assert_eq!(cheapest("26622000001", &["east", "west"]), "east");
+    assert_eq!(cheapest("26622000001", &["west"]), "west");
+
+    let routes = of(RouteOrder::Quality, [&[], &[], &[]]);
+    let qualities = Qualities::from([("north", 91), ("south", 93)].map(|(c, q)| (c.to_owned(), q)));
+    let taken = |qualities: &Qualities| {
+        let facts = local("26657000001", own, "Acme");
+        let facts = RoutingFacts { qualities: Some(qualities), ..facts };
+        // The high bits choose by weight, and the low bits whether quality counts.
+        let step = u64::MAX / 400;
+        let mut taken: BTreeMap<String, u32> = BTreeMap::new();
+        for random in (0..400).map(|place| place * step) {
+            match routes.choose(&facts, random, |_| true, &[]) {
+                Choice::Carrier(carrier) => *taken.entry(carrier.to_owned()).or_default() += 1,
+                none => panic!("{none:?}"),
+            }
+        }
+        taken
+    };
+    let close = taken(&qualities);
+    assert!(close["north"] > 150 && close["south"] > 150 && close["east"] < 20, "{close:?}");
+    let apart = taken(&Qualities::from([("north".to_owned(), 50), ("south".to_owned(), 93)]));
+    assert!(apart["south"] > 350 && apart["north"] < 20, "{apart:?}");
+    let unknown = taken(&Qualities::new());
+    assert!(unknown.values().all(|count| *count > 100), "{unknown:?}");
+}
+
+#[test]
+fn a_number_rule_changes_only_numbers_that_begin_so() {
+    let rule = |strip: &str, add: &str| NumberRule { strip: strip.to_owned(), add: add.to_owned() };
+    for (strip, add, number, written) in [
+        ("266", "0", "26657000001", "057000001"),
+        ("266", "", "26657000001", "57000001"),
+        ("", "00", "26657000001", "0026657000001"),
+        ("", "+", "26657000001", "+26657000001"),
+    ] {
+        let rule = rule(strip, add);
+        assert_eq!(rule.apply(number), written);
+        assert_eq!(rule.undo(written).as_deref(), Some(number));
+    }
+    assert_eq!(rule("266", "0").apply("2782000000"), "2782000000");
+    assert_eq!(rule("266", "0").undo("2782000000"), None);
+}
+
 fn any_route() -> impl Strategy<Value = Route> {
     (
         prop::sample::select(CARRIERS.to_vec()),
@@ -106,7 +236,6 @@ fn any_route() -> impl Strategy<Value = Route> {
             prefix: prefix.map(str::to_owned),
             application: application.map(reference),
             sender: sender.map(str::to_owned),
-            cost: None,
             ..route(carrier, priority, weight)
         })
 }
@@ -134,8 +263,7 @@ proptest! {
     ) {
         let (kind, number, application, sender) = facts;
         let application = reference(application);
-        let application = Some(application);
-        let facts = RoutingFacts { kind, number, application, sender };
+        let facts = RoutingFacts { kind, ..local(number, application, sender) };
         let held = Routes::new(routes.clone());
         let choice = held.choose(&facts, random, |carrier| usable.contains(&carrier), &excluded);
 

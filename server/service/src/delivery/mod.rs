@@ -80,9 +80,11 @@ pub struct Claimed {
     pub id: Transid,
     pub application_id: ApplicationId,
     pub number: Number,
-    /// The number in the carrier's format: with country code, without `+`.
+    /// The number in the carrier's format: with country code and without `+`, unless the settings
+    /// have another form.
     pub address: String,
-    /// The accepted sender name, or the default if the application has none.
+    /// The accepted sender name, or the default if the application has none. The settings can
+    /// replace it.
     pub sender: String,
     pub message: MessageText,
     /// The numbers of the segments, from 1, that must not be submitted because the carrier has them
@@ -141,15 +143,16 @@ impl Lease {
 
 impl Claimed {
     /// Converts the row of a claimed message.
-    fn of(row: StartedMessage, router: &Router) -> Self {
+    fn of(row: StartedMessage, carrier: &str, router: &Router) -> Self {
         let created_at = Timestamp::from_unix_ms(row.message.created_at);
         let number = Number::from_stored(row.number, row.kind);
+        let (address, sender) = router.written(carrier, &number, row.sender.as_deref());
         Self {
             id: row.message.id,
             application_id: row.message.application_id,
-            address: number.for_carrier(&router.country_code),
+            address,
             number,
-            sender: row.sender.unwrap_or_else(|| router.default_sender.clone()),
+            sender,
             message: MessageText::from_stored(row.body),
             submitted_segments: Vec::new(),
             expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
@@ -202,7 +205,7 @@ impl ClaimSearch {
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
         let router = &service.inner.router;
         let started = [answer.started, answer.started_before].into_iter().flatten();
-        let started = started.flatten().map(|row| Claimed::of(row, router));
+        let started = started.flatten().map(|row| Claimed::of(row, &self.carrier, router));
         let mut claimed: Vec<Claimed> = started.collect();
         let segments = answer.submitted_segments.unwrap_or_default();
         skip_submitted(&begun(&found), segments, &mut claimed);
@@ -256,7 +259,7 @@ pub(crate) async fn claim_due(
         let search = ClaimSearch::new(service, lease.shard, carrier, limit);
         let (limits, least_id) = (search.limits, first_unexpired(now));
         let found = claims::due(tx, carrier, limits, search.from, least_id, now).await?;
-        let claimed = claim_found(service, tx, &found, lease, now).await?;
+        let claimed = claim_found(service, tx, (carrier, &found), lease, now).await?;
         let next_due = if search.is_exhausted(&found) {
             claims::next_due(tx, carrier, search.from, least_id).await?
         } else {
@@ -275,7 +278,7 @@ pub(crate) async fn claim_due(
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
-    found: &[DueRow],
+    (carrier, found): (&str, &[DueRow]),
     lease: Lease,
     now: Timestamp,
 ) -> Result<Vec<Claimed>> {
@@ -301,7 +304,7 @@ async fn claim_found(
     claims::claim(tx, &ids, lease.token, lease.until).await?;
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
-    let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, router)).collect();
+    let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, carrier, router)).collect();
     let begun = begun(found);
     if !begun.is_empty() {
         let ids: Vec<Transid> = begun.keys().copied().collect();

@@ -6,6 +6,7 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageIdForm, MessageStatus, Timestamp, Transid};
 
+use crate::delivery::routing::Network;
 use crate::transactions::work;
 use crate::{Delivery, Service, run_detached};
 use store::error::Result;
@@ -276,23 +277,24 @@ impl Delivery<'_> {
             return Ok(found);
         }
         let (country_code, least) = self.unanswered_since();
+        let network = self.inner.router.network();
         let open: Vec<&str> = (receipts.iter().enumerate())
             .filter(|(index, receipt)| !found.contains_key(index) && !receipt.number.is_empty())
             .map(|(_, receipt)| receipt.number.as_str())
             .collect();
+        let open = network.numbers_meant(carrier, &open);
         let unanswered = segments::unanswered(tx, carrier, &open, country_code, least).await?;
         for (index, receipt) in receipts.iter().enumerate() {
             if found.contains_key(&index) || unanswered.is_empty() {
                 continue;
             }
-            let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
-            let candidates: Vec<&Unanswered> = to_it.collect();
-            let Some(segment) = the_one(receipt, &candidates) else {
+            let Some(one) = the_one(&network, carrier, receipt, &unanswered) else {
                 continue;
             };
+            let segment = one.id;
             // The receipt may be for a message whose response comes later, unless the receipt has a
             // reference besides number and time.
-            let (number, id) = (&receipt.number, segment.message_id);
+            let (number, id) = (&one.address, segment.message_id);
             if receipt.user_reference.is_none()
                 && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
                     .await?
@@ -315,8 +317,10 @@ impl Delivery<'_> {
         receipts: &[CarrierReceipt],
     ) -> Result<Vec<Option<Shard>>> {
         let (country_code, least) = self.unanswered_since();
+        let network = self.inner.router.network();
         let numbers = receipts.iter().map(|receipt| receipt.number.as_str());
         let numbers: Vec<&str> = numbers.filter(|number| !number.is_empty()).collect();
+        let numbers = network.numbers_meant(carrier, &numbers);
         let (mut unanswered, mut shards_of) = (Vec::new(), HashMap::new());
         for shard in self.shards() {
             let mut conn = self.store().read_at(shard).await?;
@@ -328,12 +332,11 @@ impl Delivery<'_> {
         }
         let mut shards = Vec::with_capacity(receipts.len());
         for receipt in receipts {
-            let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
-            let segment = the_one(receipt, &to_it.collect::<Vec<_>>());
-            let shard = segment.and_then(|segment| shards_of.get(&segment.message_id).copied());
-            shards.push(match (segment, shard) {
-                (Some(segment), Some(shard))
-                    if !self.may_be_elsewhere(carrier, receipt, segment, shard).await? =>
+            let one = the_one(&network, carrier, receipt, &unanswered);
+            let shard = one.and_then(|one| shards_of.get(&one.id.message_id).copied());
+            shards.push(match (one, shard) {
+                (Some(one), Some(shard))
+                    if !self.may_be_elsewhere(carrier, receipt, one, shard).await? =>
                 {
                     Some(shard)
                 }
@@ -349,14 +352,14 @@ impl Delivery<'_> {
         &self,
         carrier: &str,
         receipt: &CarrierReceipt,
-        segment: SegmentId,
+        segment: &Unanswered,
         shard: Shard,
     ) -> Result<bool> {
         if receipt.user_reference.is_some() {
             return Ok(false);
         }
         let (country_code, least) = self.unanswered_since();
-        let (number, id) = (&receipt.number, segment.message_id);
+        let (number, id) = (&segment.address, segment.id.message_id);
         for other in self.shards().filter(|other| *other != shard) {
             let mut conn = self.store().read_at(other).await?;
             let asking =
@@ -550,25 +553,30 @@ fn unmatched_rows(
 
 /// Returns the segment of a receipt without a known carrier message ID, if exactly one segment
 /// fits.
-fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<SegmentId> {
-    let echoed = |c: &&&Unanswered| {
+fn the_one<'a>(
+    network: &Network,
+    carrier: &str,
+    receipt: &CarrierReceipt,
+    unanswered: &'a [Unanswered],
+) -> Option<&'a Unanswered> {
+    let echoed = |c: &Unanswered| {
         let reference = user_reference(c.id.message_id, c.id.segment);
         receipt.user_reference == Some(reference)
     };
-    let in_time = |c: &&&Unanswered| {
-        receipt.submitted_at.is_some_and(|at| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS)
-            && c.sender.as_ref().is_none_or(|sender| *sender == receipt.sender)
+    let has_sender = |c: &Unanswered| {
+        let mut sender = c.sender.iter();
+        sender.all(|sender| network.writes_sender(carrier, sender, &receipt.sender))
     };
-    let only = |mut fitting: Vec<&&Unanswered>| match fitting.len() {
-        1 => fitting.pop().map(|candidate| candidate.id),
-        _ => None,
+    let in_time = |c: &Unanswered| {
+        let is_close = |at: Timestamp| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS;
+        receipt.submitted_at.is_some_and(is_close) && has_sender(c)
     };
-    // If the receipt echoes a reference, segments with another reference don't fit.
-    if receipt.user_reference.is_some() {
-        only(candidates.iter().filter(echoed).collect())
-    } else {
-        only(candidates.iter().filter(in_time).collect())
-    }
+    let mut fitting = unanswered.iter().filter(|c| {
+        network.writes_number(carrier, &c.address, &receipt.number)
+            // If the receipt echoes a reference, segments with another reference don't fit.
+            && if receipt.user_reference.is_some() { echoed(c) } else { in_time(c) }
+    });
+    fitting.next().filter(|_| fitting.next().is_none())
 }
 
 /// Makes segments final, and messages whose segments are all final. A second receipt for a segment

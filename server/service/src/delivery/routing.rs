@@ -1,28 +1,34 @@
 //! Routing: which carrier a message waits for. The carrier is chosen when the message is queued,
 //! and again if that carrier can't accept the message.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::ids::Shard;
-use domain::routing::{Choice, Route, Routes, RoutingFacts};
+use domain::routing::{Choice, Qualities, Route, RouteOrder, Routes, RoutingFacts};
 use domain::{
-    DeliveryError, Kind, MessageIdForm, MessageStatus, Money, Number, Reference, Transid,
+    DeliveryError, Kind, MessageIdForm, MessageStatus, Money, Number, Reference, Rewriting,
+    Submission, Timestamp, Transid,
 };
 
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
-use crate::{Delivery, SANDBOX_CARRIER, run_detached_with_attempts};
+use crate::{Clock, Delivery, SANDBOX_CARRIER, run_detached_with_attempts};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
-use store::queue::{self, Moved, Routed};
+use store::queue::{self, Moved, Requeued, Routed};
 
 /// Stands for the carrier of queued messages that match no route.
 pub(crate) const NO_CARRIER: &str = "";
 /// The number of waiting rows per transaction.
 const CHUNK: i64 = 500;
+/// How often a message whose routes are closed is checked again.
+const CLOSED_MS: i64 = 60_000;
+/// The number of receipts within an hour from which the quality of a carrier is known.
+const QUALITY_RECEIPTS: u64 = 20;
 
 /// The carriers and the routes to them.
 #[derive(Clone, Debug)]
@@ -46,6 +52,8 @@ pub struct CarrierInfo {
     pub whole: bool,
     /// How the carrier writes message IDs. `None` if it writes them the same everywhere.
     pub message_id: Option<MessageIdForm>,
+    /// How the carrier gets numbers and senders, unless a route says otherwise.
+    pub rewriting: Rewriting,
 }
 
 impl Network {
@@ -57,17 +65,9 @@ impl Network {
                 sandbox: true,
                 whole: true,
                 message_id: None,
+                rewriting: Rewriting::default(),
             }],
-            routes: Routes::new(vec![Route {
-                carrier: SANDBOX_CARRIER.to_owned(),
-                priority: 0,
-                weight: std::num::NonZeroU32::MIN,
-                kind: None,
-                prefix: None,
-                application: None,
-                sender: None,
-                cost: None,
-            }]),
+            routes: Routes::new(vec![Route::to(SANDBOX_CARRIER.to_owned())]),
             country_code,
             default_sender,
         }
@@ -91,12 +91,102 @@ impl Network {
         self.carriers.iter().any(|known| known.name == carrier)
     }
 
-    /// Whether a route leads a message to this carrier.
+    /// Whether a route leads a message to this carrier, whatever the hour.
     fn leads_to(&self, carrier: &str, message: &Message<'_>) -> bool {
+        let number = self.address(message);
+        self.routes.first_to(carrier, &self.facts(message, &number)).is_some()
+    }
+
+    /// Whether a route leads a message anywhere at some time, except to these carriers.
+    fn opens_later(&self, message: &Message<'_>, excluded: &[&str]) -> bool {
         let number = self.address(message);
         let facts = self.facts(message, &number);
         let mut routes = self.routes.as_slice().iter();
-        routes.any(|route| route.carrier == carrier && route.matches(&facts))
+        routes.any(|route| !excluded.contains(&&*route.carrier) && route.fits(&facts))
+    }
+
+    /// Returns why no route leads a message anywhere.
+    pub(crate) fn why_unroutable(&self, message: &Message<'_>) -> DeliveryError {
+        let number = self.address(message);
+        let shorter = RoutingFacts { segments: 1, ..self.facts(message, &number) };
+        let mut routes = self.routes.as_slice().iter();
+        if routes.any(|route| route.fits(&shorter)) {
+            DeliveryError::InvalidLength
+        } else {
+            DeliveryError::NoRoute
+        }
+    }
+
+    /// Returns how a carrier gets a message. A claimed message's application isn't looked up, so
+    /// routes for particular applications don't count.
+    pub(crate) fn rewriting(
+        &self,
+        carrier: &str,
+        number: &Number,
+        sender: &str,
+    ) -> Cow<'_, Rewriting> {
+        let known = self.carriers.iter().find(|known| known.name == carrier);
+        let Some(CarrierInfo { rewriting: own, .. }) = known else {
+            return Cow::Owned(Rewriting::default());
+        };
+        if self.routes.as_slice().iter().all(|route| route.rewriting.is_empty()) {
+            return Cow::Borrowed(own);
+        }
+        let address = number.for_carrier(&self.country_code);
+        let facts = RoutingFacts {
+            kind: number.kind(),
+            number: &address,
+            application: None,
+            sender,
+            segments: 1,
+            now: Timestamp::from_unix_ms(0),
+            qualities: None,
+        };
+        let route = self.routes.first_to(carrier, &facts);
+        route.map_or(Cow::Borrowed(own), |route| Cow::Owned(route.rewriting.or(own)))
+    }
+
+    /// Returns all ways in which a carrier may get numbers and senders.
+    fn rewritings(&self, carrier: &str) -> Vec<Rewriting> {
+        let known = self.carriers.iter().find(|known| known.name == carrier);
+        let own = known.map(|known| known.rewriting.clone()).unwrap_or_default();
+        let routes = self.routes.as_slice().iter().filter(|route| route.carrier == carrier);
+        let mut all: Vec<Rewriting> = routes.map(|route| route.rewriting.or(&own)).collect();
+        all.push(own);
+        all
+    }
+
+    /// Returns the numbers with country code that a carrier may mean by the ones that it wrote.
+    pub(crate) fn numbers_meant(&self, carrier: &str, written: &[&str]) -> Vec<String> {
+        let mut numbers: Vec<String> = written.iter().map(|number| (*number).to_owned()).collect();
+        for rule in self.rewritings(carrier).iter().filter_map(|all| all.number.as_ref()) {
+            numbers.extend(written.iter().filter_map(|number| rule.undo(number)));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Whether a carrier may write a number, which has its country code, like this.
+    pub(crate) fn writes_number(&self, carrier: &str, number: &str, written: &str) -> bool {
+        let plain = |number: &str| number.trim_start_matches('+') == written;
+        let mut rewritings = self.rewritings(carrier).into_iter();
+        number == written || rewritings.any(|rewriting| plain(&rewriting.number(number)))
+    }
+
+    /// Whether a carrier may write a sender like this.
+    pub(crate) fn writes_sender(&self, carrier: &str, sender: &str, written: &str) -> bool {
+        let mut rewritings = self.rewritings(carrier).into_iter();
+        sender == written || rewritings.any(|rewriting| rewriting.sender(sender) == written)
+    }
+
+    /// Returns a handset's number as we write it, if the carrier's rule for numbers shows that it
+    /// writes the number in another way.
+    pub(crate) fn handset(&self, carrier: &str, written: &str) -> Option<String> {
+        let known = self.carriers.iter().find(|known| known.name == carrier)?;
+        let rule = known.rewriting.number.as_ref()?;
+        let says_so = !rule.add.trim_start_matches('+').is_empty();
+        rule.undo(written).filter(|_| says_so)
     }
 
     /// Returns a carrier's price for a segment of a message. `None` if the settings have none.
@@ -115,22 +205,22 @@ impl Network {
         RoutingFacts {
             kind: message.kind,
             number,
-            application: Some(message.application),
+            application: message.application,
             sender: message.sender.unwrap_or(&self.default_sender),
+            segments: message.segments,
+            now: Timestamp::from_unix_ms(0),
+            qualities: None,
         }
+    }
+
+    fn needs_qualities(&self) -> bool {
+        self.routes.as_slice().iter().any(|route| route.order == RouteOrder::Quality)
     }
 
     /// Returns the carrier of every message if there is only one route, without conditions.
     pub(crate) fn only(&self) -> Option<&str> {
         match self.routes.as_slice() {
-            [route]
-                if route.kind.is_none()
-                    && route.prefix.is_none()
-                    && route.application.is_none()
-                    && route.sender.is_none() =>
-            {
-                Some(&route.carrier)
-            }
+            [route] if route.is_for_all() => Some(&route.carrier),
             _ => None,
         }
     }
@@ -141,7 +231,9 @@ pub(crate) struct Router {
     /// Fixed while the process runs, unlike the carriers and routes.
     pub(crate) country_code: String,
     pub(crate) default_sender: String,
+    clock: Clock,
     network: RwLock<Arc<Network>>,
+    qualities: RwLock<Arc<Qualities>>,
     /// True if the network has changed since the messages that wait were last checked.
     changed: AtomicBool,
     /// The carriers that can't accept messages now. The value is true if the next message goes
@@ -154,14 +246,18 @@ pub(crate) struct Message<'a> {
     pub(crate) number: &'a str,
     pub(crate) kind: Kind,
     pub(crate) sender: Option<&'a str>,
-    pub(crate) application: Reference,
+    /// Without one, no route for a particular application matches.
+    pub(crate) application: Option<Reference>,
+    pub(crate) segments: usize,
 }
 
 impl Router {
-    pub(crate) fn new(network: Network) -> Self {
+    pub(crate) fn new(network: Network, clock: Clock) -> Self {
         Self {
             country_code: network.country_code.clone(),
             default_sender: network.default_sender.clone(),
+            clock,
+            qualities: RwLock::default(),
             network: RwLock::new(Arc::new(network)),
             // The settings may have changed since the last process.
             changed: AtomicBool::new(true),
@@ -174,7 +270,12 @@ impl Router {
         Arc::clone(&self.network.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if it matches no route.
+    /// Returns how good the carriers were within the last hour.
+    pub(crate) fn qualities(&self) -> Arc<Qualities> {
+        Arc::clone(&self.qualities.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if no open route matches it.
     /// While no carrier can accept it, the message waits for its first choice.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
         // A shortcut for every send: most installations have only one route, for all messages.
@@ -199,7 +300,12 @@ impl Router {
     ) -> Option<String> {
         let network = self.network();
         let number = network.address(message);
-        let facts = network.facts(message, &number);
+        let qualities = self.qualities();
+        let facts = RoutingFacts {
+            now: self.clock.now(),
+            qualities: Some(&qualities),
+            ..network.facts(message, &number)
+        };
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
         let first = |usable: &dyn Fn(&str) -> bool| match network
             .routes
@@ -216,6 +322,23 @@ impl Router {
             // Only one message is the probe.
             .filter(|name| probe(name).is_none_or(|wanted| wanted.swap(false, Ordering::Relaxed)))
             .or_else(|| first(&|name| probe(name).is_none()))
+    }
+
+    /// Returns a number and a sender as the carrier gets them.
+    pub(crate) fn written(
+        &self,
+        carrier: &str,
+        number: &Number,
+        sender: Option<&str>,
+    ) -> (String, String) {
+        let network = self.network();
+        let address = number.for_carrier(&self.country_code);
+        let sender = sender.unwrap_or(&self.default_sender);
+        let rewriting = network.rewriting(carrier, number, sender);
+        if rewriting.is_empty() {
+            return (address, sender.to_owned());
+        }
+        (rewriting.number(&address).into_owned(), rewriting.sender(sender).to_owned())
     }
 
     pub(crate) fn is_usable(&self, carrier: &str) -> bool {
@@ -272,6 +395,21 @@ impl Delivery<'_> {
         self.inner.router.let_probe(carrier, wanted);
     }
 
+    /// Reads how good the carriers were within the last hour, if routes depend on it.
+    pub async fn update_qualities(&self) -> Result<()> {
+        let router = &self.inner.router;
+        if !router.network().needs_qualities() {
+            return Ok(());
+        }
+        let recent = self.recent_counts().await?.into_iter();
+        let known = recent.filter(|(_, recent)| recent.hour.receipts() >= QUALITY_RECEIPTS);
+        let qualities: Qualities = known
+            .filter_map(|(carrier, recent)| Some((carrier, recent.hour.delivered_percent()?)))
+            .collect();
+        *router.qualities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(qualities);
+        Ok(())
+    }
+
     /// Returns the carriers that can't accept messages now.
     pub fn unusable_carriers(&self) -> Vec<String> {
         self.inner.router.unusable()
@@ -317,8 +455,8 @@ impl Delivery<'_> {
     }
 
     /// Finds another carrier for the messages that wait for this one. A message that matches no
-    /// route is rejected, and its charge is released. A message stays if the carrier has some of
-    /// its segments.
+    /// route is rejected, and its charge is released. It waits if it matches one at another time. A
+    /// message stays if the carrier has some of its segments.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // If no other carrier can accept the backlog, don't read it.
         let router = &self.inner.router;
@@ -355,15 +493,15 @@ impl Delivery<'_> {
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         tx.at(shard);
         let waiting = if carrier == NO_CARRIER {
-            // All of these rows leave the queue or move, so each query finds the next rows.
-            queue::unrouted(&mut tx, carrier, CHUNK).await?
+            // All of these rows leave the queue, move or wait, so each query finds the next rows.
+            queue::unrouted(&mut tx, carrier, now, CHUNK).await?
         } else {
             queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
         };
         let Some(last) = waiting.last().copied() else {
             return Ok(None);
         };
-        let (mut moved, mut rejected) = (Vec::new(), Vec::new());
+        let (mut moved, mut rejected, mut closed) = (Vec::new(), Vec::new(), Vec::new());
         let router = &self.inner.router;
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
@@ -371,18 +509,25 @@ impl Delivery<'_> {
             if stays && network.leads_to(carrier, &facts(&row)) {
                 continue;
             }
-            let to = self.way_for(&row);
-            if to == NO_CARRIER {
-                rejected.push(unroutable(&row));
+            let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
+            let to = router.carrier(&facts(&row), self.entropy().number(), &excluded);
+            if to == NO_CARRIER && network.opens_later(&facts(&row), &excluded) {
+                closed.push(waiting_for_hours(&row, now));
+            } else if to == NO_CARRIER {
+                rejected.push(unroutable(&row, &network));
             } else if to != carrier {
                 moved.push(Moved { message_id: row.message_id, carrier: to });
             }
         }
-        if moved.is_empty() && rejected.is_empty() {
+        if carrier != NO_CARRIER {
+            closed.clear();
+        }
+        if moved.is_empty() && rejected.is_empty() && closed.is_empty() {
             // The query for `NO_CARRIER` has no cursor and would find the same rows again.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
         queue::move_to(&mut tx, &moved, now).await?;
+        queue::requeue(&mut tx, &closed).await?;
         let gone: Vec<Transid> = rejected.iter().map(|ending| ending.id).collect();
         queue::drop_all(&mut tx, &gone).await?;
         let ended = messages::finish(&mut tx, &rejected, now).await?;
@@ -390,14 +535,6 @@ impl Delivery<'_> {
         tx.commit().await?;
         self.inner.wake(Wakeup::Queued);
         Ok(Some(last))
-    }
-
-    /// Returns the carrier for a waiting message among those that haven't refused it.
-    fn way_for(&self, row: &Routed) -> String {
-        let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
-        let random = self.entropy().number();
-        let router = &self.inner.router;
-        router.carrier(&facts(row), random, &excluded)
     }
 
     /// Returns another carrier for a message that the carrier `not` just didn't accept. A message
@@ -421,17 +558,29 @@ fn facts(row: &Routed) -> Message<'_> {
         number: &row.number,
         kind: row.kind,
         sender: row.sender.as_deref(),
-        application: row.reference,
+        application: Some(row.reference),
+        segments: row.segments,
     }
 }
 
-fn unroutable(row: &Routed) -> Ending {
-    // The error is always `NoRoute`: if every carrier refuses a message, the last refusal makes it
+fn waiting_for_hours(row: &Routed, now: Timestamp) -> Requeued {
+    Requeued {
+        id: row.message_id,
+        due_at: now.plus_ms(CLOSED_MS).unix_ms(),
+        attempts: 0,
+        submission: Submission::None,
+        carrier: None,
+        refused_by: String::new(),
+    }
+}
+
+fn unroutable(row: &Routed, network: &Network) -> Ending {
+    // No carrier has refused the message: if every carrier refuses one, the last refusal makes it
     // final.
     Ending {
         id: row.message_id,
         status: MessageStatus::Rejected,
-        error: Some(DeliveryError::NoRoute.as_str().to_owned()),
+        error: Some(network.why_unroutable(&facts(row)).as_str().to_owned()),
         release: true,
         taken: false,
     }

@@ -122,8 +122,9 @@ impl Delivery<'_> {
             drop(conn);
             let Some(newest) = waiting.last() else { return Ok(matched) };
             after = newest.receipt;
+            let network = self.inner.router.network();
             let numbers: Vec<&str> = waiting.iter().map(|waiting| &*waiting.number).collect();
-            let numbers = &numbers;
+            let numbers = &network.numbers_meant(carrier, &numbers);
             let fitting = self.in_each_shard(|shard| async move {
                 let mut conn = self.store().read_at(shard).await?;
                 segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
@@ -131,7 +132,12 @@ impl Delivery<'_> {
             let fitting: Vec<Unanswered> = fitting.await?.into_iter().flatten().collect();
             let waiting: Vec<WaitingReceipt> = waiting
                 .iter()
-                .filter(|waiting| fitting.iter().any(|fits| fits.address == waiting.number))
+                .filter(|waiting| {
+                    let mut fitting = fitting.iter();
+                    let is_to =
+                        |address: &str| network.writes_number(carrier, address, &waiting.number);
+                    fitting.any(|fits| is_to(&fits.address))
+                })
                 .cloned()
                 .collect();
             if !waiting.is_empty() {
@@ -256,7 +262,10 @@ impl Delivery<'_> {
         let mut found: Vec<(WaitingReceipt, SegmentId)> = Vec::new();
         for (index, waiting) in waiting.into_iter().enumerate() {
             let segments = stored.get(&index).map_or(&[][..], Vec::as_slice);
-            let fitting = segments.iter().filter(|stored| fits(&waiting, &stored.segment));
+            let is_to_number = |segment: &Unanswered| self.is_to_number(carrier, &waiting, segment);
+            let fitting = segments
+                .iter()
+                .filter(|stored| is_to_number(&stored.segment) && fits(&waiting, &stored.segment));
             let free = fitting
                 .filter(|stored| !found.iter().any(|(_, taken)| *taken == stored.segment.id));
             // The newest one, because carriers reuse their IDs.
@@ -376,10 +385,15 @@ impl Delivery<'_> {
             let mut count = 0;
             for (index, waiting) in waiting.iter().enumerate() {
                 let segments = stored.get(&index).map_or(&[][..], Vec::as_slice);
-                count += usize::from(segments.iter().any(|s| fits(waiting, &s.segment)));
-                let candidates = segments.iter().map(|stored| {
-                    (other, candidate(waiting, &stored.segment, Some(&stored.carrier_message_id)))
-                });
+                let mut candidates = Vec::new();
+                let mut has_fitting = false;
+                for StoredSegment { carrier_message_id, segment } in segments {
+                    let is_to_number = self.is_to_number(carrier, waiting, segment);
+                    has_fitting |= is_to_number && fits(waiting, segment);
+                    let id = Some(carrier_message_id.as_str());
+                    candidates.push((other, candidate(segment, is_to_number, id)));
+                }
+                count += usize::from(has_fitting);
                 explained.entry(waiting.receipt).or_default().extend(candidates);
             }
             counts.push(SuggestedForm { form: other, receipts: count });
@@ -388,6 +402,12 @@ impl Delivery<'_> {
         // The sort is stable: of two formats with the same count, the stricter one comes first.
         counts.sort_by_key(|suggested| std::cmp::Reverse(suggested.receipts));
         Ok((counts, explained))
+    }
+
+    /// Whether a receipt names the number that a segment is for.
+    fn is_to_number(&self, carrier: &str, waiting: &WaitingReceipt, segment: &Unanswered) -> bool {
+        let network = self.inner.router.network();
+        network.writes_number(carrier, &segment.address, &waiting.number)
     }
 
     /// Explains why a receipt matches no message. `matching` has the messages that would match
@@ -399,13 +419,14 @@ impl Delivery<'_> {
         matching: &[(MessageIdForm, ReceiptCandidate)],
     ) -> Result<ReceiptRecord> {
         let (country_code, least) = self.unanswered_since();
-        let numbers = [waiting.number.as_str()];
+        let numbers = match waiting.number.as_str() {
+            "" => Vec::new(),
+            number => self.inner.router.network().numbers_meant(carrier, &[number]),
+        };
+        let numbers = &numbers;
         let unanswered = self.in_each_shard(|shard| async move {
-            if numbers[0].is_empty() {
-                return Ok(Vec::new());
-            }
             let mut conn = self.store().read_at(shard).await?;
-            segments::unanswered(&mut conn, carrier, &numbers, country_code, least).await
+            segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
         });
         let unanswered: Vec<Unanswered> = unanswered.await?.into_iter().flatten().collect();
         let right = matching.iter().find(|(_, candidate)| candidate.is_to_number);
@@ -427,7 +448,9 @@ impl Delivery<'_> {
             ),
         };
         let mut candidates: Vec<ReceiptCandidate> = Vec::new();
-        let others = unanswered.iter().map(|segment| candidate(&waiting, segment, None));
+        let others = unanswered
+            .iter()
+            .map(|segment| candidate(segment, self.is_to_number(carrier, &waiting, segment), None));
         for one in matching.iter().map(|(_, candidate)| candidate.clone()).chain(others) {
             let is_known = |known: &ReceiptCandidate| {
                 (known.transid, known.segment) == (one.transid, one.segment)
@@ -481,17 +504,15 @@ fn stored_ids(waiting: &WaitingReceipt, form: MessageIdForm) -> Vec<String> {
     id.map(|id| form.stored_for_receipt(id)).unwrap_or_default()
 }
 
-/// Whether a receipt can be for a segment whose ID matches under another format.
+/// Whether a receipt can be for a segment of its number whose ID matches under another format.
 fn fits(waiting: &WaitingReceipt, segment: &Unanswered) -> bool {
     let is_open = matches!(segment.id.status, MessageStatus::Submitted | MessageStatus::Unknown);
-    is_open
-        && segment.address == waiting.number
-        && segment.submitted_at <= waiting.received_at.plus_ms(AHEAD_MS)
+    is_open && segment.submitted_at <= waiting.received_at.plus_ms(AHEAD_MS)
 }
 
 fn candidate(
-    waiting: &WaitingReceipt,
     segment: &Unanswered,
+    is_to_number: bool,
     carrier_id: Option<&str>,
 ) -> ReceiptCandidate {
     ReceiptCandidate {
@@ -499,7 +520,7 @@ fn candidate(
         segment: segment.id.segment,
         carrier_id: carrier_id.map(str::to_owned),
         submitted_at: segment.submitted_at,
-        is_to_number: segment.address == waiting.number,
+        is_to_number,
     }
 }
 

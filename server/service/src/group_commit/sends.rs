@@ -276,7 +276,7 @@ impl Accepted {
             message.sending_at = Some(now);
             row.due_at = lease.until.unix_ms();
             row.lease_token = lease.token;
-            let claimed = claimed(message, service);
+            let claimed = claimed(message, &row.carrier, service);
             slots.fill(&slot, claimed);
         } else {
             slots.queued(&row.carrier, std::time::Duration::ZERO);
@@ -294,7 +294,8 @@ impl Accepted {
             number: message.number.digits(),
             kind: message.number.kind(),
             sender: message.sender.as_deref(),
-            application: self.reference,
+            application: Some(self.reference),
+            segments: message.segments,
         };
         let router = &service.inner.router;
         router.carrier(&facts, service.entropy().number(), &[])
@@ -323,16 +324,16 @@ impl Accepted {
 }
 
 /// Returns the message in the form in which its connection receives it.
-fn claimed(message: &NewMessage, service: &Service) -> Claimed {
-    let router = &service.inner.router;
+fn claimed(message: &NewMessage, carrier: &str, service: &Service) -> Claimed {
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
-    let sender = message.sender.clone();
+    let router = &service.inner.router;
+    let (address, sender) = router.written(carrier, &message.number, message.sender.as_deref());
     Claimed {
         id: message.id,
         application_id: message.application_id,
-        address: message.number.for_carrier(&router.country_code),
+        address,
         number: message.number.clone(),
-        sender: sender.unwrap_or_else(|| router.default_sender.clone()),
+        sender,
         message: message.body.clone(),
         submitted_segments: Vec::new(),
         expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),

@@ -215,7 +215,8 @@ impl Service {
                 number: number.digits(),
                 kind: number.kind(),
                 sender: sender.as_deref(),
-                application: reference,
+                application: Some(reference),
+                segments: text.segments(),
             };
             self.inner.router.carrier(&facts, self.entropy().number(), &[])
         };

@@ -131,8 +131,11 @@ impl Delivery<'_> {
         carrier: &str,
         mut deliveries: Vec<InboundDelivery>,
     ) -> Result<()> {
+        let network = self.inner.router.network();
         for delivery in &mut deliveries {
-            delivery.number = self.carrier_form(&delivery.number);
+            let number = network.handset(carrier, &delivery.number);
+            let number = number.as_deref().unwrap_or(&delivery.number);
+            delivery.number = self.carrier_form(number);
             delivery.recipient = self.carrier_form(&delivery.recipient);
         }
         let all: Arc<(String, Vec<InboundDelivery>)> = Arc::new((carrier.to_owned(), deliveries));

@@ -142,7 +142,8 @@ impl Messages<'_> {
             number: &message.number,
             kind: message.kind,
             sender: message.sender.as_deref(),
-            application: message.reference,
+            application: Some(message.reference),
+            segments: usize::try_from(message.segments).ok()?,
         };
         let cost = if network.is_sandbox(carrier) {
             Some(Money::ZERO)

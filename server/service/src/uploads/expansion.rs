@@ -225,12 +225,14 @@ impl Messages<'_> {
         } else {
             network.only()
         };
-        let by_route = |number: &str, kind| {
+        let of_all = upload.body.as_deref().map(domain::message::segments);
+        let by_route = |number: &str, kind, segments| {
             let facts = Message {
                 number,
                 kind,
                 sender: upload.sender.as_deref(),
-                application: upload.reference,
+                application: Some(upload.reference),
+                segments,
             };
             router.carrier(&facts, self.entropy().number(), &[])
         };
@@ -246,8 +248,8 @@ impl Messages<'_> {
         if let Some(only) = only {
             return Ok(slots.map(|slot| queued((only.to_owned(), slot))).collect());
         }
-        let numbers = chunk.numbers()?.into_iter();
-        let carriers = numbers.map(|(number, kind)| by_route(&number, kind));
+        let facts = chunk.routing_facts(of_all)?.into_iter();
+        let carriers = facts.map(|(number, kind, segments)| by_route(&number, kind, segments));
         Ok(carriers.zip(slots).map(queued).collect())
     }
 

@@ -240,11 +240,18 @@ impl Chunk {
         Ok(())
     }
 
-    /// Returns the phone numbers of the rows.
-    pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
-        let rows = ChunkRow::parse_all(&self.json)?;
-        let numbers = rows.into_iter();
-        Ok(numbers.map(|row| (row.digits().to_owned(), row.kind())).collect())
+    /// Returns the number of each row, its kind, and the segments of the row's text. In mode one to
+    /// many, `of_all` is the number of segments of every row.
+    pub(crate) fn routing_facts(
+        &self,
+        of_all: Option<usize>,
+    ) -> Result<Vec<(String, Kind, usize)>> {
+        let rows = ChunkRow::parse_all(&self.json)?.into_iter();
+        let facts = rows.map(|row| {
+            let segments = row.segments().or(of_all).unwrap_or(1);
+            (row.digits().to_owned(), row.kind(), segments)
+        });
+        Ok(facts.collect())
     }
 }
 

@@ -1,31 +1,26 @@
 //! Carriers, routes and carrier responses for the tests.
 
-use std::num::NonZeroU32;
 use std::time::Instant;
 
 use domain::ids::Shard;
 use domain::routing::{Route, Routes};
-use domain::{Kind, MessageIdForm};
+use domain::{Kind, MessageIdForm, Rewriting};
 use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
 
 /// Builds a network with the carriers acme and beta. Each route has a carrier, a priority and a
 /// kind of number.
 pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
     let route = |(carrier, priority, kind): &(&str, u32, Option<Kind>)| Route {
-        carrier: (*carrier).to_owned(),
         priority: *priority,
-        weight: NonZeroU32::MIN,
         kind: *kind,
-        prefix: None,
-        application: None,
-        sender: None,
-        cost: None,
+        ..Route::to((*carrier).to_owned())
     };
     let info = |name: &str| CarrierInfo {
         name: name.to_owned(),
         sandbox: false,
         whole: false,
         message_id: Some(MessageIdForm::Text),
+        rewriting: Rewriting::default(),
     };
     Network {
         carriers: vec![info("acme"), info("beta")],

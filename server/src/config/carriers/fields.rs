@@ -67,6 +67,11 @@ impl<'a> Fields<'a> {
         self.findings.shown.push((name, text, source));
     }
 
+    /// Whether a value is a table.
+    pub fn is_table(&self, name: &str) -> bool {
+        matches!(self.table.get(name), Some(Item { value: Value::Table(_), .. }))
+    }
+
     fn text(&mut self, name: &str) -> Option<String> {
         if let Value::Plain(text) = self.take(name)?.value {
             return Some(text);

@@ -3,15 +3,14 @@
 mod address;
 mod fields;
 mod http;
+mod rewriting;
 mod route;
 mod smpp;
 mod submit_status;
 mod template;
 mod tlvs;
 
-use std::num::NonZeroU32;
-
-use domain::{Route, Routes};
+use domain::{Rewriting, Route, Routes};
 
 pub use super::secret::Secret;
 use fields::{Fields, Findings};
@@ -49,6 +48,10 @@ pub struct CarrierSettings {
     /// Unique. Routes and messages refer to the carrier by this name.
     pub name: String,
     pub health: HealthSettings,
+    /// How the carrier gets numbers and senders.
+    pub rewriting: Rewriting,
+    /// The most segments of a message that the carrier accepts.
+    pub segments_max: Option<usize>,
     pub kind: CarrierKind,
 }
 
@@ -117,6 +120,7 @@ pub fn read(tables: Tables, base_url: Option<&str>) -> Result<(Carriers, Shown),
         );
         list.extend(carrier(fields, &mut names, base_url));
     }
+    let mut orders = route::Orders::default();
     let routes: Vec<Route> = (1..)
         .zip(tables.routes)
         .filter_map(|(number, table): (usize, _)| {
@@ -126,7 +130,7 @@ pub fn read(tables: Tables, base_url: Option<&str>) -> Result<(Carriers, Shown),
                 table,
                 &mut findings,
             );
-            route::read(fields, &names)
+            route::read(fields, &list, &names, &mut orders)
         })
         .collect();
     if findings.problems.is_empty() {
@@ -162,6 +166,10 @@ fn carrier(
         Some(SANDBOX) | None => Some(HealthSettings::default()),
         Some(_) => HealthSettings::read(&mut fields),
     };
+    let rewriting = rewriting::read(&mut fields);
+    let segments_max = fields.optional("segments_max", "a whole number from 1", |text| {
+        text.parse().ok().filter(|max| *max > 0)
+    });
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(Box::new).map(CarrierKind::Smpp),
         Some("http") => {
@@ -178,7 +186,7 @@ fn carrier(
     if matches!(&kind, Some(CarrierKind::Http(http)) if http.receipt.is_none()) {
         health.silent_seconds = 0;
     }
-    Some(CarrierSettings { name: name?, health, kind: kind? })
+    Some(CarrierSettings { name: name?, health, rewriting, segments_max, kind: kind? })
 }
 
 fn name(text: &str) -> Option<String> {
@@ -191,16 +199,9 @@ fn name(text: &str) -> Option<String> {
 /// contain routes.
 fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, ConfigError> {
     match list {
-        [only] if routes.is_empty() => Ok(vec![Route {
-            carrier: only.name.clone(),
-            priority: 0,
-            weight: NonZeroU32::MIN,
-            kind: None,
-            prefix: None,
-            application: None,
-            sender: None,
-            cost: None,
-        }]),
+        [only] if routes.is_empty() => {
+            Ok(vec![Route { segments_max: only.segments_max, ..Route::to(only.name.clone()) }])
+        }
         [_, _, ..] if routes.is_empty() => Err(ConfigError::new(
             "there are several carriers and no route, so no message would be sent: add a [[route]]",
         )),

@@ -36,6 +36,9 @@ fn facts(number: &str) -> RoutingFacts<'_> {
         number,
         application: Reference::parse("012345").ok(),
         sender: "Acme",
+        segments: 1,
+        now: domain::Timestamp::from_unix_ms(0),
+        qualities: None,
     }
 }
 
@@ -337,6 +340,74 @@ fn routes_choose_by_their_conditions() {
     assert_eq!(cost("play"), None);
     let shown: Vec<String> = settings.shown().into_iter().map(|(name, ..)| name).collect();
     assert!(shown.contains(&"route.2.prefix".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn numbers_and_senders_are_rewritten_by_the_route_or_the_carrier() {
+    let text = format!(
+        "{SMPP}strip = \"266\"\nadd = \"0\"\nsend_as = {{ Acme = \"ACME LS\" }}\n\
+         [[route]]\ncarrier = \"acme\"\nprefix = \"27\"\nadd = \"+\"\nsend_as = \"12345\"\n\
+         [[route]]\ncarrier = \"acme\"\npattern = \"^2665[0-9]+$\"\n"
+    );
+    let carriers = load(&text).unwrap().carriers;
+    let own = &carriers.list[0].rewriting;
+    assert_eq!(
+        (&*own.number("26657000001"), &*own.number("2757000001")),
+        ("057000001", "2757000001")
+    );
+    assert_eq!((own.sender("acme"), own.sender("Other")), ("ACME LS", "Other"));
+    let first =
+        |number| carriers.routes.first_to("acme", &facts(number)).unwrap().rewriting.or(own);
+    assert_eq!(first("2757000001").number("2757000001"), "+2757000001");
+    assert_eq!(first("2757000001").sender("Other"), "12345");
+    assert_eq!(first("26657000001"), *own);
+    assert!(carriers.routes.first_to("acme", &facts("26622000001")).is_none());
+    for (line, named) in [
+        ("strip = \"+266\"", "strip must be digits"),
+        ("add = \"0-\"", "add must be digits"),
+        ("send_as = \"\"", "send_as must be"),
+        ("send_as = { Acme = \"123456789012345678901\" }", "send_as.Acme must be"),
+        ("segments_max = 0", "segments_max must be"),
+        ("[[route]]\ncarrier = \"acme\"\npattern = \"(\"", "[[route]] 1: pattern must be"),
+        (
+            "[[route]]\ncarrier = \"acme\"\napplication = \"012345\"\nadd = \"0\"",
+            "[[route]] 1: application can't be set together",
+        ),
+    ] {
+        let error = load(&format!("{SMPP}{line}\n")).unwrap_err();
+        assert!(error.contains(named), "{line}: {error}");
+    }
+}
+
+#[test]
+fn routes_have_an_order_and_hours() {
+    let route = |lines: &str| format!("[[route]]\ncarrier = \"acme\"\n{lines}\n");
+    let costs = "order = \"cost\"\ncost = { 2665 = 0.01, \"\" = 0.1 }";
+    let open = "days = [\"mon\", \"wed-fri\"]\nhours = \"20:00-06:00\"\nzone = \"Africa/Maseru\"";
+    let text = format!("{SMPP}segments_max = 3\n{}", route(&format!("{costs}\n{open}")));
+    let routes = load(&text).unwrap().carriers.routes;
+    let route_1 = &routes.as_slice()[0];
+    assert_eq!(route_1.segments_max, Some(3));
+    assert_eq!(route_1.cost.of("26657000001").unwrap().to_string(), "0.01");
+    assert_eq!(route_1.cost.of("26622000001").unwrap().to_string(), "0.1");
+    for (lines, named) in [
+        ("order = \"price\"", "order must be weight, cost or quality"),
+        ("order = \"cost\"", "cost is missing"),
+        ("cost = { 2x = 0.1 }", "cost.2x: the prefix must be digits"),
+        ("cost = { 27 = \"much\" }", "cost.27 must be an amount"),
+        ("hours = \"8-20\"\nzone = \"UTC\"", "hours must be a time like"),
+        ("hours = \"08:00-08:00\"\nzone = \"UTC\"", "hours must be a time like"),
+        ("days = \"montag\"\nzone = \"UTC\"", "days must be days like"),
+        ("hours = \"08:00-20:00\"", "zone is missing"),
+        ("hours = \"08:00-20:00\"\nzone = \"Maseru\"", "zone must be a time zone like"),
+        ("zone = \"UTC\"", "zone is set, so hours or days must be too"),
+    ] {
+        let error = load(&format!("{SMPP}{}", route(lines))).unwrap_err();
+        assert!(error.contains(named), "{lines}: {error}");
+    }
+    let mixed = route("order = \"quality\"") + &route("");
+    let error = load(&format!("{SMPP}{mixed}")).unwrap_err();
+    assert!(error.contains("[[route]] 2: order must be the same"), "{error}");
 }
 
 #[test]

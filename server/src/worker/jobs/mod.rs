@@ -106,6 +106,8 @@ pub(super) fn table(
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
+        // Every process chooses carriers.
+        every(seconds(10), All, "update qualities of carriers", verb!(delivery.update_qualities)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
         every(seconds(1), Delivering, "store raw receipts", || StoreRawReceipts),
         // Customers open the call log right after they call the API.

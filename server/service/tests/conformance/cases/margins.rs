@@ -1,7 +1,7 @@
 //! Margins: customers' payments for pages, compared with the carriers' charges for segments.
 
 use domain::records::{MarginFigures, MarginRow};
-use domain::routing::{Route, Routes};
+use domain::routing::{Costs, Route, Routes};
 use domain::{Prefix, PriceChange, Refusal, Timestamp};
 use service::{Actor, Error, Network};
 
@@ -19,7 +19,10 @@ on_each_backend![
 fn with_cost() -> Network {
     let network = network(&[("acme", 1, None), ("beta", 2, None)]);
     let priced = |route: &Route| Route {
-        cost: (route.carrier == "acme").then(|| money("0.02")),
+        cost: match route.carrier.as_str() {
+            "acme" => money("0.02").into(),
+            _ => Costs::default(),
+        },
         ..route.clone()
     };
     let routes = network.routes.as_slice().iter().map(priced);

@@ -1,12 +1,15 @@
 //! The choice of a message's carrier, and of another one if that carrier doesn't accept it.
 
+use domain::opening_hours::{Days, OpeningHours, Span};
 use domain::records::TimelineEntry;
-use domain::{Kind, MessageStatus};
-use service::{Actor, SANDBOX_CARRIER, SubmitOutcome};
+use domain::routing::{Route, RouteOrder, Routes};
+use domain::{Kind, MessageStatus, Zone};
+use service::{Actor, Network, SANDBOX_CARRIER, SubmitOutcome};
 
 use crate::database::Backend;
-use crate::network::{answered, refused, taken_as, throttled};
-use crate::sending::Sending;
+use crate::network::{answered, network, refused, taken_as, throttled};
+use crate::sending::{Sending, receipt};
+use crate::world::HOUR_MS;
 
 on_each_backend![
     a_message_goes_to_the_carrier_of_its_route,
@@ -21,6 +24,8 @@ on_each_backend![
     a_message_that_was_deferred_stays_when_the_other_carrier_is_down,
     a_refused_test_message_goes_to_no_other_carrier,
     a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another,
+    messages_wait_until_a_route_opens,
+    the_carrier_that_delivers_more_is_preferred,
 ];
 
 const STAFF: Actor = Actor::CommandLine;
@@ -210,5 +215,71 @@ async fn a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another(b
     sending.world.service.delivery().reroute("acme").await.unwrap();
     sending.answer(&handed, SubmitOutcome::NotSent).await;
     sending.claim_one("beta").await;
+    sending.assert_sound().await;
+}
+
+/// Returns a network in which the routes are changed.
+fn changed(routes: &[(&str, u32, Option<Kind>)], change: impl Fn(&mut Route)) -> Network {
+    let network = network(routes);
+    let mut routes = network.routes.as_slice().to_vec();
+    routes.iter_mut().for_each(change);
+    Network { routes: Routes::new(routes), ..network }
+}
+
+async fn messages_wait_until_a_route_opens(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (world, delivery) = (&sending.world, sending.world.service.delivery());
+    // The route opens in an hour or two.
+    let hour = world.now().unix_ms() / HOUR_MS % 24;
+    let (from, to) = ((hour + 2) % 24, (hour + 4) % 24);
+    let span = Span::parse(&format!("{from:02}:00-{to:02}:00")).unwrap();
+    let hours = OpeningHours { span, days: Days::ALL, zone: Zone::default() };
+    let network = changed(&[("acme", 1, None)], |route| route.hours = Some(hours.clone()));
+    delivery.set_network(network);
+    let id = sending.send().await;
+    delivery.reroute("").await.unwrap();
+    sending.assert_status(id, MessageStatus::Queued).await;
+    sending.assert_nothing_due("acme").await;
+    world.pass(2 * HOUR_MS);
+    delivery.reroute("").await.unwrap();
+    assert_eq!(sending.claim_one("acme").await.id(), id);
+    // A message that already waits for the carrier stays with it when the route closes.
+    let late = sending.send().await;
+    world.pass(2 * HOUR_MS);
+    delivery.set_usable("acme", false);
+    delivery.reroute("acme").await.unwrap();
+    assert_eq!(sending.claim_one("acme").await.id(), late);
+    sending.assert_sound().await;
+}
+
+async fn the_carrier_that_delivers_more_is_preferred(backend: Backend) {
+    const EACH: usize = 20;
+    let sending = Sending::by_acme(backend).await;
+    let delivery = sending.world.service.delivery();
+    let routes = [("acme", 1, None), ("beta", 1, None)];
+    delivery.set_network(changed(&routes, |route| route.order = RouteOrder::Quality));
+    for (carrier, other, status) in
+        [("acme", "beta", MessageStatus::Failed), ("beta", "acme", MessageStatus::Delivered)]
+    {
+        delivery.set_usable(other, false);
+        for number in 0..EACH {
+            sending.send().await;
+            let handed = sending.claim_one(carrier).await;
+            let id = format!("{carrier}{number}");
+            sending.answer(&handed, taken_as(&id)).await;
+            let receipts = vec![receipt(&id, status)];
+            delivery.record_carrier_receipts(carrier, receipts).await.unwrap();
+        }
+        delivery.set_usable(other, true);
+    }
+    delivery.store_carrier_figures().await.unwrap();
+    delivery.update_qualities().await.unwrap();
+    for _ in 0..2 * EACH {
+        sending.send().await;
+    }
+    let (by_acme, by_beta) = (sending.claim("acme").await.len(), sending.claim("beta").await.len());
+    // One in 40 messages tries acme.
+    assert!(by_beta > 3 * by_acme, "{by_acme} and {by_beta}");
+    assert_eq!(by_acme + by_beta, 2 * EACH);
     sending.assert_sound().await;
 }

@@ -18,6 +18,7 @@ async fn service(folder: &TempDir) -> Service {
             sandbox: false,
             whole: false,
             message_id: None,
+            rewriting: domain::Rewriting::default(),
         }],
         routes: Routes::default(),
         country_code: "266".to_owned(),
