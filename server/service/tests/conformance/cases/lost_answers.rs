@@ -3,7 +3,7 @@
 
 use domain::LostAnswer;
 use domain::MessageStatus::{Delivered, Expired, Failed, Rejected, Submitted, Unknown};
-use service::{CarrierReceipt, Leases, SubmitOutcome, user_reference};
+use service::{Actor, CarrierReceipt, Leases, Refusal, Settlement, SubmitOutcome, user_reference};
 
 use crate::database::Backend;
 use crate::network::{lost, refused, taken_as};
@@ -20,6 +20,8 @@ on_each_backend![
     an_answer_that_comes_late_settles_a_message_that_is_still_open,
     a_late_refusal_of_a_segment_releases_only_what_no_carrier_took,
     an_id_that_is_stored_early_survives_the_process,
+    a_message_that_lost_a_segment_is_not_settled_as_delivered,
+    a_message_that_is_being_submitted_is_not_decided_about,
 ];
 
 /// Submits a message whose response is lost, for an application with the policy `resend`.
@@ -224,5 +226,37 @@ async fn an_id_that_is_stored_early_survives_the_process(backend: Backend) {
     };
     sending.receive(echoed).await;
     sending.assert_status(cut.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+async fn a_message_that_lost_a_segment_is_not_settled_as_delivered(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let support = sending.world.service.support();
+    let handed = sending.submitted().await;
+    sending.answer_segments(&handed, 2, &[(1, taken_as("c1")), (2, lost())]).await;
+    sending.receive(receipt("c1", Failed)).await;
+    let id = handed.id();
+    sending.assert_status(id, Unknown).await;
+    let settled = support.settle_message(&Actor::CommandLine, id, Settlement::Delivered).await;
+    assert_eq!(settled.unwrap_err().refusal(), Some(&Refusal::OutcomeKnown));
+    sending.assert_status(id, Unknown).await;
+    support.settle_message(&Actor::CommandLine, id, Settlement::Failed).await.unwrap();
+    sending.assert_status(id, Failed).await;
+    sending.assert_sound().await;
+}
+
+async fn a_message_that_is_being_submitted_is_not_decided_about(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let support = sending.world.service.support();
+    let handed = lost_to_be_resent(&sending).await;
+    sending.world.pass(RESEND_MS);
+    let again = sending.claim_one("acme").await;
+    let requeued = support.requeue_message(&Actor::CommandLine, handed.id()).await;
+    assert_eq!(requeued.unwrap_err().refusal(), Some(&Refusal::BeingSubmitted));
+    let settling = support.settle_message(&Actor::CommandLine, handed.id(), Settlement::NeverSent);
+    assert_eq!(settling.await.unwrap_err().refusal(), Some(&Refusal::BeingSubmitted));
+    sending.answer(&again, taken_as("c1")).await;
+    sending.assert_status(handed.id(), Submitted).await;
+    sending.assert_nothing_due("acme").await;
     sending.assert_sound().await;
 }
