@@ -620,16 +620,20 @@ CREATE TABLE carrier_figures (
 -- Commands that every running process carries out.
 CREATE TABLE carrier_commands (
     id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
-    carrier    TEXT,                 -- carrier to bind again; null: reload the settings
-    asked_at   INTEGER NOT NULL
+    command    TEXT NOT NULL,        -- JSON; empty once a command with a message is over
+    asked_at   INTEGER NOT NULL,
+    taken_by   INTEGER               -- slot of the node, if only one carries it out
 ) STRICT;
 
 CREATE TABLE carrier_command_answers (
     command_id INTEGER NOT NULL,
     node       INTEGER NOT NULL,     -- slot of the node
-    refused    INTEGER NOT NULL CHECK (refused IN (0, 1)),
+    number     INTEGER NOT NULL,     -- among the node's answers, from 1
+    answered_at INTEGER NOT NULL,
+    -- going: more answers follow. refused: the node did nothing, or failed.
+    state      TEXT NOT NULL CHECK (state IN ('going', 'done', 'refused')),
     text       TEXT NOT NULL,        -- what was done, or why nothing was
-    PRIMARY KEY (command_id, node)
+    PRIMARY KEY (command_id, node, number)
 ) STRICT, WITHOUT ROWID;
 
 -- The state of the workers' connections to carriers. It is rewritten every few seconds for the

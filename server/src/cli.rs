@@ -369,6 +369,32 @@ pub enum Carrier {
     Reload,
     /// Close the connections to a carrier and open them again, in all running processes.
     Rebind { name: String },
+    /// Send a message over a carrier's connection, and follow it to its receipt. It belongs to no
+    /// customer and costs none anything, but the carrier may charge for it.
+    Test {
+        name: String,
+        #[arg(value_parser = Number::parse)]
+        number: Number,
+        #[arg(value_parser = test_text)]
+        text: String,
+        /// The sender name [default: the setting default_sender].
+        #[arg(long)]
+        sender: Option<String>,
+    },
+    /// Print the PDUs on the connections to a carrier, of all running processes. Numbers and texts
+    /// are masked.
+    Trace {
+        name: String,
+        /// How long, at most 300.
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
+        seconds: u64,
+        /// Show numbers and texts. The audit log records this.
+        #[arg(long)]
+        numbers: bool,
+        /// Also write the PDUs to this file, which Wireshark can read.
+        #[arg(long, value_name = "FILE")]
+        pcap: Option<PathBuf>,
+    },
     /// List a carrier's latest receipts, and what was made of them. Suggests a format of message IDs
     /// if receipts match no message.
     Receipts {
@@ -487,6 +513,15 @@ pub enum SettleAs {
     Failed,
     /// The carrier never had the message. The charge is released.
     NeverSent,
+}
+
+/// The most pages of a test message.
+const TEST_PAGES_MAX: usize = 10;
+
+/// Parses the text of a test message.
+fn test_text(text: &str) -> Result<String, String> {
+    let parsed = domain::MessageText::parse(text.to_owned(), TEST_PAGES_MAX);
+    parsed.map(|text| text.as_str().to_owned()).map_err(|error| error.to_string())
 }
 
 /// Parses a transid.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use service::{CarrierCommand, Result, Service};
+use service::{AnswerState, CarrierCommand, Result, Service};
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,7 @@ use crate::commands::network;
 use crate::config::Settings;
 use crate::config::carriers::CarrierSettings;
 use crate::config_error::ConfigError;
-use crate::worker::Change;
+use crate::worker::{Change, Connections};
 
 /// How often to look for commands. Nothing wakes this task when there is one.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -25,6 +25,7 @@ pub struct Reloader {
     pub is_demo: bool,
     pub upstreams: Arc<Upstreams>,
     pub worker: Box<dyn Fn(Change) + Send + Sync>,
+    pub connections: Connections,
 }
 
 impl Reloader {
@@ -49,17 +50,40 @@ impl Reloader {
     async fn obey(&self, last: &mut i64) -> Result<()> {
         let delivery = self.service.delivery();
         for (id, command) in delivery.commands_after(*last).await? {
-            let answer = match command {
-                CarrierCommand::Reload => self.reload().map_err(|error| error.to_string()),
-                CarrierCommand::Rebind(name) => {
-                    (self.worker)(Change::Rebind(name));
-                    Ok("binding again".to_owned())
-                }
-            };
             *last = id;
-            delivery.answer_command(id, answer).await?;
+            let (state, text) = match command {
+                Some(CarrierCommand::Reload) => match self.reload() {
+                    Ok(changes) => (AnswerState::Done, changes),
+                    Err(error) => (AnswerState::Refused, error.to_string()),
+                },
+                Some(CarrierCommand::Rebind(name)) => {
+                    (self.worker)(Change::Rebind(name));
+                    (AnswerState::Done, "binding again".to_owned())
+                }
+                Some(command @ (CarrierCommand::Test(_) | CarrierCommand::Trace(_))) => {
+                    self.begin(id, command);
+                    continue;
+                }
+                None => (AnswerState::Refused, "the command is over or unknown".to_owned()),
+            };
+            delivery.answer_command(id, 1, state, text).await?;
         }
         Ok(())
+    }
+
+    /// Begins a command that takes longer.
+    fn begin(&self, id: i64, command: CarrierCommand) {
+        let (service, connections) = (self.service.clone(), self.connections.clone());
+        tokio::spawn(async move {
+            let done = match &command {
+                CarrierCommand::Test(test) => connections.test(&service, id, test).await,
+                CarrierCommand::Trace(trace) => connections.trace(&service, id, trace).await,
+                CarrierCommand::Reload | CarrierCommand::Rebind(_) => Ok(()),
+            };
+            if let Err(error) = done {
+                tracing::warn!(detail = ?error, "a command about a carrier failed");
+            }
+        });
     }
 
     /// Reads all settings again, and applies carriers and routes. Returns what changed.

@@ -153,6 +153,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
             is_demo: serve.demo,
             upstreams,
             worker: Box::new(worker.changes()),
+            connections: worker.connections.clone(),
         };
         let reloading = reloader.run(last_command, hangup, stop.clone());
         let running = run(&service, (worker, worker_stop), serving, &stop);

@@ -53,6 +53,7 @@ use delivery::raw_receipts::RawReceipts;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use delivery::unmatched_ids::UnmatchedIds;
+use delivery::waiting_receipts::ComparedForms;
 use group_commit::GroupCommit;
 use id_source::IdSource;
 use operations::nodes::Node;
@@ -80,7 +81,10 @@ pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
 pub use applications::call_log::ApiCall;
 pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
-pub use delivery::commands::{CarrierCommand, CommandAnswer};
+pub use delivery::commands::{
+    ANSWERS_PAUSE, ANSWERS_TIMEOUT, AnswerState, CarrierCommand, CommandAnswer, TestCommand,
+    TraceCommand,
+};
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
 pub use delivery::raw_receipts::RawReceipt;
@@ -90,6 +94,7 @@ pub use delivery::receipts::{
 };
 pub use delivery::route_trial::{RouteTrial, TrialMessage, TriedRoute};
 pub use delivery::routing::{CarrierInfo, Network};
+pub use delivery::test_messages::TestReceipt;
 pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
@@ -210,6 +215,7 @@ struct Inner {
     routes_changed: Notify,
     wakeups: Arc<Wakeups>,
     unmatched_ids: UnmatchedIds,
+    pub(crate) compared_forms: ComparedForms,
     raw_receipts: RawReceipts,
     segment_shards: SegmentShards,
     node: Node,
@@ -313,6 +319,7 @@ impl Service {
             routes_changed: Notify::new(),
             wakeups: Arc::default(),
             unmatched_ids: UnmatchedIds::default(),
+            compared_forms: ComparedForms::default(),
             raw_receipts: RawReceipts::default(),
             segment_shards: SegmentShards::default(),
             node,

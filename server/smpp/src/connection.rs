@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::session;
 use crate::shared::Shared;
+use crate::trace::TracedPdu;
 use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
 /// The maximum number of events in one batch.
@@ -83,6 +84,12 @@ impl Connection {
             drop(inner);
             self.shared.wake[handle.link].notify_one();
         }
+    }
+
+    /// Copies the connection's PDUs to a channel until its receiver is dropped. A submit is copied
+    /// when the socket has accepted it. `source` is a number that the copies get.
+    pub fn trace(&self, source: usize, to: mpsc::Sender<TracedPdu>) {
+        self.shared.taps.add(source, to);
     }
 
     /// Returns a snapshot for operators.

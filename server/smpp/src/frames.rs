@@ -22,6 +22,15 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
+impl Frame {
+    /// Returns the octets of the PDU, with its header.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        let length = u32::try_from(MIN_LENGTH + self.body.len()).unwrap_or(u32::MAX);
+        let header = [length, self.command.into(), self.status, self.sequence];
+        header.into_iter().flat_map(u32::to_be_bytes).chain(self.body.iter().copied()).collect()
+    }
+}
+
 /// The length of a PDU is out of bounds, so we can't know where the next PDU begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLength(pub(crate) u32);

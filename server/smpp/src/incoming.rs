@@ -21,7 +21,12 @@ impl Link {
                 return;
             }
             match frames::next(&mut self.socket.incoming) {
-                Ok(Some(frame)) => self.read_frame(frame),
+                Ok(Some(frame)) => {
+                    if self.shared.taps.is_open() {
+                        self.shared.taps.copy(self.index, false, &frame.octets());
+                    }
+                    self.read_frame(frame);
+                }
                 Ok(None) => return,
                 Err(frames::BadLength(length)) => {
                     self.respond(status_code::INVALID_COMMAND_LENGTH, 0, Pdu::GenericNack);

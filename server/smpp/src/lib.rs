@@ -34,6 +34,7 @@ mod stream;
 mod throttle;
 mod timing;
 mod tls;
+pub mod trace;
 mod window;
 
 pub use connection::{Connection, Events};

@@ -1,6 +1,6 @@
 //! A link: one socket, from its bind to its end.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -112,6 +112,9 @@ pub(crate) struct Link {
     pub(crate) throttled: u64,
     /// The number of submits that left the window since the last `publish`.
     pub(crate) finished: usize,
+    /// Copies of the submits that the socket hasn't accepted in full, by sequence number, while the
+    /// connection is traced.
+    pub(crate) traced: HashMap<u32, Vec<u8>>,
     /// When we sent the enquire_link that the peer hasn't reacted to yet.
     pub(crate) enquired: Option<Instant>,
 }
@@ -153,6 +156,7 @@ impl Link {
             answered: 0,
             throttled: 0,
             finished: 0,
+            traced: HashMap::new(),
             enquired: None,
             shared: Arc::clone(shared),
         }
@@ -212,6 +216,11 @@ impl Link {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {
             self.window.written(sequence, due);
+            if !self.traced.is_empty()
+                && let Some(octets) = self.traced.remove(&sequence)
+            {
+                self.shared.taps.copy(self.index, true, &octets);
+            }
         }
         let overdue = std::mem::take(&mut self.socket.overdue);
         self.finish_unwritten(overdue);
@@ -254,7 +263,10 @@ impl Link {
     }
 
     fn put(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
-        self.socket.outbox.append(|out| encode::put(out, status, sequence, pdu));
+        let (taps, index) = (&self.shared.taps, self.index);
+        self.socket.outbox.append(|out| {
+            taps.copy_put(index, out, |out| encode::put(out, status, sequence, pdu));
+        });
     }
 
     /// Reports the outcome of a submit that has left the window.
@@ -326,8 +338,13 @@ impl Link {
         let (tag, not_after) = (submit.tag, submit.not_after);
         match encode::submit(submit) {
             Ok(pdu) => {
+                let (taps, traced) = (&self.shared.taps, &mut self.traced);
                 self.socket.outbox.append_submit(sequence, not_after, |out| {
+                    let start = out.len();
                     encode::put(out, 0, sequence, pdu);
+                    if taps.is_open() {
+                        traced.insert(sequence, out[start..].to_vec());
+                    }
                 });
             }
             Err(status) => {

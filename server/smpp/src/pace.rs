@@ -1,5 +1,6 @@
 //! The rate limit of submits.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,20 +45,32 @@ impl Pace {
     }
 }
 
-/// A rate limit that several connections share.
+/// A rate limit that several connections share, also with other processes.
 pub struct SharedPace {
     rate: u32,
+    processes: AtomicU32,
     pace: Mutex<Pace>,
 }
 
 impl SharedPace {
     /// `rate` is per second; 0 means no limit.
     pub fn new(rate: u32) -> Self {
-        Self { rate, pace: Mutex::new(Pace::new(rate, Instant::now())) }
+        let pace = Mutex::new(Pace::new(rate, Instant::now()));
+        Self { rate, processes: AtomicU32::new(1), pace }
     }
 
+    /// Sets how many processes share the rate. Each of them gets an equal part of it.
+    pub fn share_with(&self, processes: u32) {
+        let processes = processes.max(1);
+        if self.processes.swap(processes, Ordering::Relaxed) != processes && self.rate > 0 {
+            let interval = Duration::from_secs(processes.into()) / self.rate;
+            self.lock().interval = Some(interval);
+        }
+    }
+
+    /// Returns this process's part of the rate, rounded up.
     pub(crate) fn rate(&self) -> u32 {
-        self.rate
+        self.rate.div_ceil(self.processes.load(Ordering::Relaxed))
     }
 
     /// Ignores poisoning, because a pace is never left half changed.

@@ -1,14 +1,17 @@
 //! The state that a connection's handles, events and links share.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::throttle::Throttle;
-use crate::{DeliveryHandle, Event, Fault, LastError, Outcome, Settings, State, Status, Submit};
+use crate::trace::Taps;
+use crate::{
+    DeliveryHandle, Event, Fault, LastError, Outcome, Settings, SharedPace, State, Status, Submit,
+};
 
 /// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
@@ -26,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) ready: Notify,
     /// Notified when the last link has ended.
     pub(crate) ended: Notify,
+    pub(crate) taps: Taps,
 }
 
 /// The state behind the lock.
@@ -37,7 +41,8 @@ pub(crate) struct Inner {
     pub(crate) held: bool,
     /// The pauses while `held`.
     pub(crate) hold: Throttle,
-    rate: u32,
+    own_rate: u32,
+    shared_pace: Option<Arc<SharedPace>>,
     pub(crate) queue: VecDeque<Submit>,
     pub(crate) in_flight: usize,
     pub(crate) throttled_until: Option<Instant>,
@@ -52,13 +57,6 @@ pub(crate) struct Inner {
     state: State,
     since: Instant,
     events: VecDeque<Event>,
-}
-
-/// Returns the lower of the connection's own rate and the shared one. 0 means no limit.
-fn lowest_rate(settings: &Settings) -> u32 {
-    let shared = settings.shared_pace.as_ref().map_or(0, |shared| shared.rate());
-    let limits = [settings.rate, shared].into_iter().filter(|rate| *rate > 0);
-    limits.min().unwrap_or(0)
 }
 
 /// The part of a link's state that handles use.
@@ -77,6 +75,7 @@ impl Shared {
             freed: Notify::new(),
             ready: Notify::new(),
             ended: Notify::new(),
+            taps: Taps::default(),
             settings,
         }
     }
@@ -161,7 +160,8 @@ impl Inner {
             probing: false,
             held: false,
             hold: Throttle::between(settings.timers.hold_min, settings.timers.hold_max),
-            rate: lowest_rate(settings),
+            own_rate: settings.rate,
+            shared_pace: settings.shared_pace.clone(),
             queue: VecDeque::new(),
             in_flight: 0,
             throttled_until: None,
@@ -193,12 +193,20 @@ impl Inner {
         }
         let most = if self.probing || self.held { 1 } else { self.window };
         let window = most.saturating_sub(self.in_flight + self.queue.len());
-        if self.rate == 0 {
+        let rate = self.rate();
+        if rate == 0 {
             return window;
         }
-        let ahead = u128::from(self.rate) * AHEAD.as_millis() / 1000;
+        let ahead = u128::from(rate) * AHEAD.as_millis() / 1000;
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).max(1);
         window.min(ahead.saturating_sub(self.queue.len()))
+    }
+
+    /// Returns the lower of the connection's own rate and the shared one. 0 means no limit.
+    fn rate(&self) -> u32 {
+        let shared = self.shared_pace.as_ref().map_or(0, |shared| shared.rate());
+        let limits = [self.own_rate, shared].into_iter().filter(|rate| *rate > 0);
+        limits.min().unwrap_or(0)
     }
 
     /// Derives the connection's state from the states of its links.

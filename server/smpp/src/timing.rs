@@ -59,6 +59,7 @@ impl Link {
     /// Answers submits that were removed from the outbox before they were begun.
     pub(crate) fn finish_unwritten(&mut self, sequences: Vec<u32>) {
         for sequence in sequences {
+            self.traced.remove(&sequence);
             if let Some(tag) = self.window.remove(sequence) {
                 self.finish_submit(tag, Outcome::NotSent);
             }

@@ -8,10 +8,12 @@ pub mod smpp;
 
 use std::time::Duration;
 
+use ::smpp::trace::TracedPdu;
 use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{ApplicationId, Transid};
 use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, RawReceipt, Receipt, Submitted};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use refused::Refused;
@@ -46,6 +48,12 @@ pub trait CarrierConnection: Send + Sync + 'static {
 
     /// Returns the connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
+
+    /// Copies the connection's PDUs to a channel. Returns false if it has none. `source` is the
+    /// connection's number.
+    fn trace(&self, _source: usize, _to: &mpsc::Sender<TracedPdu>) -> bool {
+        false
+    }
 
     /// Accepts no more messages, reports the unsubmitted ones as not sent, and waits a short time
     /// for answers.

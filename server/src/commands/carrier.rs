@@ -6,10 +6,13 @@ use domain::carrier_figures::{CarrierCounts, CarrierEvent};
 use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
 use domain::support::{CarrierReceipts, ReceiptCandidate, ReceiptRecord, SuggestedForm};
 use serde::Serialize;
-use service::{Actor, CarrierCommand, CommandAnswer, ReceiptFilter, Refusal, Service};
+use service::{
+    Actor, AnswerState, CarrierCommand, CommandAnswer, ReceiptFilter, Refusal, Service,
+    TestCommand, TraceCommand,
+};
 
 use super::output::{Column, facts, or_dash, shown, table};
-use super::{CommandError, Output};
+use super::{CommandError, Output, carrier_test};
 use crate::cli::Carrier;
 use crate::json::DateTime;
 
@@ -205,6 +208,15 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
             drained: false,
             name,
         },
+        Carrier::Test { name, number, text, sender } => {
+            let (digits, kind) = (number.digits().to_owned(), number.kind());
+            let test = TestCommand { carrier: name, digits, kind, sender, text };
+            return carrier_test::test(service, test, output).await;
+        }
+        Carrier::Trace { name, seconds, numbers, pcap } => {
+            let trace = TraceCommand { carrier: name, seconds, all: numbers };
+            return carrier_test::trace(service, trace, pcap.as_deref(), output).await;
+        }
         Carrier::Receipts { name, unmatched, id, number } => {
             let filter = match (unmatched, id, number) {
                 (true, ..) => ReceiptFilter::Unmatched,
@@ -236,7 +248,11 @@ async fn all(
     let delivery = service.delivery();
     let (answers, expected) = delivery.command_carriers(&Actor::CommandLine, command).await?;
     let answers: Vec<Answered> = (answers.into_iter())
-        .map(|CommandAnswer { node, refused, text }| Answered { node, refused, text })
+        .map(|CommandAnswer { node, state, text, .. }| Answered {
+            node,
+            refused: state == AnswerState::Refused,
+            text,
+        })
         .collect();
     if !answers.is_empty() {
         output.print(&answers, |answers| {

@@ -17,6 +17,10 @@ impl Output {
         Self { json }
     }
 
+    pub const fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints one result. `human` returns the text for a person. An empty text isn't printed.
     pub fn print<T: Serialize>(
         self,

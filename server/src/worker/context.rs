@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::trials::Trials;
+
 /// The pause before a retry.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
@@ -17,6 +19,7 @@ pub(super) struct Context {
     pub(super) shutdown: CancellationToken,
     /// The tasks that deliver events to endpoints.
     pub(super) deliveries: TaskTracker,
+    pub(super) trials: Trials,
 }
 
 impl Context {

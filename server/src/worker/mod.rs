@@ -9,11 +9,13 @@ mod context;
 mod delivery;
 mod ended;
 mod jobs;
+mod trials;
 mod watched;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::smpp::SharedPace;
 use service::{SANDBOX_CARRIER, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -32,6 +34,8 @@ use crate::webhook::Sender;
 use context::Context;
 use ended::Sandboxes;
 use jobs::Processes;
+pub use trials::Connections;
+use trials::Trials;
 use watched::{ReadState, WatchedCarrier, WatchedCarriers};
 
 /// The settings of the worker.
@@ -52,6 +56,7 @@ pub struct RunningWorker {
     /// Ends once the worker has stopped and all connections are closed.
     pub task: JoinHandle<()>,
     changes: mpsc::UnboundedSender<Change>,
+    pub connections: Connections,
 }
 
 /// A change to the carriers while the worker runs.
@@ -80,14 +85,16 @@ pub fn spawn(
     shutdown: CancellationToken,
 ) -> RunningWorker {
     let (changes, mut asked) = mpsc::unbounded_channel();
+    let (watched, trials) = (WatchedCarriers::default(), Trials::default());
+    let connections = Connections { carriers: watched.clone(), trials: trials.clone() };
     let task = tokio::spawn(async move {
         let mut worker = Worker {
-            context: Context { service, shutdown, deliveries: TaskTracker::new() },
+            context: Context { service, shutdown, deliveries: TaskTracker::new(), trials },
             delivers: settings.delivers,
             sandbox_delay_ms: settings.sandbox_delay_ms,
             jobs: JoinSet::new(),
             carriers: Vec::new(),
-            watched: WatchedCarriers::default(),
+            watched,
             sandboxes: Sandboxes::default(),
         };
         worker.start(settings, metrics, sender).await;
@@ -104,7 +111,7 @@ pub fn spawn(
         worker.context.deliveries.close();
         worker.context.deliveries.wait().await;
     });
-    RunningWorker { task, changes }
+    RunningWorker { task, changes, connections }
 }
 
 /// The tasks of a worker.
@@ -248,6 +255,8 @@ impl Worker {
                     health: served.settings.health,
                     open: watch::Sender::new(false),
                     connections: Vec::new(),
+                    links: Vec::new(),
+                    pace: None,
                 }));
             }
             self.carriers.push(served);
@@ -263,13 +272,13 @@ impl Worker {
             CarrierKind::Sandbox => {
                 let delay_ms = self.sandbox_delay_ms;
                 let sandbox = self.sandboxes.open(name, || Sandbox::new(clock(), delay_ms));
-                self.start_connections(served, 1, || sandbox.clone());
+                self.start_connections(served, 1, None, || sandbox.clone());
             }
             CarrierKind::Http(http) => {
                 match HttpConnection::new((**http).clone(), clock(), lease) {
                     Ok(connection) => {
                         let connection = Arc::new(connection);
-                        self.start_connections(served, 1, || connection.clone());
+                        self.start_connections(served, 1, None, || connection.clone());
                     }
                     // The settings were checked before, so the file of authorities has changed since.
                     Err(error) => {
@@ -280,7 +289,7 @@ impl Worker {
             }
             CarrierKind::Smpp(smpp) => {
                 let pace = SmppConnection::shared_pace(smpp);
-                self.start_connections(served, smpp.connections, || {
+                self.start_connections(served, smpp.connections, pace.clone(), || {
                     let seed = service.entropy().number();
                     let pace = pace.clone();
                     Arc::new(SmppConnection::open((**smpp).clone(), pace, clock(), lease, seed))
@@ -294,16 +303,18 @@ impl Worker {
         &self,
         served: &ServedCarrier,
         count: usize,
+        pace: Option<Arc<SharedPace>>,
         open: impl Fn() -> Arc<dyn CarrierConnection>,
     ) {
         let carrier = served.settings.name.as_str();
         let open_for_messages = watch::Sender::new(false);
-        let mut states: Vec<ReadState> = Vec::new();
+        let (mut states, mut links): (Vec<ReadState>, Vec<_>) = (Vec::new(), Vec::new());
         for number in 1..=count {
             // The span has error level, so that every log line about the connection names it.
             let span = tracing::error_span!("connection", carrier, number);
             let connection = span.in_scope(&open);
             let seen = Arc::clone(&connection);
+            links.push(Arc::clone(&connection));
             states.push(Box::new(move || seen.state()));
             let is_open = open_for_messages.subscribe();
             let (context, stop) = (self.context.clone(), served.stop.clone());
@@ -317,6 +328,8 @@ impl Worker {
             health,
             open: open_for_messages,
             connections: states,
+            links,
+            pace,
         }));
     }
 

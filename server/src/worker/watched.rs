@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use smpp::SharedPace;
 use tokio::sync::watch;
 
-use crate::carrier::ConnectionStatus;
+use crate::carrier::{CarrierConnection, ConnectionStatus};
 use crate::config::carriers::HealthSettings;
 
 /// A carrier and its connections.
@@ -15,6 +16,9 @@ pub(super) struct WatchedCarrier {
     /// once, so that a drained carrier gets no messages at startup.
     pub(super) open: watch::Sender<bool>,
     pub(super) connections: Vec<ReadState>,
+    pub(super) links: Vec<Arc<dyn CarrierConnection>>,
+    /// The rate that the connections share with those of other processes.
+    pub(super) pace: Option<Arc<SharedPace>>,
 }
 
 /// Returns the status of a connection.

@@ -1,51 +1,91 @@
-//! Commands about carriers that every running process carries out, and the processes' answers.
+//! Commands about carriers that running processes carry out, and the processes' answers.
 
 use domain::Timestamp;
 
 use super::query::{Connection, query};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO carrier_commands (carrier, asked_at) VALUES ($1, $2) RETURNING id");
+        INSERT INTO carrier_commands (command, asked_at) VALUES ($1, $2) RETURNING id");
     const NEWEST: Sql = Sql::same(r"
         SELECT COALESCE(MAX(id), 0) AS id FROM carrier_commands");
     const AFTER: Sql = Sql::same(r"
-        SELECT id, carrier FROM carrier_commands WHERE id > $1 ORDER BY id");
+        SELECT id, command FROM carrier_commands WHERE id > $1 ORDER BY id");
+    const TAKE: Sql = Sql::same(r"
+        UPDATE carrier_commands SET taken_by = $2 WHERE id = $1 AND taken_by IS NULL");
     const FORGET: Sql = Sql::same("DELETE FROM carrier_commands WHERE asked_at < $1");
+    const FORGET_ONE: Sql = Sql::same("UPDATE carrier_commands SET command = '' WHERE id = $1");
     const ANSWER: Sql = Sql::same(r"
-        INSERT INTO carrier_command_answers (command_id, node, refused, text)
-        VALUES ($1, $2, $3, $4)
-        ON CONFLICT (command_id, node) DO NOTHING");
+        INSERT INTO carrier_command_answers (command_id, node, number, answered_at, state, text)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (command_id, node, number) DO NOTHING");
     const ANSWERS: Sql = Sql::same(r"
-        SELECT node, refused, text FROM carrier_command_answers
-        WHERE command_id = $1 ORDER BY node");
+        SELECT node, number, answered_at, state, text FROM carrier_command_answers
+        WHERE command_id = $1 ORDER BY answered_at, node, number");
     const FORGET_ANSWERS: Sql = Sql::same(r"
         DELETE FROM carrier_command_answers
         WHERE command_id NOT IN (SELECT id FROM carrier_commands)");
+    const FORGET_ANSWERS_TO: Sql = Sql::same(r"
+        DELETE FROM carrier_command_answers WHERE command_id = $1");
 }
 
-/// The answer of one process to a command.
+/// How far a process is with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerState {
+    /// More answers follow.
+    Going,
+    Done,
+    /// The process did nothing, or failed.
+    Refused,
+}
+
+impl AnswerState {
+    const ALL: [Self; 3] = [Self::Going, Self::Done, Self::Refused];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Going => "going",
+            Self::Done => "done",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// An answer of one process to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandAnswer {
     /// The slot of the node.
     pub node: i64,
-    pub refused: bool,
+    /// Among the node's answers to the command, from 1.
+    pub number: i64,
+    pub at: Timestamp,
+    pub state: AnswerState,
     pub text: String,
 }
 
-/// Stores a command and returns its ID. `carrier` is the carrier to rebind; `None` stands for a
-/// reload of the settings. Deletes commands from before `old`.
+/// Stores a command and returns its ID. Deletes commands from before `old`.
 pub async fn insert(
     conn: &mut dyn Connection,
-    carrier: Option<&str>,
+    command: &str,
     now: Timestamp,
     old: Timestamp,
 ) -> Result<i64> {
     query(FORGET, old).execute(&mut *conn).await?;
     query(FORGET_ANSWERS, ()).execute(&mut *conn).await?;
-    query(INSERT, (carrier, now)).fetch_one(conn, |row| row.get("id")).await
+    query(INSERT, (command, now)).fetch_one(conn, |row| row.get("id")).await
+}
+
+/// Deletes what a command and its answers say.
+pub async fn forget(conn: &mut dyn Connection, command: i64) -> Result<()> {
+    query(FORGET_ANSWERS_TO, command).execute(&mut *conn).await?;
+    query(FORGET_ONE, command).execute(conn).await.map(drop)
 }
 
 /// Returns the ID of the newest command, or 0.
@@ -53,21 +93,33 @@ pub async fn newest(conn: &mut dyn Connection) -> Result<i64> {
     query(NEWEST, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
-/// Returns the commands with a greater ID, oldest first, each with its carrier.
-pub async fn after(conn: &mut dyn Connection, id: i64) -> Result<Vec<(i64, Option<String>)>> {
-    query(AFTER, id).fetch_all(conn, |row| Ok((row.get("id")?, row.get("carrier")?))).await
+/// Returns the commands with a greater ID, oldest first.
+pub async fn after(conn: &mut dyn Connection, id: i64) -> Result<Vec<(i64, String)>> {
+    query(AFTER, id).fetch_all(conn, |row| Ok((row.get("id")?, row.get("command")?))).await
+}
+
+/// Takes a command that only one process may carry out. Returns false if another one has it.
+pub async fn take(conn: &mut dyn Connection, command: i64, node: i64) -> Result<bool> {
+    Ok(query(TAKE, (command, node)).execute(conn).await? == 1)
 }
 
 pub async fn answer(conn: &mut dyn Connection, command: i64, answer: &CommandAnswer) -> Result<()> {
-    let CommandAnswer { node, refused, text } = answer;
-    query(ANSWER, (command, *node, *refused, text)).execute(conn).await.map(drop)
+    let CommandAnswer { node, number, at, state, text } = answer;
+    let values = (command, *node, *number, *at, state.as_str(), text);
+    query(ANSWER, values).execute(conn).await.map(drop)
 }
 
+/// Returns the answers to a command so far, in their order.
 pub async fn answers(conn: &mut dyn Connection, command: i64) -> Result<Vec<CommandAnswer>> {
     query(ANSWERS, command)
         .fetch_all(conn, |row| {
-            let (node, refused) = (row.get("node")?, row.get("refused")?);
-            Ok(CommandAnswer { node, refused, text: row.get("text")? })
+            Ok(CommandAnswer {
+                node: row.get("node")?,
+                number: row.get("number")?,
+                at: row.get("answered_at")?,
+                state: row::word(row, "carrier_command_answers", "state", AnswerState::parse)?,
+                text: row.get("text")?,
+            })
         })
         .await
 }

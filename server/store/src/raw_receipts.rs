@@ -13,7 +13,8 @@ use crate::error::Result;
 macro_rules! raw {
     ($($rest:literal),+) => {
         Sql::same(concat!(
-            "SELECT id, kind, written_id, parameter_id, number, state, raw FROM raw_receipts ",
+            "SELECT id, carrier, kind, written_id, parameter_id, number, state, raw ",
+            "FROM raw_receipts ",
             $($rest),+
         ))
     };
@@ -42,8 +43,8 @@ statements! {
             SELECT id FROM raw_receipts WHERE id < $1 ORDER BY id LIMIT $2)");
 }
 
-/// A receipt to store.
-pub struct NewRawReceipt {
+/// A receipt as it is stored.
+pub struct RawReceiptRow {
     /// Made from the time of arrival.
     pub id: i64,
     pub carrier: String,
@@ -56,15 +57,10 @@ pub struct NewRawReceipt {
     pub raw: String,
 }
 
-/// A stored receipt.
-pub struct RawReceiptRow {
-    pub received_at: Timestamp,
-    pub kind: ReceiptKind,
-    pub written_id: Option<String>,
-    pub parameter_id: Option<String>,
-    pub number: String,
-    pub state: String,
-    pub raw: String,
+impl RawReceiptRow {
+    pub fn received_at(&self) -> Timestamp {
+        Timestamp::from_unix_ms(id_unix_ms(self.id))
+    }
 }
 
 /// Which receipts of a carrier to return, newest first.
@@ -77,7 +73,7 @@ pub enum Selection<'a> {
     Number(&'a str),
 }
 
-pub async fn insert(conn: &mut dyn Connection, rows: &[NewRawReceipt]) -> Result<()> {
+pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result<()> {
     let values = rows.iter().map(|row| {
         let (id, kind) = (row.id, row.kind.as_str());
         let ids = (&row.written_id, &row.parameter_id);
@@ -102,7 +98,8 @@ pub async fn list(
 
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
     Ok(RawReceiptRow {
-        received_at: Timestamp::from_unix_ms(id_unix_ms(row.get("id")?)),
+        id: row.get("id")?,
+        carrier: row.get("carrier")?,
         kind: row::word(row, "raw_receipts", "kind", ReceiptKind::parse)?,
         written_id: row.get("written_id")?,
         parameter_id: row.get("parameter_id")?,

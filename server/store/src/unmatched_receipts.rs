@@ -81,6 +81,7 @@ statements! {
               AND carrier = $2",
         ..Sql::ANYWHERE
     };
+    const ANY: Sql = Sql::same("SELECT 1 AS found FROM unmatched_receipts WHERE carrier = $1 LIMIT 1");
     const NEWEST: Sql = waiting!(
         "WHERE carrier = $1 AND receipt > $2 ORDER BY receipt DESC LIMIT $3"
     );
@@ -141,6 +142,17 @@ pub struct WaitingReceipt {
     pub sender: String,
     pub user_reference: Option<u16>,
     pub submitted_at: Option<Timestamp>,
+}
+
+/// Which unmatched receipts of a carrier to return.
+#[derive(Clone, Copy)]
+pub enum Selection<'a> {
+    /// Those with numbers above this one, newest first.
+    Newest(i64),
+    /// The oldest that were last compared with messages under this format of message IDs.
+    OfForm(&'a str),
+    /// The oldest with a recipient and with numbers above this one.
+    OfNumbers(i64),
 }
 
 /// The most carrier message IDs that a receipt may mean.
@@ -210,42 +222,29 @@ pub async fn set_form(
     setting.execute_each(conn, receipts.iter().copied()).await.map(drop)
 }
 
-/// Returns the newest unmatched receipts of a carrier with numbers above `after`, newest first.
-pub async fn newest(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<WaitingReceipt>> {
-    let rows = limit.saturating_mul(ROWS_MAX);
-    let found = query(NEWEST, (carrier, after, rows)).fetch_all(conn, read).await?;
-    Ok(one_each(found, limit))
+/// Whether a carrier has unmatched receipts.
+pub async fn is_any(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    query(ANY, carrier).finds(conn).await
 }
 
-/// Returns the oldest unmatched receipts of a carrier that were last compared with messages under
-/// this format of message IDs.
-pub async fn of_form(
+/// Returns at most `limit` unmatched receipts of a carrier.
+pub async fn list(
     conn: &mut dyn Connection,
     carrier: &str,
-    form: &str,
+    selection: Selection<'_>,
     limit: i64,
 ) -> Result<Vec<WaitingReceipt>> {
     let rows = limit.saturating_mul(ROWS_MAX);
-    let found = query(OF_FORM, (carrier, form, rows)).fetch_all(conn, read).await?;
-    Ok(one_each(found, limit))
-}
-
-/// Returns the oldest unmatched receipts of a carrier that have a number and whose own numbers are
-/// above `after`.
-pub async fn of_numbers(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<WaitingReceipt>> {
-    let rows = limit.saturating_mul(ROWS_MAX);
-    let found = query(OF_NUMBERS, (carrier, after, rows)).fetch_all(conn, read).await?;
-    Ok(one_each(found, limit))
+    let finding = match selection {
+        Selection::Newest(after) => query(NEWEST, (carrier, after, rows)),
+        Selection::OfForm(form) => query(OF_FORM, (carrier, form, rows)),
+        Selection::OfNumbers(after) => query(OF_NUMBERS, (carrier, after, rows)),
+    };
+    let mut found = finding.fetch_all(conn, read).await?;
+    // One row of each receipt.
+    found.dedup_by_key(|row| row.receipt);
+    found.truncate(usize::try_from(limit).unwrap_or(0));
+    Ok(found)
 }
 
 /// Returns whether a receipt with one of these carrier message IDs is unmatched. `number` stands
@@ -283,13 +282,6 @@ fn read(row: &Row<'_>) -> Result<WaitingReceipt> {
         user_reference: reference.and_then(|reference| u16::try_from(reference).ok()),
         submitted_at: row.get("submitted_at")?,
     })
-}
-
-/// Returns one row of each receipt.
-fn one_each(mut found: Vec<WaitingReceipt>, limit: i64) -> Vec<WaitingReceipt> {
-    found.dedup_by_key(|row| row.receipt);
-    found.truncate(usize::try_from(limit).unwrap_or(0));
-    found
 }
 
 /// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its

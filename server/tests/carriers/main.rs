@@ -29,6 +29,7 @@ mod scripted;
 mod sending;
 mod started;
 mod texts;
+mod trials;
 mod unanswered;
 mod upstream;
 

@@ -1,46 +1,127 @@
-//! Commands about carriers that every running process carries out: reloading the settings, and
-//! binding again.
+//! Commands about carriers that running processes carry out: reloading the settings, binding again,
+//! sending a test message, and tracing connections.
 //!
 //! A command on a machine can't reach the processes on others, so it goes through the database.
 
 use std::time::{Duration, Instant};
 
 use domain::timestamp::DAY_MS;
+use domain::{Kind, Number};
+use serde::{Deserialize, Serialize};
 
 use crate::transactions::work;
 use crate::{Delivery, run_detached};
 use store::audit::{self, Actor};
 use store::carrier_commands;
-pub use store::carrier_commands::CommandAnswer;
+pub use store::carrier_commands::{AnswerState, CommandAnswer};
 use store::error::Result;
 use store::gate::Priority;
 
 /// How long a command waits for the answers of all processes.
-const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
+pub const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// The pause between two looks for answers.
-const PAUSE: Duration = Duration::from_millis(200);
+pub const ANSWERS_PAUSE: Duration = Duration::from_millis(200);
 /// How long commands are kept, in milliseconds. Processes notice them within a second.
 const KEPT_MS: i64 = DAY_MS;
 
-/// A command to all processes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A command to running processes. Stored as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CarrierCommand {
     /// Read carriers and routes from the settings file again.
     Reload,
     /// Close the connections to this carrier, and open them again.
     Rebind(String),
+    /// Send a message to see whether it arrives. One process does this.
+    Test(TestCommand),
+    /// Copy the PDUs on the connections to this carrier.
+    Trace(TraceCommand),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCommand {
+    pub carrier: String,
+    /// The digits of the number.
+    pub digits: String,
+    pub kind: Kind,
+    /// The default sender if `None`.
+    pub sender: Option<String>,
+    pub text: String,
+}
+
+impl TestCommand {
+    pub fn number(&self) -> Number {
+        Number::from_stored(self.digits.clone(), self.kind)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceCommand {
+    pub carrier: String,
+    pub seconds: u64,
+    /// Whether numbers and texts are shown.
+    pub all: bool,
 }
 
 impl CarrierCommand {
     fn carrier(&self) -> Option<&str> {
         match self {
             Self::Reload => None,
-            Self::Rebind(carrier) => Some(carrier),
+            Self::Rebind(carrier)
+            | Self::Test(TestCommand { carrier, .. })
+            | Self::Trace(TraceCommand { carrier, .. }) => Some(carrier),
+        }
+    }
+
+    const fn action(&self) -> &'static str {
+        match self {
+            Self::Reload => "carrier.reload",
+            Self::Rebind(_) => "carrier.rebind",
+            Self::Test(_) => "carrier.test",
+            Self::Trace(_) => "carrier.trace",
+        }
+    }
+
+    /// Returns what the audit log says about the command.
+    fn detail(&self) -> Option<String> {
+        match self {
+            Self::Reload | Self::Rebind(_) => None,
+            Self::Test(test) => Some(format!("to {}", test.number().masked())),
+            Self::Trace(TraceCommand { seconds, all, .. }) => {
+                let shown = if *all { ", with numbers and texts" } else { "" };
+                Some(format!("{seconds} seconds{shown}"))
+            }
         }
     }
 }
 
 impl Delivery<'_> {
+    /// Gives a command to the running processes. Returns its ID, and the number of processes.
+    ///
+    /// # Errors
+    /// `NoSuchCarrier`.
+    pub async fn give_command(
+        &self,
+        actor: &Actor,
+        command: CarrierCommand,
+    ) -> Result<(i64, usize)> {
+        if let Some(carrier) = command.carrier() {
+            self.must_have_carrier(carrier)?;
+        }
+        let actor = *actor;
+        let stored = store::row::json(&command)?;
+        let id = self.in_transaction(work!(|tx, now| {
+            let id = carrier_commands::insert(tx, &stored, now, now.plus_ms(-KEPT_MS)).await?;
+            let (subject, detail) = (command.carrier().unwrap_or_default(), command.detail());
+            let (action, detail) = (command.action(), detail.as_deref());
+            audit::insert(tx, now, &actor, action, subject, detail).await?;
+            Ok(id)
+        }));
+        // A process that has SQLite's file for itself is no node.
+        let processes = self.0.operations().running_nodes().await?.max(1);
+        Ok((id.await?, processes))
+    }
+
     /// Gives a command to all running processes, and waits until they have answered, or some time
     /// has passed. Returns the answers, and the number of processes that should have answered.
     ///
@@ -51,31 +132,25 @@ impl Delivery<'_> {
         actor: &Actor,
         command: CarrierCommand,
     ) -> Result<(Vec<CommandAnswer>, usize)> {
-        if let Some(carrier) = command.carrier() {
-            self.must_have_carrier(carrier)?;
-        }
-        let actor = *actor;
-        let id = self.in_transaction(work!(|tx, now| {
-            let (carrier, old) = (command.carrier(), now.plus_ms(-KEPT_MS));
-            let id = carrier_commands::insert(tx, carrier, now, old).await?;
-            let action = match &command {
-                CarrierCommand::Reload => "carrier.reload",
-                CarrierCommand::Rebind(_) => "carrier.rebind",
-            };
-            audit::insert(tx, now, &actor, action, carrier.unwrap_or_default(), None).await?;
-            Ok(id)
-        }));
-        let id = id.await?;
+        let (id, expected) = self.give_command(actor, command).await?;
         let asked_at = Instant::now();
         loop {
-            let answers = carrier_commands::answers(&mut self.store().read().await?, id).await?;
-            // A process that has SQLite's file for itself is no node.
-            let expected = self.0.operations().running_nodes().await?.max(1);
+            let answers = self.command_answers(id).await?;
             if answers.len() >= expected || asked_at.elapsed() > ANSWERS_TIMEOUT {
                 return Ok((answers, expected));
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ANSWERS_PAUSE).await;
         }
+    }
+
+    /// Returns the answers to a command so far.
+    pub async fn command_answers(&self, id: i64) -> Result<Vec<CommandAnswer>> {
+        carrier_commands::answers(&mut self.store().read().await?, id).await
+    }
+
+    /// Deletes what a command and its answers say, which may be a message.
+    pub async fn forget_command(&self, id: i64) -> Result<()> {
+        self.in_transaction(work!(|tx, _now| carrier_commands::forget(tx, id).await)).await
     }
 
     /// Returns the ID of the newest command.
@@ -83,26 +158,31 @@ impl Delivery<'_> {
         carrier_commands::newest(&mut self.store().read().await?).await
     }
 
-    /// Returns the commands after the one with this ID, each with its ID.
-    pub async fn commands_after(&self, id: i64) -> Result<Vec<(i64, CarrierCommand)>> {
+    /// Returns the commands after the one with this ID, each with its ID. `None` stands for a
+    /// command that is over, or that this release doesn't know.
+    pub async fn commands_after(&self, id: i64) -> Result<Vec<(i64, Option<CarrierCommand>)>> {
         let rows = carrier_commands::after(&mut self.store().read().await?, id).await?;
-        let command = |carrier: Option<String>| {
-            carrier.map_or(CarrierCommand::Reload, CarrierCommand::Rebind)
-        };
-        Ok(rows.into_iter().map(|(id, carrier)| (id, command(carrier))).collect())
+        Ok(rows.into_iter().map(|(id, json)| (id, serde_json::from_str(&json).ok())).collect())
     }
 
-    /// Stores this process's answer to a command: what it did, or why it did nothing.
+    /// Takes a command that only one process carries out. Returns false if another one has it.
+    pub async fn take_command(&self, id: i64) -> Result<bool> {
+        let node = self.inner.node.slot();
+        self.in_transaction(work!(|tx, _now| carrier_commands::take(tx, id, node).await)).await
+    }
+
+    /// Stores this process's answer to a command. `number` counts its answers from 1.
     pub async fn answer_command(
         &self,
         id: i64,
-        answer: std::result::Result<String, String>,
+        number: i64,
+        state: AnswerState,
+        text: String,
     ) -> Result<()> {
         let service = self.0.clone();
         run_detached(async move {
-            let refused = answer.is_err();
-            let (Ok(text) | Err(text)) = answer;
-            let answer = CommandAnswer { node: service.inner.node.slot(), refused, text };
+            let (node, at) = (service.inner.node.slot(), service.now());
+            let answer = CommandAnswer { node, number, at, state, text };
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             carrier_commands::answer(&mut tx, id, &answer).await?;
             tx.commit().await

@@ -17,6 +17,7 @@ pub(crate) mod results;
 pub(crate) mod route_trial;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
+pub(crate) mod test_messages;
 pub(crate) mod unmatched_ids;
 pub(crate) mod waiting_receipts;
 

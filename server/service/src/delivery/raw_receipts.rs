@@ -13,7 +13,7 @@ use crate::{Delivery, run_detached};
 use store::carriers;
 use store::error::Result;
 use store::gate::Priority;
-use store::raw_receipts::{self, NewRawReceipt};
+use store::raw_receipts::{self, RawReceiptRow};
 
 /// The maximum length of a raw receipt.
 const RAW_CHARS_MAX: usize = 1024;
@@ -48,7 +48,7 @@ pub struct RawReceipt {
 
 impl RawReceipt {
     /// Cuts what is too long, and removes what the database can't store.
-    fn into_row(mut self, carrier: &str, id: i64) -> NewRawReceipt {
+    fn into_row(mut self, carrier: &str, id: i64) -> RawReceiptRow {
         for id in [&mut self.text_id, &mut self.parameter_id] {
             id.take_if(|id| !is_storable_id(id) || id.contains('\0'));
         }
@@ -56,7 +56,7 @@ impl RawReceipt {
             text.chars().filter(|c| *c != '\0').take(max).collect()
         };
         let parameter_id = self.parameter_id;
-        NewRawReceipt {
+        RawReceiptRow {
             id,
             carrier: carrier.to_owned(),
             kind: self.kind,
@@ -75,7 +75,7 @@ pub(crate) struct RawReceipts(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    receipts: VecDeque<NewRawReceipt>,
+    receipts: VecDeque<RawReceiptRow>,
     bytes: usize,
     /// The number of receipts that were dropped since the last log line about them.
     dropped: u64,
@@ -87,7 +87,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn push(&mut self, receipt: NewRawReceipt) {
+    fn push(&mut self, receipt: RawReceiptRow) {
         let bytes = size(&receipt);
         if self.bytes + bytes > WAITING_BYTES_MAX {
             self.dropped += 1;
@@ -99,7 +99,7 @@ impl Waiting {
 
     /// Takes the oldest receipts, the counts of unknown states, and the number of receipts that
     /// were dropped.
-    fn take(&mut self) -> (Vec<NewRawReceipt>, BTreeMap<String, i64>, u64) {
+    fn take(&mut self) -> (Vec<RawReceiptRow>, BTreeMap<String, i64>, u64) {
         let count = self.receipts.len().min(CHUNK);
         let taken: Vec<_> = self.receipts.drain(..count).collect();
         self.bytes -= taken.iter().map(size).sum::<usize>();
@@ -118,10 +118,10 @@ impl Waiting {
 }
 
 /// Returns about how much memory a receipt takes.
-fn size(receipt: &NewRawReceipt) -> usize {
+fn size(receipt: &RawReceiptRow) -> usize {
     let ids = [&receipt.written_id, &receipt.parameter_id];
     let ids: usize = ids.into_iter().flatten().map(String::len).sum();
-    size_of::<NewRawReceipt>()
+    size_of::<RawReceiptRow>()
         + ids
         + receipt.carrier.len()
         + receipt.number.len()

@@ -2,7 +2,8 @@
 //! explains to staff why they match none.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
 use domain::support::{
@@ -20,9 +21,12 @@ use store::gate::Priority;
 use store::messages;
 use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::segments::{self, SegmentId, Unanswered};
-use store::unmatched_receipts::{self, WaitingReceipt};
+use store::unmatched_receipts::{self, Selection as Waiting, WaitingReceipt};
 use store::{Chore, WriteTx, carriers};
 
+/// How often all unmatched receipts are compared with messages although the settings are the same.
+/// Another process may have kept some of them under other settings.
+const COMPARED_AGAIN: Duration = Duration::from_hours(1);
 /// The number of receipts per transaction.
 const CHUNK: i64 = 200;
 /// The maximum number of receipts that staff see at once.
@@ -44,6 +48,24 @@ pub enum ReceiptFilter {
     Number(String),
 }
 
+/// The formats of message IDs under which this process last compared all unmatched receipts, by
+/// carrier. Otherwise processes with different settings would compare them in turn without end.
+#[derive(Default)]
+pub(crate) struct ComparedForms(Mutex<HashMap<String, (MessageIdForm, Instant)>>);
+
+impl ComparedForms {
+    fn is_due(&self, carrier: &str, form: MessageIdForm) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let compared = known.get(carrier).filter(|(known, _)| *known == form);
+        compared.is_none_or(|(_, at)| at.elapsed() >= COMPARED_AGAIN)
+    }
+
+    fn done(&self, carrier: &str, form: MessageIdForm) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(carrier.to_owned(), (form, Instant::now()));
+    }
+}
+
 /// A segment that has one of the IDs that a receipt may mean.
 struct StoredSegment {
     /// The ID, as it is stored.
@@ -58,10 +80,14 @@ impl Delivery<'_> {
     pub async fn match_waiting(&self) -> Result<usize> {
         let mut matched = 0;
         for carrier in &self.inner.router.network().carriers {
-            if carrier.sandbox {
+            let mut conn = self.store().read().await?;
+            if carrier.sandbox || !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
                 continue;
             }
-            if let Some(form) = carrier.message_id {
+            drop(conn);
+            if let Some(form) = carrier.message_id
+                && self.inner.compared_forms.is_due(&carrier.name, form)
+            {
                 matched += self.match_in_new_form(&carrier.name, form).await?;
             }
             matched += self.match_recent(&carrier.name, carrier.message_id).await?;
@@ -77,8 +103,8 @@ impl Delivery<'_> {
             loop {
                 let begun = Instant::now();
                 let mut conn = self.store().read().await?;
-                let waiting =
-                    unmatched_receipts::of_form(&mut conn, carrier, other.as_str(), CHUNK).await?;
+                let of_form = Waiting::OfForm(other.as_str());
+                let waiting = unmatched_receipts::list(&mut conn, carrier, of_form, CHUNK).await?;
                 drop(conn);
                 if waiting.is_empty() {
                     break;
@@ -99,6 +125,7 @@ impl Delivery<'_> {
                 leave_time(begun).await;
             }
         }
+        self.inner.compared_forms.done(carrier, form);
         Ok(matched)
     }
 
@@ -118,7 +145,8 @@ impl Delivery<'_> {
         let mut matched = 0;
         loop {
             let mut conn = self.store().read().await?;
-            let waiting = unmatched_receipts::of_numbers(&mut conn, carrier, after, CHUNK).await?;
+            let of_numbers = Waiting::OfNumbers(after);
+            let waiting = unmatched_receipts::list(&mut conn, carrier, of_numbers, CHUNK).await?;
             drop(conn);
             let Some(newest) = waiting.last() else { return Ok(matched) };
             after = newest.receipt;
@@ -293,12 +321,14 @@ impl Delivery<'_> {
         let day_ago = domain::ids::compose_id(self.now().plus_ms(-DAY_MS).unix_ms(), 0);
         let of_day = match filter {
             ReceiptFilter::All | ReceiptFilter::Unmatched => {
-                unmatched_receipts::newest(&mut conn, carrier, day_ago, COUNTED_MAX).await?
+                let newest = Waiting::Newest(day_ago);
+                unmatched_receipts::list(&mut conn, carrier, newest, COUNTED_MAX).await?
             }
             ReceiptFilter::Id(_) | ReceiptFilter::Number(_) => Vec::new(),
         };
         let unmatched = if matches!(filter, ReceiptFilter::Unmatched) {
-            unmatched_receipts::newest(&mut conn, carrier, 0, SHOWN_MAX).await?
+            let newest = Waiting::Newest(0);
+            unmatched_receipts::list(&mut conn, carrier, newest, SHOWN_MAX).await?
         } else {
             Vec::new()
         };
@@ -557,7 +587,7 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         ReceiptKind::UnknownState => ReceiptOutcome::UnknownState,
     };
     ReceiptRecord {
-        received_at: row.received_at,
+        received_at: row.received_at(),
         written_id: row.written_id,
         parameter_id: row.parameter_id,
         number: row.number,

@@ -51,6 +51,28 @@ async fn connections_that_share_a_rate_keep_to_it_together() {
     assert!(elapsed >= Duration::from_millis(376), "{elapsed:?}");
 }
 
+/// Other processes get their part of the rate, so this one gets a quarter.
+#[tokio::test]
+async fn a_shared_rate_is_divided_among_processes() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.window = 50;
+    let pace = Arc::new(SharedPace::new(400));
+    settings.shared_pace = Some(Arc::clone(&pace));
+    let (client, mut peer) = Client::bound(&smsc, settings).await;
+    assert_eq!(client.connection.free(), 50);
+    pace.share_with(4);
+    assert_eq!(client.connection.free(), 20);
+    let began = Instant::now();
+    client.connection.submit(submits(0..20));
+    peer.submits(20).await;
+    // 19 intervals of 10 ms, minus the 20 ms that the pace may catch up.
+    let elapsed = began.elapsed();
+    assert!(elapsed >= Duration::from_millis(170), "{elapsed:?}");
+    pace.share_with(1);
+    assert_eq!(client.connection.free(), 30);
+}
+
 #[tokio::test]
 async fn a_rate_of_one_a_second_sends_the_first_submit_at_once() {
     let smsc = Smsc::start().await;

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ::smpp::trace::TracedPdu;
 use ::smpp::{
     Backup, ClientCertificate, Connection, Event, Events, Fault, LastError, Outcome, SharedPace,
     Submit, receipt,
@@ -18,7 +19,7 @@ use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::refused::Refused;
@@ -324,6 +325,11 @@ impl CarrierConnection for SmppConnection {
             last_error_at: last_error.map(|error| error.at),
             held,
         }
+    }
+
+    fn trace(&self, source: usize, to: &mpsc::Sender<TracedPdu>) -> bool {
+        self.connection.trace(source, to.clone());
+        true
     }
 
     async fn close(&self) {

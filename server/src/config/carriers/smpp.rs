@@ -54,7 +54,7 @@ pub struct SmppSettings {
     pub window: usize,
     /// The maximum number of submits per second and connection; 0 means no limit.
     pub rate: u32,
-    /// The maximum number of submits per second over all connections of this process; 0 means no
+    /// The maximum number of submits per second over all connections of all processes; 0 means no
     /// limit.
     pub carrier_rate: u32,
     /// How long an answer may take. The lease of a message can shorten it.

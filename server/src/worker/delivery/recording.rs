@@ -41,6 +41,7 @@ async fn run_reports(
 ) {
     let free = || free(connection, *open.borrow());
     while let Some(mut report) = connection.report().await {
+        context.trials.take(&mut report);
         credit.refresh(free);
         let messages = std::mem::take(&mut report.inbound);
         if !messages.messages.is_empty() {

@@ -5,6 +5,7 @@ mod health;
 mod probes;
 mod refusals;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,6 +136,9 @@ impl Watch {
             }
             let others: Vec<_> =
                 elsewhere.iter().filter(|c| c.carrier == watched.carrier).collect();
+            if let Some(pace) = &watched.pace {
+                pace.share_with(processes(&others));
+            }
             reported.decide(service, watched, &states, &others);
             let now = service.clock().now();
             let seen = states.into_iter().zip(&reported.connections);
@@ -145,6 +149,14 @@ impl Watch {
         }
         records
     }
+}
+
+/// Returns the number of processes that have connections to a carrier, whatever their state: a
+/// connection that is down may be back at any time. `others` are the connections of other
+/// processes.
+fn processes(others: &[&ConnectionRecord]) -> u32 {
+    let nodes: BTreeSet<i64> = others.iter().map(|connection| connection.node).collect();
+    u32::try_from(nodes.len() + 1).unwrap_or(u32::MAX)
 }
 
 impl Reported {

@@ -48,6 +48,8 @@ fn watch(connections: Vec<ReadState>) -> Watch {
         health: HealthSettings::default(),
         open: tokio::sync::watch::Sender::new(false),
         connections,
+        links: Vec::new(),
+        pace: None,
     }));
     Watch::new(Arc::default(), carriers)
 }
@@ -120,4 +122,25 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     assert_eq!(look_at(Waiting).await, (false, 1));
     assert_eq!(look_at(Probing).await, (false, 1));
     assert_eq!(look_at(Bound).await, (true, 0));
+}
+
+#[test]
+fn a_rate_is_shared_with_each_process_that_has_connections() {
+    let connection = |node| ConnectionRecord {
+        carrier: "acme".to_owned(),
+        node,
+        number: 1,
+        state: ConnectionState::Waiting,
+        since: Timestamp::from_unix_ms(0),
+        in_flight: 0,
+        window: 10,
+        rate: 0,
+        throttled: 0,
+        last_error: None,
+        last_error_at: None,
+        updated_at: Timestamp::from_unix_ms(0),
+    };
+    let others = [3, 3, 5].map(connection);
+    assert_eq!(processes(&others.iter().collect::<Vec<_>>()), 3);
+    assert_eq!(processes(&[]), 1);
 }

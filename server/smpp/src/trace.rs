@@ -1,0 +1,410 @@
+//! Traces: copies of the PDUs on a connection, and their form for people.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use tokio::sync::mpsc;
+
+use crate::command_status;
+
+/// The length of the header of a PDU.
+const HEADER: usize = 16;
+/// The last digits of a number that a mask leaves.
+const SHOWN_DIGITS: usize = 3;
+/// Numbers with fewer digits are short codes, which belong to nobody.
+const NUMBER_DIGITS_MIN: usize = 7;
+/// The bits of `esm_class` that say what a delivery is (SMPP 3.4, 5.2.12). 0 is a message.
+const DELIVERY_KIND: u8 = 0b0011_1100;
+/// `esm_class`: the text begins with a user data header.
+const UDH_INDICATOR: u8 = 0x40;
+const MESSAGE_PAYLOAD: u16 = 0x0424;
+
+/// A PDU that was sent or received.
+#[derive(Debug, Clone)]
+pub struct TracedPdu {
+    /// The source that the caller chose for the connection.
+    pub source: usize,
+    /// The index of the link: 1 for the receiver of a connection with two binds.
+    pub link: usize,
+    /// Whether we sent it.
+    pub sent: bool,
+    /// All octets, with the header.
+    pub octets: Vec<u8>,
+}
+
+/// The receivers of copies of a connection's PDUs. Usually there are none.
+#[derive(Default)]
+pub(crate) struct Taps {
+    is_open: AtomicBool,
+    taps: Mutex<Vec<(usize, mpsc::Sender<TracedPdu>)>>,
+}
+
+impl Taps {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, mpsc::Sender<TracedPdu>)>> {
+        self.taps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, source: usize, to: mpsc::Sender<TracedPdu>) {
+        self.lock().push((source, to));
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    /// Checked for every PDU.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// Copies a PDU to the receivers. A receiver that is too slow misses it.
+    pub(crate) fn copy(&self, link: usize, sent: bool, octets: &[u8]) {
+        let mut taps = self.lock();
+        taps.retain(|(source, to)| {
+            let pdu = TracedPdu { source: *source, link, sent, octets: octets.to_vec() };
+            !matches!(to.try_send(pdu), Err(mpsc::error::TrySendError::Closed(_)))
+        });
+        self.is_open.store(!taps.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Copies the PDU that `put` appends.
+    pub(crate) fn copy_put(
+        &self,
+        link: usize,
+        out: &mut BytesMut,
+        put: impl FnOnce(&mut BytesMut),
+    ) {
+        let start = out.len();
+        put(out);
+        if self.is_open() {
+            self.copy(link, true, &out[start..]);
+        }
+    }
+}
+
+impl TracedPdu {
+    /// Hides the password of a bind. Unless `all` is true, also hides all but the last digits of
+    /// numbers, the texts of messages, and what we can't read. The length stays the same.
+    pub fn mask(&mut self, all: bool) {
+        let pdu = Pdu::parse(&self.octets);
+        let hidden: Vec<Range<usize>> =
+            pdu.fields.iter().filter_map(|field| field.hidden(&pdu, all)).collect();
+        for range in hidden {
+            self.octets[range].fill(b'*');
+        }
+    }
+}
+
+/// Describes a PDU in one line.
+pub fn describe(octets: &[u8]) -> String {
+    let pdu = Pdu::parse(octets);
+    let mut line = pdu.name();
+    // Writing into a `String` never fails.
+    let _ = write!(line, " seq={}", pdu.sequence);
+    if pdu.is_response() {
+        let known = command_status::find(pdu.status);
+        let name = known.map_or(if pdu.status == 0 { "OK" } else { "" }, |known| known.name);
+        let _ = write!(line, " status=0x{:08x} {name}", pdu.status);
+    }
+    for field in &pdu.fields {
+        let value = &octets[field.range.clone()];
+        let name = &field.name;
+        let _ = match (field.kind, value) {
+            (Kind::Number, [number]) => write!(line, " {name}={number}"),
+            (_, value) => write!(line, " {name}=\"{}\"", value.escape_ascii()),
+        };
+    }
+    line
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Text,
+    Password,
+    Address,
+    /// The text of a message or of a receipt.
+    Message,
+    /// A field that may contain anything.
+    Unknown,
+}
+
+struct Field {
+    name: String,
+    kind: Kind,
+    range: Range<usize>,
+}
+
+/// A PDU with the places of its fields.
+struct Pdu<'a> {
+    octets: &'a [u8],
+    command: u32,
+    status: u32,
+    sequence: u32,
+    fields: Vec<Field>,
+    at: usize,
+}
+
+impl<'a> Pdu<'a> {
+    fn parse(octets: &'a [u8]) -> Self {
+        let word = |at: usize| {
+            let word = octets.get(at..at + 4).and_then(|word| word.try_into().ok());
+            word.map_or(0, u32::from_be_bytes)
+        };
+        let mut pdu = Self {
+            octets,
+            command: word(4),
+            status: word(8),
+            sequence: word(12),
+            fields: Vec::new(),
+            at: HEADER.min(octets.len()),
+        };
+        let _ = pdu.read();
+        let rest = pdu.octets.len() - pdu.at;
+        if rest > 0 {
+            let _ = pdu.field("rest", Kind::Unknown, rest);
+        }
+        pdu
+    }
+
+    const fn is_response(&self) -> bool {
+        self.command & 0x8000_0000 != 0
+    }
+
+    fn name(&self) -> String {
+        let name = match self.command & 0x7FFF_FFFF {
+            0x0000 => "generic_nack",
+            0x0001 => "bind_receiver",
+            0x0002 => "bind_transmitter",
+            0x0003 => "query_sm",
+            0x0004 => "submit_sm",
+            0x0005 => "deliver_sm",
+            0x0006 => "unbind",
+            0x0009 => "bind_transceiver",
+            0x000B => "outbind",
+            0x0015 => "enquire_link",
+            0x0102 => "alert_notification",
+            0x0103 => "data_sm",
+            other => return format!("command 0x{other:08x}"),
+        };
+        let response = self.is_response() && self.command != 0x8000_0000;
+        format!("{name}{}", if response { "_resp" } else { "" })
+    }
+
+    /// Reads the body. Returns `None` at a field that is cut off.
+    fn read(&mut self) -> Option<()> {
+        match self.command {
+            0x01 | 0x02 | 0x09 => {
+                self.text("system_id", Kind::Text)?;
+                self.text("password", Kind::Password)?;
+                self.text("system_type", Kind::Text)?;
+                self.numbers(&["interface_version", "addr_ton", "addr_npi"])?;
+                self.text("address_range", Kind::Text)?;
+            }
+            0x0B => {
+                self.text("system_id", Kind::Text)?;
+                self.text("password", Kind::Password)?;
+            }
+            0x04 | 0x05 => {
+                self.addresses()?;
+                self.numbers(&["esm_class", "protocol_id", "priority_flag"])?;
+                self.text("schedule_delivery_time", Kind::Text)?;
+                self.text("validity_period", Kind::Text)?;
+                self.numbers(&["registered_delivery", "replace_if_present_flag"])?;
+                self.numbers(&["data_coding", "sm_default_msg_id", "sm_length"])?;
+                let length = usize::from(self.octets[self.at - 1]);
+                self.field("short_message", Kind::Message, length)?;
+            }
+            0x0103 => {
+                self.addresses()?;
+                self.numbers(&["esm_class", "registered_delivery", "data_coding"])?;
+            }
+            command if matches!(command & 0x7FFF_FFFF, 0x04 | 0x05 | 0x0103) => {
+                self.text("message_id", Kind::Text)?;
+            }
+            0x8000_0001 | 0x8000_0002 | 0x8000_0009 => self.text("system_id", Kind::Text)?,
+            0x15 | 0x06 | 0x8000_0015 | 0x8000_0006 | 0x8000_0000 => {}
+            _ => return None,
+        }
+        while self.at < self.octets.len() {
+            self.tlv()?;
+        }
+        Some(())
+    }
+
+    fn addresses(&mut self) -> Option<()> {
+        self.text("service_type", Kind::Text)?;
+        self.numbers(&["source_addr_ton", "source_addr_npi"])?;
+        self.text("source_addr", Kind::Address)?;
+        self.numbers(&["dest_addr_ton", "dest_addr_npi"])?;
+        self.text("destination_addr", Kind::Address)
+    }
+
+    fn tlv(&mut self) -> Option<()> {
+        let head: [u8; 4] = self.octets.get(self.at..self.at + 4)?.try_into().ok()?;
+        let tag = u16::from_be_bytes([head[0], head[1]]);
+        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        let (name, kind) = match tag {
+            0x001E => ("receipted_message_id", Kind::Text),
+            0x0204 => ("user_message_reference", Kind::Text),
+            0x020C => ("sar_msg_ref_num", Kind::Text),
+            0x020E => ("sar_total_segments", Kind::Number),
+            0x020F => ("sar_segment_seqnum", Kind::Number),
+            0x0210 => ("sc_interface_version", Kind::Number),
+            0x0423 => ("network_error_code", Kind::Text),
+            MESSAGE_PAYLOAD => ("message_payload", Kind::Message),
+            0x0427 => ("message_state", Kind::Number),
+            _ => return self.value(&format!("tlv_0x{tag:04x}"), Kind::Unknown, length),
+        };
+        self.value(name, kind, length)
+    }
+
+    /// Reads the value of a TLV.
+    fn value(&mut self, name: &str, kind: Kind, length: usize) -> Option<()> {
+        self.octets.get(self.at + 4..self.at + 4 + length)?;
+        self.at += 4;
+        self.field(name, kind, length)
+    }
+
+    fn field(&mut self, name: &str, kind: Kind, length: usize) -> Option<()> {
+        let range = self.at..self.at + length;
+        self.octets.get(range.clone())?;
+        self.at = range.end;
+        // Empty fields say nothing.
+        if length > 0 {
+            self.fields.push(Field { name: name.to_owned(), kind, range });
+        }
+        Some(())
+    }
+
+    fn numbers(&mut self, names: &[&str]) -> Option<()> {
+        names.iter().try_for_each(|name| self.field(name, Kind::Number, 1))
+    }
+
+    /// Reads a C-octet string.
+    fn text(&mut self, name: &str, kind: Kind) -> Option<()> {
+        let length = self.octets[self.at..].iter().position(|octet| *octet == 0)?;
+        self.field(name, kind, length)?;
+        self.at += 1;
+        Some(())
+    }
+
+    fn esm_class(&self) -> u8 {
+        let found = self.fields.iter().find(|field| field.name == "esm_class");
+        found.map_or(0, |field| self.octets[field.range.start])
+    }
+}
+
+impl Field {
+    /// Returns the octets to hide.
+    fn hidden(&self, pdu: &Pdu<'_>, all: bool) -> Option<Range<usize>> {
+        let Range { start, end } = self.range.clone();
+        let value = &pdu.octets[start..end];
+        let from = match self.kind {
+            Kind::Password => start,
+            _ if all => return None,
+            Kind::Number | Kind::Text => return None,
+            Kind::Address => {
+                let digits = value.strip_prefix(b"+").unwrap_or(value);
+                let is_number =
+                    digits.len() >= NUMBER_DIGITS_MIN && digits.iter().all(u8::is_ascii_digit);
+                return is_number.then(|| start..end - SHOWN_DIGITS);
+            }
+            Kind::Unknown => start,
+            Kind::Message => start + shown_beginning(value, pdu.esm_class()),
+        };
+        Some(from..end)
+    }
+}
+
+/// Returns how many octets of a text are no secret: its user data header, and a receipt up to the
+/// beginning of the message's own text.
+fn shown_beginning(text: &[u8], esm_class: u8) -> usize {
+    if esm_class & DELIVERY_KIND != 0 {
+        let own = text.to_ascii_lowercase().windows(5).position(|part| part == b"text:");
+        return own.map_or(text.len(), |at| at + 5);
+    }
+    let has_header = esm_class & UDH_INDICATOR != 0;
+    let header = text.first().filter(|_| has_header);
+    header.map_or(0, |length| (usize::from(*length) + 1).min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Encodes a PDU.
+    fn pdu(command: u32, status: u32, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(HEADER + body.len()).unwrap();
+        let header = [length, command, status, 7].into_iter().flat_map(u32::to_be_bytes);
+        header.chain(body.iter().copied()).collect()
+    }
+
+    fn message(command: u32, esm_class: u8, text: &[u8], tlvs: &[u8]) -> Vec<u8> {
+        let mut body = b"\x00\x01\x0126657000001\x00\x05\x00Acme\x00".to_vec();
+        body.extend([esm_class, 0, 0, 0, 0, 1, 0, 0, 0, u8::try_from(text.len()).unwrap()]);
+        body.extend_from_slice(text);
+        body.extend_from_slice(tlvs);
+        pdu(command, 0, &body)
+    }
+
+    fn shown(octets: Vec<u8>, all: bool) -> String {
+        let mut pdu = TracedPdu { source: 1, link: 0, sent: true, octets };
+        pdu.mask(all);
+        describe(&pdu.octets)
+    }
+
+    #[test]
+    fn numbers_and_texts_are_hidden_unless_asked_for() {
+        let vendor = b"\x14\x00\x00\x0326\x00";
+        let submit = message(4, 0, b"Hello", vendor);
+        let hidden = shown(submit.clone(), false);
+        for part in [
+            "submit_sm seq=7",
+            "source_addr=\"********001\"",
+            "destination_addr=\"Acme\"",
+            "short_message=\"*****\"",
+            "tlv_0x1400=\"***\"",
+        ] {
+            assert!(hidden.contains(part), "{part}: {hidden}");
+        }
+        let all = shown(submit, true);
+        assert!(all.contains("26657000001") && all.contains("Hello"), "{all}");
+        let part = shown(message(4, 0x40, b"\x05\x00\x03\x01\x02\x01Hello", b""), false);
+        assert!(part.contains(r#"short_message="\x05\x00\x03\x01\x02\x01*****""#), "{part}");
+        let receipt = shown(message(5, 4, b"id:1 stat:DELIVRD Text:Hello", b""), false);
+        assert!(receipt.contains("\"id:1 stat:DELIVRD Text:*****\""), "{receipt}");
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let bind = pdu(9, 0, b"heliograph\0hidden\0\0\x34\0\0\0");
+        for all in [false, true] {
+            let shown = shown(bind.clone(), all);
+            assert!(shown.contains("system_id=\"heliograph\""), "{shown}");
+            assert!(shown.contains("password=\"******\""), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_hidden() {
+        let submit = message(4, 0, b"Hello", b"");
+        for end in HEADER..submit.len() {
+            let cut = shown(submit[..end].to_vec(), false);
+            assert!(!cut.contains("26657") && !cut.contains('H'), "{cut}");
+        }
+        assert_eq!(
+            shown(pdu(0x77, 0, b"secret"), false),
+            "command 0x00000077 seq=7 rest=\"******\""
+        );
+        assert_eq!(shown(b"\0\0\0".to_vec(), false), "generic_nack seq=0");
+    }
+
+    #[test]
+    fn an_answer_has_its_status_and_its_id() {
+        let accepted = shown(pdu(0x8000_0004, 0, b"abc\0"), false);
+        assert_eq!(accepted, "submit_sm_resp seq=7 status=0x00000000 OK message_id=\"abc\"");
+        let refused = shown(pdu(0x8000_0004, 0x0B, b""), false);
+        assert_eq!(refused, "submit_sm_resp seq=7 status=0x0000000b ESME_RINVDSTADR");
+    }
+}
