@@ -118,7 +118,7 @@ impl Connections {
         let results = self.trials.begin(id);
         let began = service.clock().now().plus_ms(-CLOCKS_APART_MS);
         connection.submit(lease, vec![message]);
-        let outcomes = self.outcomes(&mut answers, results).await;
+        let outcomes = outcomes(&mut answers, results).await;
         self.trials.end(id);
         let Some(ids) = accepted(&outcomes?) else {
             let advice = connection.state().last_error;
@@ -126,29 +126,6 @@ impl Connections {
         };
         let mut receipts = Receipts { test, address, began, ids, is_suspicious: false };
         receipts.follow(&mut answers).await
-    }
-
-    /// Waits for the answers to all segments of a test message.
-    async fn outcomes(
-        &self,
-        answers: &mut Answers<'_>,
-        mut results: mpsc::UnboundedReceiver<Submitted>,
-    ) -> Result<BTreeMap<u16, SubmitOutcome>> {
-        let mut outcomes = BTreeMap::new();
-        while let Ok(Some(result)) = timeout(ANSWERS_TIMEOUT, results.recv()).await {
-            for (segment, outcome) in result.outcomes {
-                if outcomes.contains_key(&segment) {
-                    continue;
-                }
-                let place = format!("segment {segment} of {}", result.segments);
-                answers.say(AnswerState::Going, format!("{place}: {}", words(&outcome))).await?;
-                outcomes.insert(segment, outcome);
-            }
-            if outcomes.len() >= usize::from(result.segments) {
-                break;
-            }
-        }
-        Ok(outcomes)
     }
 
     /// Stores copies of the PDUs on the connections to a carrier for some time.
@@ -161,11 +138,12 @@ impl Connections {
         }
         drop(to);
         let until = Instant::now() + Duration::from_secs(trace.seconds);
+        answers.say(AnswerState::Going, String::new()).await?;
         let (mut text, mut bytes, mut count, mut store_at) = (String::new(), 0, 0, Instant::now());
         let end = loop {
             if store_at <= Instant::now() {
                 store_at = Instant::now() + INTERVAL;
-                if !text.is_empty() || count == 0 {
+                if !text.is_empty() {
                     answers.say(AnswerState::Going, std::mem::take(&mut text)).await?;
                 }
             }
@@ -191,6 +169,28 @@ impl Connections {
         answers.say(AnswerState::Going, text).await?;
         answers.say(AnswerState::Done, format!("{count} PDUs; {end}")).await
     }
+}
+
+/// Waits for the answers to all segments of a test message.
+async fn outcomes(
+    answers: &mut Answers<'_>,
+    mut results: mpsc::UnboundedReceiver<Submitted>,
+) -> Result<BTreeMap<u16, SubmitOutcome>> {
+    let mut outcomes = BTreeMap::new();
+    while let Ok(Some(result)) = timeout(ANSWERS_TIMEOUT, results.recv()).await {
+        for (segment, outcome) in result.outcomes {
+            if outcomes.contains_key(&segment) {
+                continue;
+            }
+            let place = format!("segment {segment} of {}", result.segments);
+            answers.say(AnswerState::Going, format!("{place}: {}", words(&outcome))).await?;
+            outcomes.insert(segment, outcome);
+        }
+        if outcomes.len() >= usize::from(result.segments) {
+            break;
+        }
+    }
+    Ok(outcomes)
 }
 
 /// The receipts of a test message.
@@ -301,8 +301,9 @@ fn words(outcome: &SubmitOutcome) -> String {
             format!("refused: {}", named(error))
         }
         SubmitOutcome::Held { error } => format!("refused, as all messages now: {}", named(error)),
-        SubmitOutcome::Throttled { error } => format!("refused for now: {}", named(error)),
-        SubmitOutcome::Temporary { error } => format!("refused for now: {}", named(error)),
+        SubmitOutcome::Throttled { error } | SubmitOutcome::Temporary { error } => {
+            format!("refused for now: {}", named(error))
+        }
         SubmitOutcome::NotSent => "not sent: the connection was lost or too busy".to_owned(),
         SubmitOutcome::Unknown { error } => format!("no answer: {error}"),
     }

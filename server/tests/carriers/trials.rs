@@ -57,7 +57,7 @@ fn a_failed_test_says_why() {
         vec![Act::Accept("7".to_owned()), Act::Deliver(failed)]
     });
     let undelivered = failed_test(&started);
-    assert!(undelivered.contains("not delivered: failed (undeliverable_000)"), "{undelivered}");
+    assert!(undelivered.contains("not delivered: failed (undeliverable)"), "{undelivered}");
     smsc.follow(|submit| {
         let other = receipt_from(&submit.number, "65281", "2611211200", "DELIVRD");
         vec![Act::Accept("ff01".to_owned()), Act::Deliver(other)]

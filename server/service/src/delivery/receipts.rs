@@ -571,8 +571,11 @@ fn the_one<'a>(
         let is_close = |at: Timestamp| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS;
         receipt.submitted_at.is_some_and(is_close) && has_sender(c)
     };
+    // Usually one number, so that few segments are left to compare.
+    let meant = network.numbers_meant(carrier, &[receipt.number.as_str()]);
     let mut fitting = unanswered.iter().filter(|c| {
-        network.writes_number(carrier, &c.address, &receipt.number)
+        meant.contains(&c.address)
+            && network.writes_number(carrier, &c.address, &receipt.number)
             // If the receipt echoes a reference, segments with another reference don't fit.
             && if receipt.user_reference.is_some() { echoed(c) } else { in_time(c) }
     });

@@ -170,14 +170,14 @@ impl Network {
     /// Whether a carrier may write a number, which has its country code, like this.
     pub(crate) fn writes_number(&self, carrier: &str, number: &str, written: &str) -> bool {
         let plain = |number: &str| number.trim_start_matches('+') == written;
-        let mut rewritings = self.rewritings(carrier).into_iter();
-        number == written || rewritings.any(|rewriting| plain(&rewriting.number(number)))
+        let is_written = |rewriting: &Rewriting| plain(&rewriting.number(number));
+        number == written || self.rewritings(carrier).iter().any(is_written)
     }
 
     /// Whether a carrier may write a sender like this.
     pub(crate) fn writes_sender(&self, carrier: &str, sender: &str, written: &str) -> bool {
-        let mut rewritings = self.rewritings(carrier).into_iter();
-        sender == written || rewritings.any(|rewriting| rewriting.sender(sender) == written)
+        let is_written = |rewriting: &Rewriting| rewriting.sender(sender) == written;
+        sender == written || self.rewritings(carrier).iter().any(is_written)
     }
 
     /// Returns a handset's number as we write it, if the carrier's rule for numbers shows that it

@@ -5,6 +5,7 @@ use domain::records::MessageDetail;
 use domain::support::{ReceiptKind, SuggestedForm};
 use domain::{MessageIdForm, Timestamp};
 use service::{CarrierReceipt, Leases, RawReceipt, ReceiptFilter, WrittenReceipt, user_reference};
+use sqlx::{Executor as _, Row as _};
 
 use crate::database::Backend;
 use crate::network::{lost, network, taken_as};
@@ -18,6 +19,7 @@ on_each_backend![
     a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits,
     a_name_of_more_than_255_characters_is_dropped,
     unmatched_receipts_match_after_the_format_of_ids_was_corrected,
+    unmatched_receipts_are_compared_once_under_the_same_settings,
     a_receipt_matches_by_its_reference_once_the_lease_has_ended,
     raw_receipts_are_deleted_after_their_days,
 ];
@@ -167,6 +169,22 @@ async fn unmatched_receipts_match_after_the_format_of_ids_was_corrected(backend:
     let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
     assert_eq!((acme.receipts_unmatched, acme.receipts_matched), (2, 1));
     sending.assert_sound().await;
+}
+
+/// A process with other settings may have compared them since. The two don't do so in turn.
+async fn unmatched_receipts_are_compared_once_under_the_same_settings(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let delivery = sending.world.service.delivery();
+    sending.receive(receipt("c1", Delivered)).await;
+    let mut conn = sending.world.database.connect().await;
+    let mut forms = Vec::new();
+    for _ in 0..2 {
+        conn.execute("UPDATE unmatched_receipts SET form = 'hex'").await.unwrap();
+        assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+        let form = conn.fetch_one("SELECT form FROM unmatched_receipts").await.unwrap();
+        forms.push(form.get::<String, _>(0));
+    }
+    assert_eq!(forms, ["text", "hex"]);
 }
 
 /// The process that submitted the message died before it stored the segment.
