@@ -567,7 +567,8 @@ CREATE TABLE carrier_command_answers (
     node       BIGINT NOT NULL,
     number     BIGINT NOT NULL,
     answered_at BIGINT NOT NULL,
-    state      TEXT NOT NULL CHECK (state IN ('going', 'done', 'refused')),
+    state      TEXT NOT NULL
+        CHECK (state = 'going' OR state = 'done' OR state = 'refused'),
     text       TEXT NOT NULL,
     PRIMARY KEY (command_id, node, number)
 );

@@ -631,7 +631,8 @@ CREATE TABLE carrier_command_answers (
     number     INTEGER NOT NULL,     -- among the node's answers, from 1
     answered_at INTEGER NOT NULL,
     -- going: more answers follow. refused: the node did nothing, or failed.
-    state      TEXT NOT NULL CHECK (state IN ('going', 'done', 'refused')),
+    state      TEXT NOT NULL
+        CHECK (state = 'going' OR state = 'done' OR state = 'refused'),
     text       TEXT NOT NULL,        -- what was done, or why nothing was
     PRIMARY KEY (command_id, node, number)
 ) STRICT, WITHOUT ROWID;

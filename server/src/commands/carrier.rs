@@ -210,8 +210,8 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
         },
         Carrier::Test { name, number, text, sender } => {
             let (digits, kind) = (number.digits().to_owned(), number.kind());
-            let test = TestCommand { carrier: name, digits, kind, sender, text };
-            return carrier_test::test(service, test, output).await;
+            let command = TestCommand { carrier: name, digits, kind, sender, text };
+            return carrier_test::test(service, command, output).await;
         }
         Carrier::Trace { name, seconds, numbers, pcap } => {
             let trace = TraceCommand { carrier: name, seconds, all: numbers };

@@ -113,12 +113,12 @@ impl Connections {
         }
         let (lease, message) = delivery.test_message(test);
         let Claimed { id, address, sender, .. } = message.clone();
-        let text = format!("submitting to {address} from {sender} on connection {number}");
-        answers.say(AnswerState::Going, text).await?;
-        let results = self.trials.begin(id);
+        let step = format!("submitting to {address} from {sender} on connection {number}");
+        answers.say(AnswerState::Going, step).await?;
+        let awaited = self.trials.begin(id);
         let began = service.clock().now().plus_ms(-CLOCKS_APART_MS);
         connection.submit(lease, vec![message]);
-        let outcomes = outcomes(&mut answers, results).await;
+        let outcomes = outcomes(&mut answers, awaited).await;
         self.trials.end(id);
         let Some(ids) = accepted(&outcomes?) else {
             let advice = connection.state().last_error;
