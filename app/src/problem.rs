@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use domain::Refusal;
 use domain::account::InvalidEmail;
 use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
 use domain::sender_name::InvalidSenderName;
+use domain::{LimitField, Refusal};
 use leptos::prelude::StoredValue;
 use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
@@ -93,6 +93,8 @@ pub enum Cause {
     NoPasskeyUsed,
     /// A report filter has an invalid value.
     Filter(Filter),
+    /// The text isn't a valid value of a limit.
+    Limit(LimitField),
 }
 
 /// The report filters that can have an invalid value.
@@ -157,6 +159,9 @@ impl Cause {
                  too long. Try again, or enter a code from your authenticator app."
             }
             Self::Filter(filter) => filter.field_and_sentence().1,
+            Self::Limit(limit) => {
+                return Cow::Owned(format!("This must be {}.", limit.allowed()));
+            }
         })
     }
 
@@ -193,6 +198,7 @@ impl Cause {
             Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
             Self::Refused(Refusal::PrefixInvalid | Refusal::NoSuchPrefix) => "prefix",
             Self::Filter(filter) => filter.field_and_sentence().0,
+            Self::Limit(limit) => limit.as_str(),
             _ => return None,
         })
     }

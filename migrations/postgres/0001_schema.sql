@@ -202,6 +202,9 @@ CREATE TABLE applications (
         (CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END) STORED,
     activated_at            BIGINT,
     paid_at                 BIGINT,
+    limits                  TEXT,
+    spent_day               BIGINT NOT NULL DEFAULT 0,
+    spent_today             BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (id, shard),
     UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -849,6 +852,27 @@ CREATE TABLE opt_outs (
     PRIMARY KEY (application_id, test, number, shard)
 );
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
+
+CREATE TABLE limit_alarms (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    kind           TEXT NOT NULL,
+    count          BIGINT NOT NULL,
+    example        TEXT,
+    detail         TEXT,
+    read_at        BIGINT,
+    PRIMARY KEY (application_id, id, shard)
+);
+
+CREATE TABLE limit_refusals (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    reason         TEXT NOT NULL,
+    day            BIGINT NOT NULL,
+    n              BIGINT NOT NULL,
+    PRIMARY KEY (application_id, reason, day, shard)
+);
 
 CREATE TABLE idempotency (
     shard           BIGINT NOT NULL,

@@ -241,7 +241,12 @@ CREATE TABLE applications (
     effective_status        TEXT NOT NULL GENERATED ALWAYS AS
         (CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END) VIRTUAL,
     activated_at            INTEGER,              -- when staff first approved it; null before
-    paid_at                 INTEGER               -- first deposit of its account; null if none
+    paid_at                 INTEGER,              -- first deposit of its account; null if none
+    limits                  TEXT,                 -- JSON; null if the owner set none
+    -- day of the account's time zone on which a live message was last accepted
+    spent_day               INTEGER NOT NULL DEFAULT 0,
+    -- price of the live messages that were accepted on that day
+    spent_today             INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 -- The status comes first although all entries have the same one. Otherwise SQLite would read and
 -- sort all Pending applications.
@@ -938,6 +943,27 @@ CREATE TABLE opt_outs (
     PRIMARY KEY (application_id, test, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
+
+-- Alarms about the use of applications.
+CREATE TABLE limit_alarms (
+    application_id INTEGER NOT NULL,
+    id             INTEGER NOT NULL,  -- begins with the milliseconds; deleted after 90 days
+    kind           TEXT NOT NULL,     -- limit that it is about, for example leaked_key
+    count          INTEGER NOT NULL,  -- messages or requests that caused it
+    example        TEXT,              -- masked numbers; null if it isn't about numbers
+    detail         TEXT,              -- what happened, as sentences
+    read_at        INTEGER,           -- when the owner marked it as read; null if not read
+    PRIMARY KEY (application_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- How many requests and rows of uploads the limits of applications refused.
+CREATE TABLE limit_refusals (
+    application_id INTEGER NOT NULL,
+    reason         TEXT NOT NULL,     -- code of the refusal
+    day            INTEGER NOT NULL,  -- deleted after a week
+    n              INTEGER NOT NULL,  -- refused on that day
+    PRIMARY KEY (application_id, reason, day)
+) STRICT, WITHOUT ROWID;
 
 -- Answers to requests with an idempotency key. A repeated request gets the stored answer.
 CREATE TABLE idempotency (

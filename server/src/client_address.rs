@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::HeaderMap;
 
-use crate::config::Network;
+use domain::AddressRange;
 
 /// The client's address. Every request has it as an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct ClientAddress(pub IpAddr);
 impl ClientAddress {
     /// Reads `X-Forwarded-For` from the end. An address counts only if the one after it is that of
     /// a trusted proxy, so that clients can't choose their addresses.
-    pub fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
+    pub fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[AddressRange]) -> Self {
         let mut address = peer.to_canonical();
         let stated = headers
             .get_all("x-forwarded-for")
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn only_trusted_proxies_are_believed() {
-        let trusted: Vec<Network> =
+        let trusted: Vec<AddressRange> =
             vec!["127.0.0.0/8".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
         let cases = [
             ("203.0.113.5", "198.51.100.1", "203.0.113.5"),

@@ -19,6 +19,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode,
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
+use domain::AddressRange;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use tower::Service as _;
@@ -27,7 +28,6 @@ use tracing::Instrument as _;
 use crate::api::frames::{ReadToEnd, drop_rest};
 use crate::api::{self, Api, RouteTemplate};
 use crate::client_address::ClientAddress;
-use crate::config::Network;
 use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::method_name;
@@ -69,7 +69,7 @@ struct Inner {
     portal: Router,
     error_pages: ErrorPages,
     metrics: Arc<Metrics>,
-    trusted_proxies: Vec<Network>,
+    trusted_proxies: Vec<AddressRange>,
     is_https: bool,
     request_ids: RequestIds,
 }
@@ -80,7 +80,7 @@ impl PublicAddress {
         portal: Router,
         error_pages: ErrorPages,
         metrics: Arc<Metrics>,
-        trusted_proxies: Vec<Network>,
+        trusted_proxies: Vec<AddressRange>,
         is_https: bool,
     ) -> Result<Self, getrandom::Error> {
         Ok(Self(Arc::new(Inner {
@@ -263,6 +263,10 @@ impl Inner {
         let (mut head, body) = request.into_parts();
         let client = ClientAddress::find(peer.ip(), &head.headers, &self.trusted_proxies);
         head.extensions.insert(client);
+        if !self.trusted_proxies.iter().any(|network| network.contains(peer.ip())) {
+            // Only a proxy knows how the client reached it.
+            head.headers.remove("x-forwarded-proto");
+        }
         let (taken, rest) = match head.method {
             _ if body.is_end_stream() => (Body::empty(), None),
             Method::POST => (Body::new(body), None),

@@ -14,11 +14,16 @@ pub struct SendAttempt {
     /// The application that the key belongs to. `None` if the key is unknown.
     pub application: Option<SendingApplication>,
     pub key: KeyKind,
+    /// Why the application's limits don't allow the request to use the key.
+    pub refused_origin: Option<Reason>,
     pub earlier: EarlierRequest,
     /// The refusal that the recipient's number causes with a test key; see [`reserved_outcome`].
     pub reserved_outcome: Option<Reason>,
     /// Whether the recipient has opted out. False for an upload, whose rows are checked one by one.
     pub is_opted_out: bool,
+    /// Why the application's limits refuse the recipient. `None` for an upload, whose rows are
+    /// checked one by one.
+    pub limited: Option<Reason>,
 }
 
 /// The facts about an application that decide whether it may send.
@@ -49,12 +54,14 @@ pub enum Admission {
     Repeated,
 }
 
-/// Checks a request in the order of the contract, §3: key (504), category (505), idempotency,
-/// status (503, 502), sender name, reserved test numbers, opt-outs. The rate and the balance (501)
-/// are checked later, because those checks count the request.
+/// Checks a request in the order of the contract, §3: key (504), category (505), the request's
+/// origin, idempotency, status (503, 502), sender name, reserved test numbers, opt-outs, limits. The
+/// rate, the spend of the day and the balance (501) are checked later, because those checks count
+/// the request. The origin comes before idempotency, because an earlier answer shows the balance.
 pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     let application = attempt.application.ok_or(Reason::ApiInvalid)?;
     application.check_category()?;
+    attempt.refused_origin.map_or(Ok(()), Err)?;
     match attempt.earlier {
         EarlierRequest::Same => return Ok(Admission::Repeated),
         EarlierRequest::Other => return Err(Reason::IdempotencyMismatch),
@@ -64,7 +71,7 @@ pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     match attempt.reserved_outcome {
         Some(reason) => Err(reason),
         None if attempt.is_opted_out => Err(Reason::OptedOut),
-        None => Ok(Admission::New),
+        None => attempt.limited.map_or(Ok(Admission::New), Err),
     }
 }
 

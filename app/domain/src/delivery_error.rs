@@ -13,6 +13,14 @@ words! {
         NoRoute = "no_route",
         /// The recipient opted out before the message was submitted.
         OptedOut = "opted_out",
+        /// The application's limits don't allow the destination.
+        InternationalDisabled = "international_disabled",
+        /// The number is probably a mistake, and the application's limits refuse such numbers.
+        DoubtfulNumber = "doubtful_number",
+        /// The recipient had as many messages as the application's limits allow.
+        RecipientFlooded = "recipient_flooded",
+        /// Too many messages went to numbers like this one.
+        TrafficPumping = "traffic_pumping",
         /// The carrier refused the number.
         InvalidDestination = "invalid_destination",
         /// The carrier refused the sender name.

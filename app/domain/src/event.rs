@@ -29,6 +29,8 @@ words! {
         KeyReplaced = "key.replaced",
         OptOutAdded = "optout.added",
         OptOutRemoved = "optout.removed",
+        /// An application is used in a suspicious way, or has nearly reached a limit.
+        LimitAlarm = "limit.alarm",
         /// Goes to one endpoint, whose owner asked for it.
         Test = "webhook.test",
     }
@@ -36,7 +38,7 @@ words! {
 
 impl EventType {
     /// The types that an endpoint or a filter can name.
-    pub const NAMED: [Self; 17] = [
+    pub const NAMED: [Self; 18] = [
         Self::Submitted,
         Self::Delivered,
         Self::Failed,
@@ -54,6 +56,7 @@ impl EventType {
         Self::KeyReplaced,
         Self::OptOutAdded,
         Self::OptOutRemoved,
+        Self::LimitAlarm,
     ];
 
     /// Returns the code in the database. The code of a message's event is the code of the status.
@@ -77,6 +80,7 @@ impl EventType {
             Self::Received => 111,
             Self::OptOutAdded => 112,
             Self::OptOutRemoved => 113,
+            Self::LimitAlarm => 114,
         }
     }
 

@@ -25,6 +25,7 @@ words! {
         DepositAssigned = "deposit.assign",
         MailsChanged = "application.notices",
         LostAnswerChanged = "application.lost_answer",
+        LimitsChanged = "application.limits",
         EndpointAdded = "webhook.create",
         EndpointMoved = "webhook.move",
         EndpointEventsChanged = "webhook.events",

@@ -4,6 +4,7 @@
 //! while a person types and when the server receives it.
 
 pub mod account;
+pub mod address_range;
 pub mod admission;
 pub mod api_key;
 pub mod application;
@@ -23,7 +24,9 @@ pub mod ids;
 pub mod inbound;
 pub mod incident;
 pub mod keyword;
+pub mod leak;
 pub mod ledger;
+pub mod limits;
 pub mod mail;
 pub mod message;
 pub mod message_id_form;
@@ -39,6 +42,7 @@ pub mod prefix;
 pub mod price_history;
 pub mod pricing;
 pub mod printable;
+pub mod pumping;
 pub mod quarter;
 pub mod readiness;
 pub mod reason;
@@ -60,6 +64,7 @@ mod words;
 pub mod zone;
 
 pub use account::{Email, Theme};
+pub use address_range::AddressRange;
 pub use api_key::{ApiKey, KeyKind};
 pub use application::{ApplicationStatus, Category, LostAnswer};
 pub use bulk::{
@@ -71,6 +76,8 @@ pub use home_country::HomeCountry;
 pub use ids::{ApplicationId, BatchId, InboundId, Reference, RequestId, Transid, WebhookId};
 pub use inbound::{DefaultAlphabet, InboundRecord, PartPosition, ReceivedPart};
 pub use keyword::Keyword;
+pub use leak::Leak;
+pub use limits::{AlarmKind, Guard, LimitField, SendLimits};
 pub use mail::{MailKind, MailState};
 pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};

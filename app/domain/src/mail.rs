@@ -36,6 +36,8 @@ words! {
         /// The balance fell below the application's threshold.
         LowBalance = "low-balance",
         BatchDone = "batch-done",
+        /// An application is used in a suspicious way, or has nearly reached a limit.
+        LimitAlarm = "limit-alarm",
         /// An endpoint was created, moved or disabled.
         Webhook = "webhook",
         /// Tells staff that pending work has waited for more than an hour.

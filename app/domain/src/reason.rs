@@ -21,6 +21,12 @@ words! {
         SenderRejected = "sender_rejected",
         OptedOut = "opted_out",
         TestKeyRequired = "test_key_required",
+        InternationalDisabled = "international_disabled",
+        DoubtfulNumber = "doubtful_number",
+        TrafficPumping = "traffic_pumping",
+        AddressNotAllowed = "address_not_allowed",
+        LeakedKey = "leaked_key",
+        LimitsLocked = "limits_locked",
         NotFound = "not_found",
         MethodNotAllowed = "method_not_allowed",
         Timeout = "timeout",
@@ -30,6 +36,8 @@ words! {
         IdempotencyMismatch = "idempotency_mismatch",
         TooManyWebhooks = "too_many_webhooks",
         RateLimited = "rate_limited",
+        RecipientFlooded = "recipient_flooded",
+        SpendCapReached = "spend_cap_reached",
         Internal = "internal",
         Unavailable = "unavailable",
         InsufficientFunds = "insufficient_funds",
@@ -77,6 +85,12 @@ impl Reason {
             | Self::SenderRejected
             | Self::OptedOut
             | Self::TestKeyRequired
+            | Self::InternationalDisabled
+            | Self::DoubtfulNumber
+            | Self::TrafficPumping
+            | Self::AddressNotAllowed
+            | Self::LeakedKey
+            | Self::LimitsLocked
             | Self::ApiPending
             | Self::ApiSuspended
             | Self::ApiNotApplicable => 403,
@@ -87,7 +101,7 @@ impl Reason {
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::IdempotencyMismatch => 422,
-            Self::RateLimited => 429,
+            Self::RateLimited | Self::RecipientFlooded | Self::SpendCapReached => 429,
             Self::Internal => 500,
             Self::Unavailable => 503,
         }
@@ -127,6 +141,27 @@ impl Reason {
                 "The recipient asked for no more messages from this application; nothing was sent."
             }
             Self::TestKeyRequired => "This call needs the application's test key.",
+            Self::InternationalDisabled => {
+                "The application's limits don't allow this destination; see its settings."
+            }
+            Self::DoubtfulNumber => {
+                "The number is probably a mistake, and the application's limits refuse such \
+                 numbers; correct it."
+            }
+            Self::TrafficPumping => {
+                "Too many messages go to numbers like this one; nothing was sent. See the \
+                 application's settings."
+            }
+            Self::AddressNotAllowed => {
+                "The application's limits don't allow requests from this address; see its settings."
+            }
+            Self::LeakedKey => {
+                "The request shows that the API key has leaked; replace the key in My Applications."
+            }
+            Self::LimitsLocked => {
+                "Limits can be changed in the application's settings only, unless its owner allows \
+                 changes by API."
+            }
             Self::NotFound => "There is nothing at this address; check the path.",
             Self::MethodNotAllowed => "This method isn't allowed here; see the Allow header.",
             Self::Timeout => "The request took too long to arrive; nothing was sent. Try again.",
@@ -137,6 +172,14 @@ impl Reason {
             }
             Self::IdempotencyMismatch => "This Idempotency-Key was used for another request.",
             Self::RateLimited => "Too many requests; wait as long as Retry-After says.",
+            Self::RecipientFlooded => {
+                "The recipient has had as many messages as the application's limits allow; wait as \
+                 long as Retry-After says."
+            }
+            Self::SpendCapReached => {
+                "The application has spent as much today as its limits allow; wait as long as \
+                 Retry-After says, or raise the limit in its settings."
+            }
             Self::Internal => {
                 "Something went wrong on our side; nothing was sent and nothing charged."
             }

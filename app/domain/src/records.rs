@@ -10,9 +10,10 @@ use crate::security_event::SecurityEventKind;
 pub use crate::status::StatusCounts;
 use crate::words::words;
 use crate::{
-    ApplicationStatus, BatchId, Category, InboundId, Keyword, Kind, LostAnswer, MailKind,
-    MailState, MessageStatus, Money, Month, PriceChange, PriceRecord, Prices, PricesInForce,
-    Reason, Reference, SenderState, SenderStatus, Theme, Timestamp, Transid, UnitPrice,
+    AlarmKind, ApplicationStatus, BatchId, Category, InboundId, Keyword, Kind, LostAnswer,
+    MailKind, MailState, MessageStatus, Money, Month, PriceChange, PriceRecord, Prices,
+    PricesInForce, Reason, Reference, SenderState, SenderStatus, Theme, Timestamp, Transid,
+    UnitPrice,
 };
 
 /// The installation's base prices.
@@ -309,6 +310,20 @@ pub struct KeyRecord {
     pub used_from: Option<String>,
     /// The number of calls with this key in the last 24 hours, to the hour.
     pub calls: i64,
+}
+
+/// An alarm about the use of an application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlarmRecord {
+    pub id: i64,
+    pub at: Timestamp,
+    pub kind: AlarmKind,
+    /// How many messages or requests caused it.
+    pub count: i64,
+    /// Masked numbers.
+    pub example: Option<String>,
+    /// What happened, as sentences.
+    pub detail: Option<String>,
 }
 
 /// A call of the API, as the application's owner sees it.

@@ -322,6 +322,9 @@ pub enum Refusal {
     #[serde(skip)]
     #[error("Another request had this idempotency key. Give each request its own key.")]
     IdempotencyMismatch,
+    #[serde(skip)]
+    #[error("The owner of the application allows changes of its limits in the portal only.")]
+    LimitsLocked,
 }
 
 /// Displays a waiting time in seconds as minutes, rounded up.

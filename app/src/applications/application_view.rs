@@ -2,7 +2,7 @@
 
 use domain::history::HistoryEntry;
 use domain::readiness::Blocker;
-use domain::records::{ApplicationRecord, KeyRecord};
+use domain::records::{AlarmRecord, ApplicationRecord, KeyRecord};
 use domain::{KeyKind, Money, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -42,6 +42,8 @@ pub struct ApplicationView {
     /// The application's history, newest first.
     pub history: Vec<HistoryEntry>,
     pub incidents: Vec<IncidentNote>,
+    /// The alarms that the owner hasn't marked as read, newest first.
+    pub alarms: Vec<AlarmRecord>,
 }
 
 /// The recent API calls with a replaced key.
@@ -76,6 +78,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         activation_ms: usual(Work::Activations, Blocker::ActivationWaits).await?,
         sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
+        alarms: service.applications().alarms(account.id, application.reference).await?,
         keys: service.applications().key_records(account.id, application.reference).await?,
         replaced_calls: replaced_calls(
             service.applications().api_calls(account.id, application.reference).await?,

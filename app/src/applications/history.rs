@@ -46,6 +46,10 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
             policy(after),
             policy(before)
         ),
+        HistoryAction::LimitsChanged => {
+            let by = if entry.detail.is_some() { " by API" } else { "" };
+            format!("Limits changed{by} to: {after}. Before: {before}.")
+        }
         HistoryAction::EndpointAdded => endpoint("was added", detail),
         HistoryAction::EndpointMoved => endpoint("got another URL", detail),
         HistoryAction::EndpointEventsChanged => endpoint("gets other types of events", detail),

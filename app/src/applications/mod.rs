@@ -1,6 +1,7 @@
 //! My Applications: the list of applications, a new application, and the pages of an application.
 
 mod account_overview;
+mod alarms;
 mod application_view;
 mod call_log;
 mod first_steps;
@@ -8,6 +9,7 @@ mod frame;
 mod history;
 mod inbox;
 mod keys;
+mod limits;
 mod list;
 mod messages;
 mod new;

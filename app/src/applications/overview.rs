@@ -5,6 +5,7 @@ use domain::{Category, Reference};
 use leptos::prelude::*;
 
 use super::NO_SENDER_NAME;
+use super::alarms::{Alarms, ReadAlarms};
 use super::application_view::{ApplicationView, LoadApplication};
 use super::frame::ApplicationFrame;
 use super::history::history;
@@ -31,12 +32,14 @@ pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
 pub fn ApplicationPage() -> impl IntoView {
     let reference = in_path("reference");
     let activate = FormState::new::<RequestActivation>("activation-alert");
+    let mark_read = FormState::new::<ReadAlarms>("alarms-alert");
     let data = PageData::new(move || {
         activate.accepted.track();
+        mark_read.accepted.track();
         LoadApplication { reference: reference.get() }
     });
     let keys = PageData::new(move || TakeKeys { reference: reference.get() });
-    let render = move |data| view! { <Application data keys activate/> };
+    let render = move |data| view! { <Application data keys activate mark_read/> };
     view! { <Loaded data render/> }
 }
 
@@ -45,6 +48,7 @@ fn Application(
     data: ApplicationView,
     keys: PageData<Option<NewKeys>>,
     activate: FormState,
+    mark_read: FormState,
 ) -> impl IntoView {
     let application = data.application.clone();
     let (reference, base_url) = (application.reference, data.base_url.clone());
@@ -63,6 +67,7 @@ fn Application(
     view! {
         <ApplicationFrame application=application.clone() at="Overview">
             <IncidentNotices notes=data.incidents.clone()/>
+            <Alarms reference alarms=data.alarms.clone() form=mark_read/>
             {shown_once(keys)}
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>

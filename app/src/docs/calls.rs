@@ -10,7 +10,7 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 10] = [
+const CHAPTERS: [(&str, &str, &str); 11] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up uploaded files"),
@@ -19,6 +19,7 @@ const CHAPTERS: [(&str, &str, &str); 10] = [
     ("events", "events", "Events"),
     ("webhooks", "webhooks", "Webhooks"),
     ("optouts", "optouts", "Opt-outs"),
+    ("limits", "limits", "Limits"),
     ("balance", "balance", "Get the balance"),
     ("prices", "ask-prices", "Get the prices"),
 ];

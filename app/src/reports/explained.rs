@@ -46,6 +46,22 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "The recipient doesn't want messages from this application.",
             "Don't send to this number. The application's list of opt-outs has it.",
         ),
+        DeliveryError::InternationalDisabled => (
+            "The application's limits don't allow this destination.",
+            "If the destination is right, allow it in the application's settings.",
+        ),
+        DeliveryError::DoubtfulNumber => (
+            "The number is probably a mistake, and the application's limits refuse such numbers.",
+            "Check the number with the person.",
+        ),
+        DeliveryError::RecipientFlooded => (
+            "The recipient had as many messages as the application's limits allow.",
+            "Check why so many messages go to this recipient.",
+        ),
+        DeliveryError::TrafficPumping => (
+            "Too many messages went to numbers like this one.",
+            "Find out who asks for these messages before you send more.",
+        ),
         DeliveryError::InvalidDestination => {
             ("The carrier says that there is no such number.", ASK_FOR_THE_NUMBER)
         }

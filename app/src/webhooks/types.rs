@@ -36,6 +36,7 @@ const GROUPS: [(&str, &[EventType]); 4] = [
             EventType::SenderAccepted,
             EventType::SenderRejected,
             EventType::KeyReplaced,
+            EventType::LimitAlarm,
         ],
     ),
 ];

@@ -2,8 +2,8 @@
 
 use domain::application::StatusAction;
 use domain::{
-    ApplicationId, ApplicationStatus, EventStream, EventType, KeyKind, Money, OptOutRecord,
-    SenderStatus, Timestamp,
+    AlarmKind, ApplicationId, ApplicationStatus, EventStream, EventType, KeyKind, Money,
+    OptOutRecord, SenderStatus, Timestamp,
 };
 use serde_json::json;
 
@@ -25,6 +25,13 @@ pub(crate) enum Cause<'a> {
         currency: &'a str,
     },
     KeyReplaced(KeyKind),
+    LimitAlarm {
+        kind: AlarmKind,
+        count: i64,
+        /// A masked number.
+        example: Option<&'a str>,
+        at: Timestamp,
+    },
     OptOut {
         is_added: bool,
         /// The opt-out, with the source of this change.
@@ -54,6 +61,7 @@ impl Cause<'_> {
             Self::Deposit { .. } => EventType::DepositReceived,
             Self::BalanceLow { .. } => EventType::BalanceLow,
             Self::KeyReplaced(_) => EventType::KeyReplaced,
+            Self::LimitAlarm { .. } => EventType::LimitAlarm,
             Self::OptOut { is_added: true, .. } => EventType::OptOutAdded,
             Self::OptOut { .. } => EventType::OptOutRemoved,
         }
@@ -78,6 +86,13 @@ impl Cause<'_> {
                 money([("balance", *balance), ("threshold", *threshold)], currency)
             }
             Self::KeyReplaced(kind) => json!({"kind": kind.as_str()}).to_string(),
+            Self::LimitAlarm { kind, count, example, at } => json!({
+                "limit": kind.as_str(),
+                "count": count,
+                "example": example,
+                "at": at.to_string(),
+            })
+            .to_string(),
             Self::OptOut { record, .. } => json!({
                 "number": record.number,
                 "source": record.source.as_str(),

@@ -45,6 +45,7 @@ use accounts::password::Hasher;
 use accounts::sealing::Sealing;
 use accounts::throttle::Throttle;
 use admission::rates::Rates;
+use applications::alarms::{Alarms, Pumping};
 use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
 use delivery::SegmentShards;
@@ -77,8 +78,9 @@ pub use accounts::staff::{AccountChange, AccountDetail};
 pub use accounts::throttle::Networks;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;
-pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
+pub use admission::{KeyAccess, Origin, Presented, SendAccess, SendError, SendRequest, Sent};
 pub use applications::call_log::ApiCall;
+pub use applications::limits::{ChangedLimits, LimitsAuthor};
 pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
 pub use delivery::commands::{
@@ -196,6 +198,8 @@ struct Inner {
     changes: Changes,
     key_uses: KeyUses,
     call_log: CallLog,
+    alarms: Alarms,
+    pumping: Pumping,
     settled_days: SettledDays,
     limits: Limits,
     mail: MailSettings,
@@ -293,6 +297,8 @@ impl Service {
             changes: Changes::new(&config.limits),
             key_uses: KeyUses::default(),
             call_log: CallLog::default(),
+            alarms: Alarms::default(),
+            pumping: Pumping::default(),
             settled_days: SettledDays::default(),
             sealing: Sealing::within(&config.data_dir),
             entropy: config.entropy,
@@ -374,6 +380,7 @@ impl Service {
         let stored = async {
             self.applications().store_key_uses().await?;
             self.applications().store_calls().await?;
+            self.applications().store_alarms().await?;
             self.accounts().store_throttled().await?;
             while self.delivery().store_raw_receipts().await?.is_some() {}
             Ok(())

@@ -42,6 +42,29 @@ impl Service {
     }
 }
 
+/// Returns the day at a time in the calendar of the zone with this name, counted since 1970-01-01.
+/// `None` and unknown names stand for UTC.
+pub(crate) fn day(name: Option<&str>, now: Timestamp) -> i64 {
+    let local = || {
+        let zone = DATABASE.get(name?).ok()?;
+        let at = jiff::Timestamp::from_millisecond(now.unix_ms()).ok()?;
+        Some(now.plus_ms(i64::from(zone.to_offset(at).seconds()) * 1000))
+    };
+    local().unwrap_or(now).day()
+}
+
+/// Returns the milliseconds until the next day begins in the zone with this name.
+pub(crate) fn ms_until_tomorrow(name: Option<&str>, now: Timestamp) -> i64 {
+    let zone = name.and_then(|name| zone(name, now)).unwrap_or_default();
+    zone.start_of_day(zone.day(now) + 1).ms_since(now)
+}
+
+/// Returns the beginning of the current day in the zone with this name.
+pub(crate) fn start_of_today(name: Option<&str>, now: Timestamp) -> Timestamp {
+    let zone = name.and_then(|name| zone(name, now)).unwrap_or_default();
+    zone.start_of_day(zone.day(now))
+}
+
 /// Like [`Service::zone`], at this time.
 pub fn zone(name: &str, now: Timestamp) -> Option<Zone> {
     let zone = DATABASE.get(name).ok()?;

@@ -1,14 +1,14 @@
 //! Extracts the API key and the message or batch ID from a request.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
 
 use axum::extract::{FromRequestParts, MatchedPath};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, REFERER, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
-use domain::{ApiKey, Reason};
-use service::ApiCall;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use domain::leak::LeakSigns;
+use domain::{ApiKey, Leak, Reason};
+use service::{ApiCall, Origin, Presented};
 
 use super::answer::{Answer, Failure, Recipient, RouteTemplate};
 use super::form::decode;
@@ -30,6 +30,7 @@ pub const TEMPLATES: [&str; 15] = [
     "/sms/webhooks/{key}",
     "/sms/webhooks/{key}/{webhookid}",
     "/sms/optouts/{key}",
+    "/sms/limits/{key}",
     "/sms/balance/{key}",
     "/sms/prices/{key}",
     "/sms/test/inbound/{key}",
@@ -58,8 +59,7 @@ pub struct Address {
     pub key: KeyText,
     /// The path segment for a transid, batchid or webhookid, not validated yet.
     pub id: Option<String>,
-    /// The client's IP address.
-    client: Option<IpAddr>,
+    origin: Origin,
     method: &'static str,
     template: &'static str,
 }
@@ -75,9 +75,13 @@ impl<S: Sync> FromRequestParts<S> for Address {
         let mut templates = TEMPLATES.into_iter().filter(|template| template.starts_with(matched));
         // If the ID stands in the key's segment, axum matched the shorter of two routes.
         let template = if id.is_some() { templates.next_back() } else { templates.next() };
+        let origin = Origin {
+            address: parts.extensions.get().map(|ClientAddress(client)| *client),
+            leak: Leak::find(signs(&parts.headers)),
+        };
         Ok(Self {
             key: KeyText::find(key, in_header),
-            client: parts.extensions.get().map(|ClientAddress(client)| *client),
+            origin,
             method: word(&parts.method),
             id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
             template: template.unwrap_or_default(),
@@ -86,6 +90,16 @@ impl<S: Sync> FromRequestParts<S> for Address {
 }
 
 impl Address {
+    /// Returns the request's origin, which an application's limits may refuse.
+    pub const fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Returns the key and the origin of the request.
+    pub fn presented(&self) -> Presented<'_> {
+        Presented { key: self.key.as_deref(), origin: self.origin }
+    }
+
     /// Turns a handler's result into a response and records the call. Adds the rate limit headers
     /// and the route template.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
@@ -109,7 +123,12 @@ impl Address {
         let is_known = !answered.is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
-                api.service.applications().note_key_use(&key, self.client);
+                let applications = api.service.applications();
+                applications.note_key_use(&key, self.origin.address);
+                let failure = answered.err();
+                let (reason, masked) =
+                    (failure.map(Failure::reason), failure.and_then(Failure::recipient));
+                applications.note_origin(&key, self.origin, reason, masked);
             }
             api.service.applications().note_call(&key, self.call(answered, is_known));
         }
@@ -125,7 +144,7 @@ impl Address {
         ApiCall {
             method: self.method,
             route: self.template,
-            from: self.client,
+            from: self.origin.address,
             recipient: recipient.map(str::to_owned),
             reason: failure.map(Failure::reason),
             detail: failure.and_then(Failure::detail),
@@ -138,6 +157,17 @@ impl Address {
         let template = RouteTemplate(self.template.into());
         answer.extensions_mut().insert(template);
         answer
+    }
+}
+
+/// Returns the headers that may show that a key has leaked. A header that isn't text shows nothing.
+fn signs(headers: &HeaderMap) -> LeakSigns<'_> {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    LeakSigns {
+        referer: text(&REFERER),
+        fetch_mode: text(&HeaderName::from_static("sec-fetch-mode")),
+        user_agent: text(&USER_AGENT),
+        forwarded_proto: text(&HeaderName::from_static("x-forwarded-proto")),
     }
 }
 

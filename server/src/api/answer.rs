@@ -265,7 +265,11 @@ impl Failure {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         match self.reason {
-            Reason::Unavailable | Reason::RateLimited | Reason::IdempotencyInProgress => {
+            Reason::Unavailable
+            | Reason::RateLimited
+            | Reason::RecipientFlooded
+            | Reason::SpendCapReached
+            | Reason::IdempotencyInProgress => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after_s));
             }
             // RFC 9110 §11.6.1 requires this header on every 401.

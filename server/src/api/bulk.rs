@@ -13,7 +13,7 @@ use service::{
 };
 use utoipa::ToSchema;
 
-use super::address::{Address, KeyText};
+use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::frames::drop_rest;
 use super::parameters::Parameters;
@@ -164,7 +164,7 @@ struct UploadedParts {
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let answered = take(&api, &address.key, request).await;
+    let answered = take(&api, &address, request).await;
     let mut answer = address.answer(&api, answered);
     // Parts of the body may still be in transit.
     let close = HeaderValue::from_static("close");
@@ -172,7 +172,7 @@ pub async fn post(State(api): State<SharedApi>, address: Address, request: Reque
     answer
 }
 
-async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Failure> {
+async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
@@ -183,10 +183,10 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
         _ => shared_parameters::idempotency(&head.headers),
     };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
-    match api.service.messages().begin_bulk(key.as_deref(), known_key).await {
+    match api.service.messages().begin_bulk(address.presented(), known_key).await {
         Ok(permit) => {
             let bad_key = idempotency.err();
-            let answered = upload(api, key, &permit, &head.headers, query, body, bad_key).await;
+            let answered = upload(api, address, &permit, &head.headers, query, body, bad_key).await;
             permit.end().await;
             answered
         }
@@ -214,7 +214,7 @@ fn not_begun(reason: Reason) -> Failure {
 /// Reads the upload and submits it to the service.
 async fn upload(
     api: &Api,
-    key: &KeyText,
+    address: &Address,
     permit: &UploadPermit,
     headers: &HeaderMap,
     query: Option<&str>,
@@ -231,7 +231,7 @@ async fn upload(
         Ok((rows, request)) => submission(api, permit, rows, request).await,
         Err(failure) => {
             let access = permit.access();
-            Err(shared_parameters::refused(api, key, access, &small, failure).await)
+            Err(shared_parameters::refused(api, address, access, &small, failure).await)
         }
     };
     answered.map_err(|failure| failure.about(requestid))
@@ -294,6 +294,9 @@ async fn submission(
         .map(|(warning, count)| Warning { warning: warning.as_str(), count });
     let opted_out = Warning { warning: Reason::OptedOut.as_str(), count: accepted.opted_out };
     let warnings = warnings.chain((opted_out.count > 0).then_some(opted_out));
+    let limited = accepted.limited.present();
+    let limited = limited.map(|(reason, count)| Warning { warning: reason.as_str(), count });
+    let warnings = warnings.chain(limited);
     let response = answer::json(&Accepted {
         head: Head::success(),
         requestid: requestid.as_ref().map(RequestId::as_str),

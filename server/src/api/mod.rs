@@ -17,6 +17,7 @@ pub mod form;
 pub mod frames;
 mod inbound;
 mod json_body;
+mod limits;
 mod listing;
 mod multipart;
 mod opt_outs;
@@ -73,6 +74,7 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::IdempotencyKey,
     schemas::InboundId,
     schemas::Limit,
+    schemas::LimitMode,
     schemas::Message,
     schemas::Number,
     schemas::RequestId,
@@ -105,6 +107,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
     let routes = add(routes, "GET, POST", routes!(opt_outs::list, opt_outs::change));
     let routes = add(routes, "POST", routes!(test_inbound::post));
+    let routes = add(routes, "GET, POST", routes!(limits::get, limits::change));
     let routes = add(routes, "GET", routes!(balance::get));
     let routes = add(routes, "GET", routes!(prices::get));
     add(routes, "GET", routes!(document))

@@ -237,7 +237,7 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     let (head, body) = request.into_parts();
     let authorized = match address.id {
         Some(_) => Err(Reason::NotFound),
-        None => api.service.messages().authorize(address.key.as_deref()).await,
+        None => api.service.messages().authorize(address.presented()).await,
     };
     let access = match authorized {
         Ok(access) => access,

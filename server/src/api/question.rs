@@ -30,7 +30,7 @@ impl<T: Question + Send> FromRequestParts<SharedApi> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, Answer> {
         let Ok(address) = Address::from_request_parts(parts, api).await;
         let judged = async {
-            let access = api.service.messages().authorize(address.key.as_deref()).await?;
+            let access = api.service.messages().authorize(address.presented()).await?;
             let question = T::read(address.id.as_deref(), parts.uri.query());
             // Every request counts towards the limit, but its own error takes precedence.
             let taken = api.service.messages().take_request(&access).await;

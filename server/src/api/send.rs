@@ -9,7 +9,7 @@ use serde_json::json;
 use service::{SendError, SendRequest};
 use utoipa::ToSchema;
 
-use super::address::{Address, KeyText};
+use super::address::Address;
 use super::answer::{self, Answer, Failure, Head, Recipient};
 use super::frames::drop_rest;
 use super::parameters::Parameters;
@@ -90,7 +90,7 @@ struct SendParametersBody {
 )]
 pub async fn get(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
     let (head, _) = request.into_parts();
-    let answered = send_query(&api, &address.key, &head).await;
+    let answered = send_query(&api, &address, &head).await;
     address.answer(&api, answered)
 }
 
@@ -102,17 +102,17 @@ fn example() -> serde_json::Value {
     })
 }
 
-async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Failure> {
+async fn send_query(api: &Api, address: &Address, head: &Parts) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    let failure = match read(api, key, &parameters, &head.headers) {
+    let failure = match read(api, address, &parameters, &head.headers) {
         Ok(request) => return submission(api, request).await,
         Err(failure) => failure,
     };
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let messages = api.service.messages();
-    let authorized = messages.authorize_send(key.as_deref(), idempotency.as_ref());
+    let authorized = messages.authorize_send(address.presented(), idempotency.as_ref());
     let failure = match authorized.await {
-        Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
+        Ok(access) => shared_parameters::refused(api, address, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
     Err(failure.about(requestid(&parameters)).to(recipient(&parameters)))
@@ -151,16 +151,16 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let answered = send_body(&api, &address.key, request).await;
+    let answered = send_body(&api, &address, request).await;
     address.answer(&api, answered)
 }
 
-async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Failure> {
+async fn send_body(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let messages = api.service.messages();
-    let authorized = messages.authorize_send(key.as_deref(), idempotency.as_ref());
+    let authorized = messages.authorize_send(address.presented(), idempotency.as_ref());
     let access = match authorized.await {
         Ok(access) => access,
         Err(reason) => {
@@ -172,10 +172,11 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
     };
     let pages_max = api.service.limits().message_pages_max;
     let taken = body::read_parameters(&head.headers, body, &mut parameters, pages_max).await;
-    match taken.and_then(|()| read(api, key, &parameters, &head.headers)) {
+    match taken.and_then(|()| read(api, address, &parameters, &head.headers)) {
         Ok(request) => submission(api, request).await,
         Err(failure) => {
-            let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
+            let failure =
+                shared_parameters::refused(api, address, &access, &parameters, failure).await;
             Err(failure.about(requestid(&parameters)).to(recipient(&parameters)))
         }
     }
@@ -197,11 +198,11 @@ fn recipient(parameters: &Parameters) -> Option<String> {
 /// is a dry run.
 fn read(
     api: &Api,
-    key: &KeyText,
+    address: &Address,
     parameters: &Parameters,
     headers: &HeaderMap,
 ) -> Result<SendRequest, Failure> {
-    let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
+    let key = address.key.as_deref().and_then(|text| ApiKey::parse(text).ok());
     let key = key.ok_or(Reason::ApiInvalid)?;
     let number = parameters.number("number")?;
     let number = number.ok_or_else(|| parameters.missing("number"))?;
@@ -210,7 +211,8 @@ fn read(
     let dry_run = shared_parameters::dry_run(parameters)?;
     parameters.refuse_unknown()?;
     let idempotency = if dry_run { None } else { shared_parameters::idempotency(headers)? };
-    Ok(SendRequest { key, number, message, requestid, idempotency, dry_run })
+    let origin = address.origin();
+    Ok(SendRequest { key, number, message, requestid, idempotency, dry_run, origin })
 }
 
 /// Submits a message to the service and builds the response.

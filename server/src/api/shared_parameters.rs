@@ -8,7 +8,7 @@ use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Timestamp};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
-use super::address::KeyText;
+use super::address::Address;
 use super::answer::{Answer, Failure};
 use super::parameters::Parameters;
 
@@ -90,7 +90,7 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
 /// the status.
 pub async fn refused(
     api: &Api,
-    key: &KeyText,
+    address: &Address,
     access: &SendAccess,
     parameters: &Parameters,
     failure: Failure,
@@ -103,7 +103,7 @@ pub async fn refused(
     if !matches!(dry_run(parameters), Ok(true)) {
         return Reason::IdempotencyMismatch.into();
     }
-    match api.service.messages().authorize_send(key.as_deref(), None).await {
+    match api.service.messages().authorize_send(address.presented(), None).await {
         Ok(_) => failure,
         Err(reason) => reason.into(),
     }
@@ -118,9 +118,15 @@ pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     response
 }
 
-/// Returns the failure of messages that the charging transaction refused. Adds an explanation if a
-/// test key has used up its messages of the day.
+/// Returns the failure of messages that the charging transaction refused. Adds when a limit ends, and
+/// an explanation if a test key has used up its messages of the day.
 pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason) -> Failure {
+    if matches!(reason, Reason::SpendCapReached | Reason::RecipientFlooded) {
+        return match api.service.messages().limit_ends_in_s(key, reason).await {
+            Ok(seconds) => Failure::of(reason).retry_after(seconds),
+            Err(error) => error.into(),
+        };
+    }
     if reason != Reason::RateLimited || key.kind() != KeyKind::Test {
         return reason.into();
     }

@@ -343,7 +343,7 @@ async fn change(api: &Api, address: &Address, request: Request) -> Result<Answer
     let known: &'static [&'static str] =
         if address.id.is_some() { &KNOWN_OF_CHANGE } else { &KNOWN_OF_NEW };
     let mut parameters = Parameters::of_query(known, head.uri.query());
-    let access = match api.service.messages().authorize(address.key.as_deref()).await {
+    let access = match api.service.messages().authorize(address.presented()).await {
         Ok(access) => access,
         Err(reason) => {
             drop_rest(body);

@@ -6,7 +6,6 @@ pub mod carriers;
 mod cleartext;
 mod file;
 mod layers;
-mod network;
 mod secret;
 
 use std::ffi::OsString;
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use domain::{Money, Prices, SenderName};
+use domain::{AddressRange, Money, Prices, SenderName};
 
 use crate::config_error::ConfigError;
 use crate::mail::MailServer;
@@ -26,7 +25,6 @@ use carriers::Carriers;
 pub use cleartext::Allowed;
 pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
-pub use network::Network;
 use service::{EndpointRules, OptOutSettings};
 
 /// The highest `message_pages_max`. A request's body may be as large as the longest message needs,
@@ -104,7 +102,7 @@ pub struct Settings {
     /// The sender name of applications that have none.
     pub default_sender: String,
     /// `X-Forwarded-For` is trusted only from these networks.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<AddressRange>,
     endpoints: EndpointRules,
     pub opt_outs: OptOutSettings,
     pub connections: ConnectionLimits,

@@ -1,8 +1,9 @@
 use std::ffi::OsString;
 
+use domain::AddressRange;
 use service::{FactorRule, MessageTables};
 
-use super::{Network, Settings};
+use super::Settings;
 
 fn load(environment: &[(&str, &str)]) -> Result<Settings, String> {
     let environment =
@@ -122,7 +123,7 @@ fn networks_hold_their_addresses() {
         ("127.0.0.0/8", "::ffff:127.0.0.1", true),
         ("10.0.0.0/8", "2001:db8::1", false),
     ] {
-        let network: Network = network.parse().unwrap();
+        let network: AddressRange = network.parse().unwrap();
         assert_eq!(network.contains(address.parse().unwrap()), inside);
     }
 }

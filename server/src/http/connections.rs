@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use domain::AddressRange;
 use service::Networks;
 use tokio::sync::Notify;
 
-use crate::config::{ConnectionLimits, Network};
+use crate::config::ConnectionLimits;
 use crate::metrics::Metrics;
 
 /// How often to check for an idle connection while all connections of trusted proxies are busy.
@@ -27,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub struct Connections {
     limits: ConnectionLimits,
     /// The trusted proxies. They connect for many clients, so only the total limit applies to them.
-    trusted: Vec<Network>,
+    trusted: Vec<AddressRange>,
     metrics: Arc<Metrics>,
     started: Instant,
     open: Mutex<Open>,
@@ -81,7 +82,11 @@ enum Room {
 }
 
 impl Connections {
-    pub fn new(limits: ConnectionLimits, trusted: Vec<Network>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        limits: ConnectionLimits,
+        trusted: Vec<AddressRange>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             limits,
             trusted,

@@ -1,11 +1,11 @@
 //! The section `webhooks` of the document: each type of event, as an endpoint gets it.
 
-use domain::EventType;
 use domain::event::EventType::{
     Activated, BalanceLow, BatchDone, Delivered, DepositReceived, Expired, Failed, KeyReplaced,
-    OptOutAdded, OptOutRemoved, Received, Reinstated, Rejected, SenderAccepted, SenderRejected,
-    Submitted, Suspended, Test,
+    LimitAlarm, OptOutAdded, OptOutRemoved, Received, Reinstated, Rejected, SenderAccepted,
+    SenderRejected, Submitted, Suspended, Test,
 };
+use domain::{AlarmKind, EventType};
 use serde_json::{Map, Value, json};
 
 /// Returns the section. Adds the schema of a message in an event, which is that of a report without
@@ -73,6 +73,10 @@ const fn summary(kind: EventType) -> &'static str {
         SenderRejected => "Support rejected a sender name",
         KeyReplaced => "A key was replaced",
         OptOutAdded => "A number was added to the opt-outs",
+        LimitAlarm => {
+            "The application is used in a suspicious way, or 80 % of its spend of the day \
+            are spent. example is a masked number"
+        }
         OptOutRemoved => "A number was removed from the opt-outs. source says who removed it",
         Test => "The owner tested the endpoint",
     }
@@ -98,6 +102,12 @@ fn data(kind: EventType) -> Value {
         Activated | Suspended | Reinstated => object([("status", text()), ("reason", optional())]),
         SenderAccepted | SenderRejected => object([("sender", text()), ("reason", optional())]),
         KeyReplaced => object([("kind", json!({"type": "string", "enum": ["live", "test"]}))]),
+        LimitAlarm => object([
+            ("limit", json!({"type": "string", "enum": AlarmKind::ALL.map(AlarmKind::as_str)})),
+            ("count", json!({"type": "integer"})),
+            ("example", optional()),
+            ("at", json!({"$ref": "#/components/schemas/DateTime"})),
+        ]),
         OptOutAdded | OptOutRemoved => json!({"$ref": "#/components/schemas/OptOut"}),
         Test => object([]),
     }

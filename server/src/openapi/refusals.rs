@@ -3,22 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::Reason::{
-    self, AmbiguousBulk, ApiInvalid, ApiNotApplicable, ApiPending, ApiSuspended,
-    DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch, InsufficientFunds, Internal,
-    InvalidEncoding, InvalidFile, InvalidMessage, InvalidNumber, InvalidParameter,
-    InvalidRequestid, InvalidUrl, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound,
-    OptedOut, RateLimited, SenderPending, SenderRejected, TestKeyRequired, Timeout, TooLarge,
-    TooManyWebhooks, Unavailable, UnsupportedMediaType,
+    self, AddressNotAllowed, AmbiguousBulk, ApiInvalid, ApiNotApplicable, ApiPending, ApiSuspended,
+    DoubtfulNumber, DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch,
+    InsufficientFunds, Internal, InternationalDisabled, InvalidEncoding, InvalidFile,
+    InvalidMessage, InvalidNumber, InvalidParameter, InvalidRequestid, InvalidUrl, LeakedKey,
+    LimitsLocked, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound, OptedOut,
+    RateLimited, RecipientFlooded, SenderPending, SenderRejected, SpendCapReached, TestKeyRequired,
+    Timeout, TooLarge, TooManyWebhooks, TrafficPumping, Unavailable, UnsupportedMediaType,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 /// The reasons that every call can respond with.
-const ALWAYS: [Reason; 9] = [
+const ALWAYS: [Reason; 11] = [
     InvalidParameter,
     ApiInvalid,
     ApiNotApplicable,
+    AddressNotAllowed,
+    LeakedKey,
     NotFound,
     MethodNotAllowed,
     TooLarge,
@@ -27,7 +30,7 @@ const ALWAYS: [Reason; 9] = [
     Unavailable,
 ];
 /// The reasons of the calls that send messages, in addition to [`ALWAYS`].
-const SENDING: [Reason; 12] = [
+const SENDING: [Reason; 13] = [
     MissingParameter,
     DuplicateParameter,
     InvalidMessage,
@@ -39,8 +42,12 @@ const SENDING: [Reason; 12] = [
     ApiSuspended,
     SenderPending,
     SenderRejected,
+    SpendCapReached,
     IdempotencyMismatch,
 ];
+/// The reasons by which an application's limits refuse a recipient.
+const LIMITED: [Reason; 4] =
+    [InternationalDisabled, DoubtfulNumber, RecipientFlooded, TrafficPumping];
 
 /// Defines a type for the refusals of each call.
 macro_rules! refusals {
@@ -64,9 +71,10 @@ const HEAD: &[u16] = &[431];
 const HEAD_AND_BODY: &[u16] = &[413, 431];
 
 refusals! {
-    SendRefusals = [SENDING, [InvalidNumber, OptedOut]], HEAD;
+    SendRefusals = [SENDING, LIMITED, [InvalidNumber, OptedOut]], HEAD;
     PostRefusals = [
         SENDING,
+        LIMITED,
         [InvalidNumber, OptedOut, Timeout, UnsupportedMediaType]
     ], HEAD_AND_BODY;
     BulkRefusals = [
@@ -94,6 +102,13 @@ refusals! {
         [
             MissingParameter, DuplicateParameter, InvalidNumber, InvalidMessage, MessageTooLong,
             InvalidEncoding, TestKeyRequired, IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    LimitsRefusals = [[LimitsLocked]], HEAD;
+    LimitRefusals = [
+        [
+            DuplicateParameter, InvalidEncoding, LimitsLocked, IdempotencyMismatch, Timeout,
+            UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
     BalanceRefusals = [], HEAD;

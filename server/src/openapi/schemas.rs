@@ -164,6 +164,8 @@ schemas! {
             domain::NumberWarning::LeadingZero.as_str(),
             domain::NumberWarning::NearLocal.as_str(),
             domain::Reason::OptedOut.as_str(),
+            domain::Reason::InternationalDisabled.as_str(),
+            domain::Reason::DoubtfulNumber.as_str(),
         ],
         "As for a single message. opted_out: the recipient has opted out, so the message is \
          rejected and costs nothing.",
@@ -174,6 +176,11 @@ schemas! {
         "Who added it. reply: the handset, with a message. api: a program. portal: the owner, on \
          the application's page.",
     );
+    LimitMode = choice(
+        &domain::Guard::ALL.map(domain::Guard::as_str),
+        "alarm: the owner is told. block: the request is refused too.",
+    );
+    International = choice(&["allowed", "off"], "Whether international numbers may be used.");
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
     PrefixDigits = text("The digits that international numbers begin with.")
         .pattern(Some("^[0-9]{1,15}$"))

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 182] = [
+const TABLE: [(&str, &str, &str, Row); 185] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -149,6 +149,14 @@ const TABLE: [(&str, &str, &str, Row); 182] = [
     ("POST", "/fn/request-sender-name", "reference={reference}&sender=Acme", OWNER),
     ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
+    ("GET", "/fn/settings", "reference={reference}", OWNER),
+    ("POST", "/fn/read-alarms", "reference={reference}&up_to=1", OWNER),
+    (
+        "POST",
+        "/fn/set-limits",
+        "reference={reference}&traffic_pumping=off&leaked_key=off&international=off",
+        OWNER,
+    ),
     ("POST", "/fn/replace-key", "reference={reference}&kind=live&password={password}", OWNER),
     ("POST", "/fn/replace-key", "reference={reference}&kind=test&password={password}", OWNER),
     ("GET", "/fn/webhooks", "reference={reference}", OWNER),

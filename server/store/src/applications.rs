@@ -1,10 +1,12 @@
 //! Applications: the fields that the portal shows, their keys and their balances.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use domain::admission::SendingApplication;
 use domain::decision::ApplicationList;
 use domain::ids::Shard;
+use domain::limits::{DEFAULT_LIMITS, SendLimits};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::support::Owner;
 use domain::{
@@ -127,6 +129,13 @@ statements! {
     const SET_LOST_ANSWER: Sql = in_shard!(
         "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
     );
+    const SET_LIMITS: Sql = in_shard!(
+        "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",
+    );
+    const LIMITS_BY_ACCOUNT: Sql = in_shard!(
+        "SELECT id, limits FROM applications WHERE account_id = $1 AND limits IS NOT NULL"
+            => " AND shard = $2",
+    );
     const SET_SENDER: Sql = in_shard!(
         "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1"
             => " AND shard = $4",
@@ -140,7 +149,8 @@ statements! {
     const KEYS_BY_REFERENCE: Sql = in_shard!(
         r"
         SELECT id, category, effective_status AS status, live_hash, test_hash, sender_state,
-               sender_name, balance, test_balance, test_day, test_sent, paid_at
+               sender_name, balance, test_balance, test_day, test_sent, paid_at, limits, spent_day,
+               spent_today
         FROM applications WHERE reference = $1" => " AND shard = $2",
     );
     const ADD_BALANCE: Sql = Sql {
@@ -185,14 +195,14 @@ statements! {
             SELECT id, reference, category,
                    effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
-                   test_sent, paid_at
+                   test_sent, paid_at, limits, spent_day, spent_today
             FROM applications WHERE reference = ?1",
         postgres: r"
             -- Locked until the commit, because the charge depends on these columns.
             SELECT id, reference, category,
                    effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
-                   test_sent, paid_at
+                   test_sent, paid_at, limits, spent_day, spent_today
             FROM applications
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -201,18 +211,21 @@ statements! {
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, balance, test balance, test day, balance before, status, live hash, test
-    /// hash, sender state, test balance before, test messages of the day]]`.
+    /// hash, sender state, test balance before, test messages of the day, day of the spend, spend
+    /// of the day, limits]]`.
     const CHARGE: Sql = Sql {
         sqlite: r"
             -- The row hasn't changed since this transaction read it: SQLite has only one writer at
             -- a time.
-            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4, test_sent = ?11
+            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4, test_sent = ?11,
+                spent_day = ?12, spent_today = ?13
             WHERE id = ?1",
         postgres: r"
             -- The columns that the charge depends on must be unchanged.
             UPDATE applications SET balance = (r.value ->> 1)::bigint,
                 test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint,
-                test_sent = (r.value ->> 10)::bigint
+                test_sent = (r.value ->> 10)::bigint, spent_day = (r.value ->> 11)::bigint,
+                spent_today = (r.value ->> 12)::bigint
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
               AND applications.balance = (r.value ->> 4)::bigint
@@ -221,6 +234,7 @@ statements! {
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8
               AND applications.test_balance = (r.value ->> 9)::bigint
+              AND applications.limits IS NOT DISTINCT FROM r.value ->> 13
               AND applications.shard = $2",
         ..Sql::IN_SHARD
     };
@@ -255,9 +269,42 @@ pub struct KeyRow {
     pub test_sent: i64,
     /// Whether the account ever had a deposit.
     pub paid: bool,
+    pub limits: Option<Arc<StoredLimits>>,
+    /// The day of the account's time zone on which a live message was last accepted.
+    pub spent_day: i64,
+    /// The price of the live messages that were accepted on `spent_day`.
+    pub spent_today: Money,
+}
+
+/// The limits that the owner of an application has set.
+pub struct StoredLimits {
+    /// The text in the database.
+    pub text: String,
+    pub limits: SendLimits,
+}
+
+impl StoredLimits {
+    /// Parses the text in the database.
+    pub fn read(text: Option<String>) -> Result<Option<Arc<Self>>> {
+        let read = |text: String| {
+            let limits = row::parse_json("applications", "limits", &text)?;
+            Ok(Arc::new(Self { text, limits }))
+        };
+        text.map(read).transpose()
+    }
 }
 
 impl KeyRow {
+    /// Returns the application's limits.
+    pub fn limits(&self) -> &SendLimits {
+        self.limits.as_ref().map_or(&DEFAULT_LIMITS, |stored| &stored.limits)
+    }
+
+    /// Returns what the application has spent on a day of its account's time zone.
+    pub fn spent_on(&self, day: i64) -> Money {
+        if self.spent_day < day { Money::ZERO } else { self.spent_today }
+    }
+
     /// Whether `key` is the application's key of its kind.
     pub fn holds(&self, key: &domain::ApiKey) -> bool {
         self.holds_hash(key.kind(), &key.hash())
@@ -317,6 +364,9 @@ pub fn key_row(row: &Row<'_>) -> Result<KeyRow> {
         test_day: row.get("test_day")?,
         test_sent: row.get("test_sent")?,
         paid: row.get::<Option<Timestamp>>("paid_at")?.is_some(),
+        limits: StoredLimits::read(row.get("limits")?)?,
+        spent_day: row.get("spent_day")?,
+        spent_today: row.get("spent_today")?,
     })
 }
 
@@ -566,6 +616,34 @@ pub async fn set_lost_answer(
     query(SET_LOST_ANSWER, (id, policy.as_str())).execute(conn).await.map(drop)
 }
 
+/// Stores the limits of an application.
+pub async fn set_limits(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    limits: &SendLimits,
+) -> Result<()> {
+    let set = query(SET_LIMITS, (id, row::json(limits)?)).execute(conn).await?;
+    touched("applications", 1, set)
+}
+
+/// Stores the time zone of an account's limits. `None` stands for UTC.
+pub async fn set_zone_of_limits(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    zone: Option<&str>,
+) -> Result<()> {
+    let read = |row: &Row<'_>| Ok((row.get("id")?, StoredLimits::read(row.get("limits")?)?));
+    let found: Vec<(ApplicationId, _)> =
+        query(LIMITS_BY_ACCOUNT, account_id).fetch_all(&mut *conn, read).await?;
+    for (id, stored) in found {
+        if let Some(stored) = stored {
+            let limits = SendLimits { zone: zone.map(str::to_owned), ..stored.limits.clone() };
+            set_limits(conn, id, &limits).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Requests the activation of an application. Returns false if the application isn't Pending.
 pub async fn set_activation(
     conn: &mut dyn Connection,
@@ -680,10 +758,12 @@ pub struct ChargedApplication {
     pub test_balance: Money,
     pub test_day: i64,
     pub test_sent: i64,
+    pub spent_day: i64,
+    pub spent_today: Money,
 }
 
-/// Writes the new balances. Fails if the keys, the status or the balances are no longer those that
-/// the charge was based on.
+/// Writes the new balances. Fails if the keys, the status, the limits or the balances are no longer
+/// those that the charge was based on.
 pub async fn charge(conn: &mut dyn Connection, changed: &[ChargedApplication]) -> Result<()> {
     let rows = changed.iter().map(|c| {
         let before = &c.before;
@@ -699,6 +779,9 @@ pub async fn charge(conn: &mut dyn Connection, changed: &[ChargedApplication]) -
             before.sender_state.as_str(),
             before.test_balance,
             c.test_sent,
+            c.spent_day,
+            c.spent_today,
+            before.limits.as_ref().map(|stored| stored.text.as_str()),
         )
     });
     let written = query(CHARGE, ()).execute_each(conn, rows).await?;

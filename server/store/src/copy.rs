@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 60] = [
+pub const TABLES: [&str; 62] = [
     "installation",
     "prices",
     "accounts",
@@ -74,6 +74,8 @@ pub const TABLES: [&str; 60] = [
     "webhook_replays",
     "webhook_attempts",
     "opt_outs",
+    "limit_alarms",
+    "limit_refusals",
     "idempotency",
     "audit",
     "audit_chains",
@@ -81,7 +83,7 @@ pub const TABLES: [&str; 60] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 16] = [
+const OF_APPLICATIONS: [&str; 18] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -97,6 +99,8 @@ const OF_APPLICATIONS: [&str; 16] = [
     "event_streams",
     "webhooks",
     "opt_outs",
+    "limit_alarms",
+    "limit_refusals",
     "idempotency",
 ];
 

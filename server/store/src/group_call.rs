@@ -19,6 +19,7 @@ use super::database::Store;
 use super::postgres::{GROUP_SESSION, SESSION};
 use super::prices::ChangeFields;
 use super::query::{Connection, query};
+use super::recipients;
 use super::row;
 use super::segments::Segment;
 use super::sql::{Sql, statements};
@@ -40,12 +41,13 @@ pub(crate) const RUN: &str = r"
             ROW($16, $17, $18)::receipt_rows,
             ROW($19, $20, $21, $22, $23)::identified_receipt_rows,
             $24, $25, $26, $27, $28,
-            ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38)::application_rows,
-            ROW($39, $40, $41, $42, $43, $44)::key_rows,
-            ROW($45, $46, $47)::recipient_rows,
-            ROW($48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63,
-                $64, $65, $66)::send_rows,
-            ROW($67, $68, $69, $70, $71)::claim_rows, $72, $73, $74, $75) AS answer";
+            ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41)::application_rows,
+            ROW($42, $43, $44, $45, $46, $47)::key_rows,
+            ROW($48, $49, $50)::recipient_rows,
+            ROW($51, $52, $53, $54, $55, $56)::limited_rows,
+            ROW($57, $58, $59, $60, $61, $62, $63, $64, $65, $66, $67, $68, $69, $70, $71, $72, $73,
+                $74, $75)::send_rows,
+            ROW($76, $77, $78, $79, $80)::claim_rows, $81, $82, $83, $84, $85, $86) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -121,6 +123,9 @@ columns! {
         test_totals: i64,
         transfers: i64,
         tests: i64,
+        limits: Option<String>,
+        spend_days: i64,
+        spend_maxes: Option<i64>,
     }
 
     /// The idempotency keys of the sends, with the answers to store.
@@ -138,6 +143,16 @@ columns! {
         applications: i64,
         tests: i64,
         numbers: String,
+    }
+
+    /// The recipients of sends whose application limits the messages to a recipient.
+    LimitedRows {
+        applications: i64,
+        tests: i64,
+        numbers: String,
+        local_numbers: Option<String>,
+        hour_maxes: i64,
+        day_maxes: i64,
     }
 
     /// Accepted sends.
@@ -196,6 +211,7 @@ pub struct CommitGroup {
     pub applications: ApplicationRows,
     pub keys: KeyRows,
     pub recipients: RecipientRows,
+    pub limited: LimitedRows,
     pub sends: SendRows,
     pub claims: ClaimRows,
     pub lease_token: i64,
@@ -221,6 +237,9 @@ pub struct GroupAnswer {
     /// The recipients that have opted out: application, whether it is of the test key (0 or 1),
     /// number.
     pub opted_out: Option<Vec<(ApplicationId, i64, String)>>,
+    /// The recipients that got more messages than the sends allow: application, whether it is of
+    /// the test key (0 or 1), number, messages within an hour and within a day.
+    pub flooded: Option<Vec<(ApplicationId, i64, String, i64, i64)>>,
     pub charged: Option<Vec<ApplicationId>>,
     pub claims: Option<Vec<ClaimAnswer>>,
 }
@@ -245,12 +264,15 @@ pub struct FoundApplication {
     pub test_day: i64,
     pub test_sent: i64,
     pub paid: bool,
+    pub spent_day: i64,
+    pub spent_today: Money,
     pub row: Option<ApplicationFields>,
 }
 
 /// The fields of an application that weren't cached: category, status, live hash, test hash, sender
-/// state, sender name.
-pub type ApplicationFields = (String, String, String, String, String, Option<String>);
+/// state, sender name, limits.
+pub type ApplicationFields =
+    (String, String, String, String, String, Option<String>, Option<String>);
 
 /// A stored answer: application, whether it is of the test key (0 or 1), key, digest, answer.
 pub type KeptFields = (ApplicationId, i64, String, String, String);
@@ -371,14 +393,18 @@ impl CommitGroup {
         let query = self.applications.bind(query);
         let query = self.keys.bind(query);
         let query = self.recipients.bind(query);
+        let query = self.limited.bind(query);
         let query = self.sends.bind(query);
         let query = self.claims.bind(query);
         let first_event = compose_id(self.now.unix_ms(), 0);
+        let (hour_from, day_from) = recipients::windows(self.now);
         query
             .bind(self.lease_token)
             .bind(self.lease_until.unix_ms())
             .bind(first_event)
             .bind(&self.country_code)
+            .bind(hour_from)
+            .bind(day_from)
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod account_notes;
 pub mod accounts;
+pub mod alarms;
 pub mod api_calls;
 pub mod api_keys;
 pub mod applications;
@@ -67,6 +68,7 @@ pub mod raw_receipts;
 pub mod reach;
 mod readers;
 pub mod recent;
+pub mod recipients;
 pub mod reports;
 pub mod row;
 mod schema;

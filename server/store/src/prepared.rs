@@ -63,6 +63,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
 const FILES: &[&[(&str, Sql)]] = &[
     super::account_notes::STATEMENTS,
     super::accounts::STATEMENTS,
+    super::alarms::STATEMENTS,
     super::api_calls::STATEMENTS,
     super::api_keys::STATEMENTS,
     super::applications::STATEMENTS,
@@ -104,6 +105,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::queue::STATEMENTS,
     super::raw_receipts::STATEMENTS,
     super::recent::STATEMENTS,
+    super::recipients::STATEMENTS,
     super::reports::STATEMENTS,
     super::schema::STATEMENTS,
     super::second_factors::STATEMENTS,

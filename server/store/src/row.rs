@@ -92,6 +92,18 @@ pub fn found<T: serde::de::DeserializeOwned>(row: &Row<'_>, table: &'static str)
     })
 }
 
+/// Parses JSON that is stored as text.
+pub fn parse_json<T: serde::de::DeserializeOwned>(
+    table: &'static str,
+    column: &'static str,
+    value: &str,
+) -> Result<T> {
+    serde_json::from_str(value).map_err(|_| {
+        let (column, value) = (column.into(), value.to_owned());
+        Error::Failed(Fault::Corrupt { table, column, value })
+    })
+}
+
 /// Fails unless a write affected exactly the expected number of rows. If the number differs, the
 /// transaction must not be committed.
 pub fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {

@@ -18,6 +18,7 @@
 -- - A test key's balance and number of messages start anew each day.
 -- - An application's balance must cover its sends.
 -- - Until its account has had a deposit, a test key has a daily limit of messages.
+-- - An application's owner may limit its spend of a day, and the messages to a recipient.
 -- - A result moves a message from `sending` to `submitted`.
 -- - A receipt moves a message from `submitted` to the receipt's status and updates the counts.
 --   Unless the message was delivered, it gets a row in `unusual_messages`.
@@ -84,10 +85,13 @@ CREATE TYPE identified_receipt_rows AS (
 );
 -- The applications of the sends, as the process has cached them. If an application isn't cached,
 -- its status, hashes and sender are null. `totals` and `test_totals` are the total costs of the
--- live and the test sends. `transfers` and `tests` are the numbers of these sends.
+-- live and the test sends. `transfers` and `tests` are the numbers of these sends. `limits` are the
+-- cached limits, `spend_days` the current days of the accounts' time zones, and `spend_maxes` the
+-- most that the applications may spend on these days, or null.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
-    sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
+    sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[],
+    limits TEXT[], spend_days BIGINT[], spend_maxes BIGINT[]
 );
 -- The idempotency keys of sends. `answers` has the answers to store for accepted sends. The call
 -- sets the balance in them. For other sends, `answers` is null, and the call only looks up the key.
@@ -98,6 +102,13 @@ CREATE TYPE key_rows AS (
 );
 -- The recipients of sends to look up among the opt-outs. `numbers` are as carriers get them.
 CREATE TYPE recipient_rows AS (applications BIGINT[], tests BIGINT[], numbers TEXT[]);
+-- The recipients of sends whose application limits the messages to a recipient. `local_numbers` are
+-- the same numbers without country code, or null. The sends may be stored if the recipients got at
+-- most `hour_maxes` messages within an hour and `day_maxes` within a day.
+CREATE TYPE limited_rows AS (
+    applications BIGINT[], tests BIGINT[], numbers TEXT[], local_numbers TEXT[],
+    hour_maxes BIGINT[], day_maxes BIGINT[]
+);
 -- Accepted sends. `spent` is the total cost of the application's live sends, or of its test sends,
 -- up to and including this send. `transfers` is the number of its live sends up to and including
 -- this send.
@@ -281,18 +292,21 @@ END $$;
 -- - The application's row is still as the process has cached it, apart from the balances.
 -- - The application's balances cover the sends.
 -- - None of the sends' idempotency keys has a stored answer.
--- - None of the recipients has opted out.
+-- - None of the recipients has opted out, or got too many messages.
+-- - With these sends, the application spends at most what its owner allows on a day. The spend of
+--   the test key is what its test money lacks.
 -- - With these sends, the test key sends at most `test_max` messages on this day, or the account
 --   has had a deposit.
 --
 -- Returns the rows as they were before the charge, each with a flag that is true if the row is as
 -- cached. Also returns the applications whose sends are stored, the answers that were already
--- stored for the keys, and the recipients that have opted out.
+-- stored for the keys, and the recipients that have opted out or got too many messages.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, recipients recipient_rows,
-    sends send_rows, OUT read JSON, OUT kept JSON, OUT opted_out JSON, OUT charged BIGINT[],
-    OUT counts counted[])
+    limited limited_rows, hour_from BIGINT, day_from BIGINT,
+    sends send_rows, OUT read JSON, OUT kept JSON, OUT opted_out JSON, OUT flooded JSON,
+    OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
     -- For each application whose sends are stored: its balances and its last transfer before the
@@ -300,18 +314,20 @@ DECLARE
     balances BIGINT[];
     test_balances BIGINT[];
     last_transfers BIGINT[];
-    -- The applications that have sends with stored answers, or to recipients that have opted out.
+    -- The applications that have sends with stored answers, or to recipients that have opted out or
+    -- got too many messages.
     repeated BIGINT[];
     stopped BIGINT[];
+    flooding BIGINT[];
 BEGIN
     -- This statement locks the applications, and a later statement reads the keys. A single
     -- statement couldn't do both, because it wouldn't see the rows that were committed while it
     -- waited for a lock.
     SELECT json_agg(
                json_build_array(id, same, balance, test_balance, test_day, test_sent,
-                   paid_at IS NOT NULL,
+                   paid_at IS NOT NULL, spent_day, spent_today,
                    CASE WHEN NOT same THEN json_build_array(category, effective_status, live_hash,
-                       test_hash, sender_state, sender_name) END)),
+                       test_hash, sender_state, sender_name, limits) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
            array_agg(test_money) FILTER (WHERE pays),
            array_agg(last_transfer_id) FILTER (WHERE pays)
@@ -319,9 +335,15 @@ BEGIN
     FROM (
         SELECT *, same AND balance >= total AND test_money >= test_total
                   AND transfers + tests > 0
-                  AND (tests = 0 OR paid_at IS NOT NULL OR sent_today + tests <= test_max) AS pays
+                  AND (tests = 0 OR paid_at IS NOT NULL OR sent_today + tests <= test_max)
+                  AND (spend_max IS NULL
+                       OR (total = 0 OR spent + total <= spend_max)
+                          AND (test_total = 0
+                               OR test_money_max - test_money + test_total <= spend_max)) AS pays
         FROM (
             SELECT a.*, r.total, r.test_total, r.transfers, r.tests,
+                   r.spend_max,
+                   CASE WHEN a.spent_day < r.spend_day THEN 0 ELSE a.spent_today END AS spent,
                    CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
                    CASE WHEN a.test_day < today THEN test_money_max
                         ELSE a.test_balance END AS test_money,
@@ -329,13 +351,14 @@ BEGIN
                      AND a.effective_status = r.status
                      AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
                      AND a.sender_state = r.sender_state
-                     AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
+                     AND a.sender_name IS NOT DISTINCT FROM r.sender_name
+                     AND a.limits IS NOT DISTINCT FROM r.limits AS same
             FROM unnest(cached.ids, cached.statuses, cached.live_hashes,
                 cached.test_hashes, cached.sender_states, cached.sender_names,
                 cached.totals, cached.test_totals, cached.transfers,
-                cached.tests)
+                cached.tests, cached.limits, cached.spend_days, cached.spend_maxes)
                 AS r (id, status, live_hash, test_hash, sender_state, sender_name, total,
-                      test_total, transfers, tests)
+                      test_total, transfers, tests, limits, spend_day, spend_max)
             JOIN applications a ON a.id = ANY (cached.ids) AND a.id = r.id
             ORDER BY a.id FOR NO KEY UPDATE OF a) l) p;
     IF keys.keys <> '{}' THEN
@@ -362,13 +385,33 @@ BEGIN
             WHERE application_id = r.application AND test = r.test AND number = r.number
             OFFSET 0) o;
     END IF;
-    IF repeated IS NOT NULL OR stopped IS NOT NULL THEN
+    IF limited.numbers <> '{}' THEN
+        EXECUTE $statement$
+            SELECT json_agg(json_build_array(r.application, r.test, r.number, m.hour, m.day)),
+                   array_agg(r.application)
+            FROM unnest($1, $2, $3, $4, $5, $6)
+                AS r (application, test, number, local_number, hour_max, day_max)
+            CROSS JOIN LATERAL (
+                SELECT COUNT(*) FILTER (WHERE m.id >= $7) AS hour, COUNT(*) AS day
+                FROM messages m
+                WHERE m.application_id = r.application AND m.test = r.test
+                  AND m.number = ANY (ARRAY[r.number, r.local_number]) AND m.id >= $8
+                  AND m.kind = CASE m.number WHEN r.number THEN 'international' ELSE 'local' END
+                  AND m.released = 0 AND m.unit_price > 0
+                OFFSET 0) m
+            WHERE m.hour > r.hour_max OR m.day > r.day_max
+            $statement$
+            INTO flooded, flooding
+            USING limited.applications, limited.tests, limited.numbers, limited.local_numbers,
+                limited.hour_maxes, limited.day_maxes, hour_from, day_from;
+    END IF;
+    IF repeated IS NOT NULL OR stopped IS NOT NULL OR flooding IS NOT NULL THEN
         SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.test_money),
                array_agg(r.last_transfer)
         INTO charged, balances, test_balances, last_transfers
         FROM unnest(charged, balances, test_balances, last_transfers)
             AS r (id, balance, test_money, last_transfer)
-        WHERE r.id <> ALL (COALESCE(repeated || stopped, repeated, stopped));
+        WHERE r.id <> ALL (repeated || stopped || flooding);
     END IF;
     IF charged IS NULL THEN
         RETURN;
@@ -377,11 +420,13 @@ BEGIN
         test_balance = c.test_money - r.test_total,
         test_sent = CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END + r.tests,
         test_day = GREATEST(a.test_day, today),
+        spent_today = CASE WHEN a.spent_day < r.spend_day THEN 0 ELSE a.spent_today END + r.total,
+        spent_day = GREATEST(a.spent_day, r.spend_day),
         last_transfer_id = a.last_transfer_id + r.transfers
     FROM unnest(charged, test_balances) AS c (id, test_money)
     JOIN unnest(cached.ids, cached.totals, cached.test_totals, cached.transfers,
-        cached.tests)
-        AS r (id, total, test_total, transfers, tests) ON r.id = c.id
+        cached.tests, cached.spend_days)
+        AS r (id, total, test_total, transfers, tests, spend_day) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
     INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
         pages, segments, unit_price, cost, created_at, sending_at, status, released)
@@ -710,19 +755,20 @@ END $$;
 -- - `done_receipts`: the receipts with a carrier message ID that made one of these messages final.
 -- - `prices`: all price changes, if the process hasn't cached the newest one.
 -- - `drained`: the drained carriers, if the process's prices or drained carriers are outdated.
--- - `applications`, `charged`, `kept` and `opted_out`: see `commit_group_sends`.
+-- - `applications`, `charged`, `kept`, `opted_out` and `flooded`: see `commit_group_sends`.
 -- - `claims`: see `commit_group_claims`.
 --
 -- `first_event` is the first ID of an event in this millisecond. `country_code` precedes local
--- numbers in opt-outs.
+-- numbers in opt-outs. `hour_from` and `day_from` are the least IDs of messages of the last hour and
+-- of the last day.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     identified_receipts identified_receipt_rows,
     known_price BIGINT, known_drained TEXT[], test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, applications application_rows, keys key_rows, recipients recipient_rows,
-    sends send_rows, claims claim_rows, lease_token BIGINT, lease_until BIGINT, first_event BIGINT,
-    country_code TEXT)
+    limited limited_rows, sends send_rows, claims claim_rows, lease_token BIGINT,
+    lease_until BIGINT, first_event BIGINT, country_code TEXT, hour_from BIGINT, day_from BIGINT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
     answer JSONB := '{}';
@@ -738,6 +784,7 @@ DECLARE
     read JSON;
     kept JSON;
     opted_out JSON;
+    flooded JSON;
     charged BIGINT[];
     newest_price BIGINT;
     all_prices JSON;
@@ -775,12 +822,13 @@ BEGIN
         END IF;
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
-        SELECT * INTO read, kept, opted_out, charged, more
+        SELECT * INTO read, kept, opted_out, flooded, charged, more
         FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since,
-            test_max, applications, keys, recipients, sends);
+            test_max, applications, keys, recipients, limited, hour_from, day_from, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
-            'applications', read, 'kept', kept, 'opted_out', opted_out, 'charged', charged);
+            'applications', read, 'kept', kept, 'opted_out', opted_out, 'flooded', flooded,
+            'charged', charged);
     END IF;
     is_stored := held IS NOT NULL OR counts IS NOT NULL;
     IF unchanged THEN

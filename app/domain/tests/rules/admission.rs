@@ -16,6 +16,8 @@ const GOOD: SendAttempt = SendAttempt {
     earlier: EarlierRequest::None,
     reserved_outcome: None,
     is_opted_out: false,
+    refused_origin: None,
+    limited: None,
 };
 
 /// The same attempt with a changed application.
@@ -44,6 +46,11 @@ fn each_check_has_its_reason() {
     assert_eq!(refused(&sender_rejected), Reason::SenderRejected);
     let reserved = SendAttempt { reserved_outcome: Some(Reason::InsufficientFunds), ..GOOD };
     assert_eq!(refused(&reserved), Reason::InsufficientFunds);
+    let elsewhere = Some(Reason::AddressNotAllowed);
+    let elsewhere = SendAttempt { refused_origin: elsewhere, ..GOOD };
+    assert_eq!(refused(&elsewhere), Reason::AddressNotAllowed);
+    let limited = SendAttempt { limited: Some(Reason::DoubtfulNumber), ..GOOD };
+    assert_eq!(refused(&limited), Reason::DoubtfulNumber);
     let opted_out = SendAttempt { is_opted_out: true, ..GOOD };
     assert_eq!(refused(&opted_out), Reason::OptedOut);
     assert_eq!(admit(&GOOD), Ok(Admission::New));
@@ -61,6 +68,8 @@ fn the_first_reason_that_applies_is_the_answer() {
         earlier: EarlierRequest::Other,
         reserved_outcome: Some(Reason::InsufficientFunds),
         is_opted_out: true,
+        refused_origin: Some(Reason::AddressNotAllowed),
+        limited: Some(Reason::DoubtfulNumber),
     };
     let mut application = SendingApplication {
         category: Category::Electricity,

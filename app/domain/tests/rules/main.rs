@@ -18,6 +18,7 @@ mod ids;
 mod inbound;
 mod keys;
 mod keywords;
+mod limits;
 mod messages;
 mod money;
 mod numbers;

@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 30] = [
+const TABLE: [(Reason, &str, u16, u16); 38] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),
@@ -20,6 +20,14 @@ const TABLE: [(Reason, &str, u16, u16); 30] = [
     (Reason::SenderPending, "sender_pending", 500, 403),
     (Reason::SenderRejected, "sender_rejected", 500, 403),
     (Reason::OptedOut, "opted_out", 500, 403),
+    (Reason::InternationalDisabled, "international_disabled", 500, 403),
+    (Reason::DoubtfulNumber, "doubtful_number", 500, 403),
+    (Reason::TrafficPumping, "traffic_pumping", 500, 403),
+    (Reason::AddressNotAllowed, "address_not_allowed", 500, 403),
+    (Reason::LeakedKey, "leaked_key", 500, 403),
+    (Reason::LimitsLocked, "limits_locked", 500, 403),
+    (Reason::RecipientFlooded, "recipient_flooded", 500, 429),
+    (Reason::SpendCapReached, "spend_cap_reached", 500, 429),
     (Reason::NotFound, "not_found", 500, 404),
     (Reason::MethodNotAllowed, "method_not_allowed", 500, 405),
     (Reason::Timeout, "timeout", 500, 408),

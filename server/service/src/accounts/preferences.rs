@@ -5,9 +5,9 @@ use domain::{MailKind, Theme};
 use super::audit_owner;
 use crate::transactions::work;
 use crate::{Accounts, zones};
-use store::accounts;
 use store::audit::Change;
 use store::error::{Refusal, Result};
+use store::{accounts, applications};
 
 impl Accounts<'_> {
     /// Sets the colours in which the portal appears to an account.
@@ -26,8 +26,14 @@ impl Accounts<'_> {
             return Err(Refusal::TimeZoneUnknown.into());
         }
         let name = known.flatten();
-        self.in_transaction(work!(|tx, _| accounts::set_time_zone(tx, account_id, name).await))
-            .await
+        let shard = self.shard_of_account(account_id).await?;
+        self.in_transaction(work!(|tx, _| {
+            accounts::set_time_zone(tx, account_id, name).await?;
+            // The days of the limits are those of the account's time zone.
+            tx.at(shard);
+            applications::set_zone_of_limits(tx, account_id, name).await
+        }))
+        .await
     }
 
     /// Sets which optional mails an account doesn't get. Ignores kinds that aren't optional.

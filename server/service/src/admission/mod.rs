@@ -3,12 +3,14 @@
 pub(crate) mod idempotency;
 pub(crate) mod rates;
 
+use std::net::IpAddr;
+
 use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::ids::Shard;
 use domain::reason::Reason;
 use domain::{
-    ApiKey, ApplicationId, EventStream, KeyKind, MessageText, Money, Number, Reference, RequestId,
-    Timestamp, Transid,
+    ApiKey, ApplicationId, EventStream, Guard, KeyKind, Leak, MessageText, Money, Number,
+    Reference, RequestId, SendLimits, Timestamp, Transid,
 };
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,42 @@ pub struct SendAccess {
     pub known: bool,
 }
 
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The client's address.
+    pub address: Option<IpAddr>,
+    /// How the request shows that its key has leaked.
+    pub leak: Option<Leak>,
+}
+
+impl Origin {
+    /// Returns why an application's limits don't allow the request to use a key. Keys of tests leak
+    /// without harm.
+    pub(crate) fn refused(&self, limits: &SendLimits, kind: KeyKind) -> Option<Reason> {
+        if !limits.admits_address(self.address) {
+            return Some(Reason::AddressNotAllowed);
+        }
+        let is_blocked = self.leak.is_some() && limits.leaked_key == Guard::Block;
+        (is_blocked && kind == KeyKind::Live).then_some(Reason::LeakedKey)
+    }
+}
+
+/// The key that a request presents, and where the request came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Presented<'a> {
+    /// `None` if the request has no key.
+    pub key: Option<&'a str>,
+    pub origin: Origin,
+}
+
+/// A key from nowhere in particular. Limits on addresses refuse it.
+impl<'a> From<Option<&'a str>> for Presented<'a> {
+    fn from(key: Option<&'a str>) -> Self {
+        Self { key, origin: Origin::default() }
+    }
+}
+
 /// One message to one number.
 #[derive(Clone, Debug)]
 pub struct SendRequest {
@@ -63,6 +101,7 @@ pub struct SendRequest {
     /// If true, the request is only checked. Nothing is stored, charged or sent, and no idempotency
     /// key is read or stored.
     pub dry_run: bool,
+    pub origin: Origin,
 }
 
 /// A send, with everything about it that can be computed without the database.
@@ -137,9 +176,13 @@ pub enum SendError {
 
 impl Messages<'_> {
     /// Returns the read access of a key, even while the application is Pending or Suspended.
-    /// Refuses a key only with code 504 or 505.
-    pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
-        let (_, _, access) = self.opened(key).await?;
+    /// Refuses a key only with code 504 or 505, or because its limits don't allow the request's
+    /// origin.
+    pub async fn authorize(
+        &self,
+        presented: impl Into<Presented<'_>>,
+    ) -> Result<KeyAccess, Reason> {
+        let (_, _, access) = self.opened(presented.into()).await?;
         Ok(access)
     }
 
@@ -163,10 +206,10 @@ impl Messages<'_> {
     /// charges the send checks it again.
     pub async fn authorize_send(
         &self,
-        key: Option<&str>,
+        presented: impl Into<Presented<'_>>,
         idempotency: Option<&IdempotencyKey>,
     ) -> Result<SendAccess, Reason> {
-        let (row, _, access) = self.opened(key).await?;
+        let (row, _, access) = self.opened(presented.into()).await?;
         self.check_admission(&row, access, idempotency).await
     }
 
@@ -188,9 +231,12 @@ impl Messages<'_> {
         admit(&SendAttempt {
             application: Some(row.sending()),
             key: access.kind,
+            // Checked when the key was looked up.
+            refused_origin: None,
             earlier: if known { EarlierRequest::Same } else { EarlierRequest::None },
             reserved_outcome: None,
             is_opted_out: false,
+            limited: None,
         })?;
         Ok(SendAccess { access, known })
     }
@@ -198,15 +244,17 @@ impl Messages<'_> {
     /// Returns the read access of a key, with the application's row and the parsed key.
     pub(crate) async fn opened(
         &self,
-        key: Option<&str>,
+        presented: Presented<'_>,
     ) -> Result<(KeyRow, ApiKey, KeyAccess), Reason> {
-        let key = key.and_then(|text| ApiKey::parse(text).ok()).ok_or(Reason::ApiInvalid)?;
+        let key =
+            presented.key.and_then(|text| ApiKey::parse(text).ok()).ok_or(Reason::ApiInvalid)?;
         let row = self.key_row(key.reference()).await.map_err(|error| {
             tracing::error!(detail = ?error, "a key can't be looked up");
             error.reason()
         })?;
         let row = row.filter(|row| row.holds(&key)).ok_or(Reason::ApiInvalid)?;
         row.sending().check_category()?;
+        presented.origin.refused(row.limits(), key.kind()).map_or(Ok(()), Err)?;
         let access =
             KeyAccess { application_id: row.id, reference: key.reference(), kind: key.kind() };
         Ok((row, key, access))

@@ -1,10 +1,12 @@
 //! Applications: creating them, listing them, and changing their status.
 
+pub(crate) mod alarms;
 pub(crate) mod call_log;
 mod first_steps;
 mod history;
 pub(crate) mod key_uses;
 pub(crate) mod keys;
+pub(crate) mod limits;
 mod notices;
 mod review;
 pub(crate) mod sender_names;

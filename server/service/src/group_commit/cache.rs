@@ -3,17 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 
+use domain::limits::RecentMessages;
 use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
 
 use crate::admission::rates::{Allowance, RateKey};
 use crate::money::test_money::test_money;
 use crate::prices::known::CurrentPrices;
-use store::applications::KeyRow;
+use store::applications::{KeyRow, StoredLimits};
 use store::error::{Error, Fault, Result};
 use store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupAnswer};
 use store::idempotency::{KeptAnswer, KeptKey};
 use store::opt_outs::OptedOut;
 use store::prices::ChangeFields;
+use store::recipients::Recipient;
 
 /// The number of cached applications above which the next group starts with none.
 const APPLICATIONS_MAX: usize = 65_536;
@@ -40,6 +42,8 @@ pub(super) struct InGroup {
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     /// Recipients that have opted out.
     pub(super) opted_out: HashSet<OptedOut>,
+    /// Recipients that got too many messages.
+    pub(super) recent: HashMap<Recipient, RecentMessages>,
     /// Requests that were taken from the keys' rate limits and aren't used yet.
     pub(super) allowance: Option<Allowance>,
 }
@@ -105,6 +109,7 @@ impl Cache {
         }
         self.in_group.kept.extend(kept_answers(answer));
         self.in_group.opted_out.extend(opted_out(answer));
+        self.in_group.recent.extend(flooded(answer));
     }
 
     /// Caches the prices. If they can't be read, caches none, and no send is accepted.
@@ -133,6 +138,7 @@ impl Cache {
         };
         (row.balance, row.test_balance) = (found.balance, found.test_balance);
         (row.test_day, row.test_sent, row.paid) = (found.test_day, found.test_sent, found.paid);
+        (row.spent_day, row.spent_today) = (found.spent_day, found.spent_today);
         if answer.has_charged(found.id)
             && let Some(index) = call.applications.ids.iter().position(|id| *id == found.id.0)
         {
@@ -145,6 +151,11 @@ impl Cache {
             row.test_balance = left(test_money, spent(&call.applications.test_totals))?;
             row.test_sent = row.test_sent_on(call.now) + call.applications.tests[index];
             row.test_day = row.test_day.max(call.now.day());
+            let (day, more) =
+                (call.applications.spend_days[index], spent(&call.applications.totals));
+            let total = row.spent_on(day).checked_add(more);
+            row.spent_today = total.ok_or(Error::Failed(Fault::MoneyOverflow))?;
+            row.spent_day = row.spent_day.max(day);
         }
         Ok(())
     }
@@ -154,6 +165,15 @@ impl Cache {
 pub(super) fn opted_out(answer: &GroupAnswer) -> impl Iterator<Item = OptedOut> {
     let found = answer.opted_out.iter().flatten();
     found.map(|(application_id, test, number)| (*application_id, *test == 1, number.clone()))
+}
+
+/// Returns the recipients of sends that got too many messages, with their numbers of messages.
+pub(super) fn flooded(answer: &GroupAnswer) -> impl Iterator<Item = (Recipient, RecentMessages)> {
+    let found = answer.flooded.iter().flatten();
+    found.map(|(application_id, test, number, hour, day)| {
+        let recent = RecentMessages { hour: *hour, day: *day };
+        ((*application_id, *test == 1, number.clone()), recent)
+    })
 }
 
 /// Returns the answers that are stored for the idempotency keys of sends.
@@ -167,7 +187,7 @@ pub(super) fn kept_answers(answer: &GroupAnswer) -> impl Iterator<Item = (KeptKe
 }
 
 fn key_row(found: &FoundApplication, fields: &ApplicationFields) -> Result<KeyRow> {
-    let (category, status, live_hash, test_hash, sender_state, sender_name) = fields;
+    let (category, status, live_hash, test_hash, sender_state, sender_name, limits) = fields;
     let corrupt = |column: &'static str, value: &str| Fault::Corrupt {
         table: "applications",
         column: column.into(),
@@ -187,5 +207,8 @@ fn key_row(found: &FoundApplication, fields: &ApplicationFields) -> Result<KeyRo
         test_day: found.test_day,
         test_sent: found.test_sent,
         paid: found.paid,
+        limits: StoredLimits::read(limits.clone())?,
+        spent_day: found.spent_day,
+        spent_today: found.spent_today,
     })
 }

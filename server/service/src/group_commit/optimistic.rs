@@ -9,7 +9,7 @@ use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
 use super::cache::Cache;
 use super::consumers::Slots;
 use super::inbox::Input;
-use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
+use super::sends::{Accepted, AdmittedSends, Decision, kept_key, tallies};
 use crate::admission::idempotency::kept_since;
 use crate::admission::rates::RateKey;
 use crate::admission::{PreparedSend, Sent};
@@ -17,16 +17,17 @@ use crate::delivery::expiry::first_unexpired;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Lease, Submitted};
-use crate::money::funds::Funds;
+use crate::money::funds::{Funds, spend_day};
 use crate::money::test_money::test_money_max;
 use crate::{Delivery, Service};
 use store::error::Result;
 use store::group_call::{
-    ApplicationRows, ClaimRows, CommitGroup, IdentifiedReceiptRows, KeyRows, ReceiptRows,
-    RecipientRows, SegmentRows, SendRows, SubmittedRows,
+    ApplicationRows, ClaimRows, CommitGroup, IdentifiedReceiptRows, KeyRows, LimitedRows,
+    ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows,
 };
 use store::idempotency::KeptKey;
 use store::opt_outs::OptedOut;
+use store::recipients::local_digits;
 
 /// Returns a random ID for a group.
 pub(super) fn group_id(service: &Service) -> i64 {
@@ -117,6 +118,7 @@ impl OptimisticGroup {
             applications: ApplicationRows::default(),
             keys: KeyRows::default(),
             recipients: RecipientRows::default(),
+            limited: LimitedRows::default(),
             sends: SendRows::default(),
             claims: ClaimRows::default(),
             lease_token: lease.token,
@@ -298,6 +300,8 @@ impl Deciding<'_> {
             applications: self.cached_funds(sends),
             kept: self.cache.in_group.kept.clone(),
             opted_out: self.cache.in_group.opted_out.clone(),
+            recent: tallies(self.cache.in_group.recent.clone()),
+            pumped: Some(HashMap::new()),
             accepted: Vec::new(),
         };
         let mut decided_sends = Vec::with_capacity(sends.len());
@@ -350,7 +354,10 @@ impl Deciding<'_> {
         let may_send = (admitted.applications.get(&reference))
             .is_none_or(|application| application.may_send(kind, 1));
         let is_used_up = |reason| match reason {
-            Reason::InsufficientFunds => true,
+            Reason::InsufficientFunds
+            | Reason::SpendCapReached
+            | Reason::RecipientFlooded
+            | Reason::TrafficPumping => true,
             Reason::RateLimited => !may_send,
             _ => false,
         };
@@ -379,6 +386,8 @@ impl Deciding<'_> {
             rows.applications.push(id.0);
             rows.tests.push(i64::from(*test));
             rows.numbers.push(number.clone());
+            let is_accepted = matches!(decided, Decided::Accepted { .. });
+            self.limit_recipient(admitted, send, id, is_accepted);
         }
         if !matches!(decided, Decided::Known(_) | Decided::Accepted { .. })
             && let Some(key) = &asked
@@ -392,6 +401,34 @@ impl Deciding<'_> {
             recipient,
             decided,
         })
+    }
+
+    /// Lets the call look up how many messages the recipient of a send got, if its application
+    /// limits that. `is_accepted` is false for a dry run.
+    fn limit_recipient(
+        &mut self,
+        admitted: &AdmittedSends,
+        send: &PreparedSend,
+        id: ApplicationId,
+        is_accepted: bool,
+    ) {
+        let application = admitted.applications.get(&send.request.key.reference());
+        let limits = application.map(|application| application.row.limits());
+        let Some(limits) = limits.filter(|limits| limits.limits_recipients()) else {
+            return;
+        };
+        let (test, number) = (send.is_test(), &send.recipient);
+        let tally = admitted.recent.get(&(id, test, number.clone()));
+        let added = tally.map_or(0, |tally| tally.added) + i64::from(!is_accepted);
+        let max = limits.recipient_max().and(-added);
+        let rows = &mut self.call.limited;
+        let local = local_digits(number, &self.call.country_code);
+        rows.local_numbers.push(local.map(str::to_owned));
+        rows.applications.push(id.0);
+        rows.tests.push(i64::from(test));
+        rows.numbers.push(number.clone());
+        rows.hour_maxes.push(max.hour);
+        rows.day_maxes.push(max.day);
     }
 
     /// Adds an accepted send to the call.
@@ -452,6 +489,11 @@ impl Deciding<'_> {
             rows.test_totals.push(spent.test.micros());
             rows.transfers.push(spent.transfers);
             rows.tests.push(spent.tests);
+            let limits = row.and_then(|row| row.limits.as_deref());
+            rows.limits.push(limits.map(|stored| stored.text.clone()));
+            rows.spend_days.push(row.map_or(0, |row| spend_day(row, self.call.now)));
+            let spend_max = limits.and_then(|stored| stored.limits.spend_per_day);
+            rows.spend_maxes.push(spend_max.map(Money::micros));
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp, Transid};
 
-use super::cache::{Cache, kept_answers, opted_out};
+use super::cache::{Cache, flooded, kept_answers, opted_out};
 use super::inbox::{Answer, Input};
 use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
+use super::sends::watch;
 use crate::Service;
 use crate::admission::Sent;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
@@ -15,7 +16,7 @@ use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
 use store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
 use store::idempotency::KeptKey;
-use store::opt_outs::OptedOut;
+use store::recipients::Recipient;
 
 /// Inputs that are still to be stored.
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl OptimisticSend {
         if self.key.as_ref().is_some_and(|key| rows.kept.contains(key)) {
             return None;
         }
-        if self.recipient.as_ref().is_some_and(|it| rows.opted_out.contains(it)) {
+        if self.recipient.as_ref().is_some_and(|it| rows.stopped.contains(it)) {
             return None;
         }
         let before = |kind: KeyKind| match kind {
@@ -71,7 +72,8 @@ struct AnsweredRows<'a> {
     applications: HashMap<ApplicationId, &'a FoundApplication>,
     charged: HashSet<ApplicationId>,
     kept: HashSet<KeptKey>,
-    opted_out: HashSet<OptedOut>,
+    /// Recipients that have opted out or got too many messages.
+    stopped: HashSet<Recipient>,
 }
 
 impl<'a> AnsweredRows<'a> {
@@ -82,7 +84,9 @@ impl<'a> AnsweredRows<'a> {
             applications: applications.map(|found| (found.id, found)).collect(),
             charged: answer.charged.iter().flatten().copied().collect(),
             kept: kept_answers(answer).map(|(key, _)| key).collect(),
-            opted_out: opted_out(answer).collect(),
+            stopped: opted_out(answer)
+                .chain(flooded(answer).map(|(recipient, _)| recipient))
+                .collect(),
         }
     }
 }
@@ -118,7 +122,10 @@ impl OptimisticGroup {
         for input in inputs {
             match input {
                 Input::Send { .. } => match outcomes.next().flatten() {
-                    Some(outcome) => input.answer(Answer::Sent(outcome)),
+                    Some(outcome) => {
+                        watch_stored(service, cache, &input, &outcome);
+                        input.answer(Answer::Sent(outcome));
+                    }
                     None => left.again.push(input),
                 },
                 Input::Claim { .. } => match claimed.next() {
@@ -136,6 +143,21 @@ impl OptimisticGroup {
         }
         slots.dispatch(lease);
         left
+    }
+}
+
+/// Counts a stored send among the messages to similar numbers.
+fn watch_stored(
+    service: &Service,
+    cache: &Cache,
+    input: &Input,
+    outcome: &std::result::Result<Sent, Reason>,
+) {
+    let is_stored = outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed);
+    if let Some(send) = input.send().filter(|_| is_stored)
+        && let Some(row) = send.application.and_then(|id| cache.application(id))
+    {
+        watch(service, row, send);
     }
 }
 

@@ -7,22 +7,29 @@ use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::ledger::{LedgerAccount, TransferKind};
+use domain::limits::RecentMessages;
+use domain::pumping::block_of;
 use domain::reason::Reason;
-use domain::{ApiKey, KeyKind, Money, PricesInForce, Reference, Timestamp, Transid};
+use domain::{
+    AlarmKind, ApiKey, Guard, KeyKind, Money, PricesInForce, Reference, Timestamp, Transid,
+};
 
 use super::consumers::Slots;
 use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent};
+use crate::applications::alarms::Noted;
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
 use crate::money::funds::Funds;
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
+use store::applications::KeyRow;
 use store::error::Result;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::messages::{self, NewMessage};
 use store::opt_outs::{self, OptedOut};
 use store::queue::{self, QueuedAs, QueuedRow};
+use store::recipients::{self, Recipient};
 use store::transfers::{self, MessageTransfer, Subject};
 use store::{WriteTx, applications};
 
@@ -57,7 +64,21 @@ pub(super) struct AdmittedSends {
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     /// Recipients that have opted out.
     pub(super) opted_out: HashSet<OptedOut>,
+    /// How many messages recipients got, if their application limits that.
+    pub(super) recent: HashMap<Recipient, RecipientTally>,
+    /// The numbers of accepted sends of this group to similar numbers, if their application refuses
+    /// traffic pumping. `None` if accepted sends are counted at once.
+    pub(super) pumped: Option<HashMap<Recipient, u32>>,
     pub(super) accepted: Vec<Accepted>,
+}
+
+/// How many messages a recipient got.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RecipientTally {
+    /// As stored before this group.
+    pub(super) stored: RecentMessages,
+    /// The number of accepted sends of this group.
+    pub(super) added: i64,
 }
 
 /// Admits sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
@@ -80,6 +101,9 @@ pub(super) async fn admit_all(
         answers.push(match admitted.decide(service, send)? {
             Ok(Decision::Accepted(accepted)) => {
                 let sent = accepted.sent;
+                if let Some(found) = admitted.applications.get(&send.request.key.reference()) {
+                    watch(service, &found.row, send);
+                }
                 admitted.accepted.push(*accepted);
                 Ok(sent)
             }
@@ -117,6 +141,14 @@ impl AdmittedSends {
             Some((application.row.id, send.is_test(), send.recipient.as_str()))
         });
         let opted_out = opt_outs::among(tx, recipients).await?;
+        let limited = sends.iter().filter_map(|send| {
+            let application = applications.get(&send.request.key.reference())?;
+            let is_limited = application.row.limits().limits_recipients();
+            is_limited.then(|| recipient(application, send))
+        });
+        let limited: Vec<Recipient> = limited.collect();
+        let country_code = &service.inner.router.country_code;
+        let recent = recipients::recent(tx, &limited, country_code, now).await?;
         Ok(Self {
             now,
             prices,
@@ -124,6 +156,8 @@ impl AdmittedSends {
             applications,
             kept: kept.into_iter().collect(),
             opted_out: opted_out.into_iter().collect(),
+            recent: tallies(recent),
+            pumped: None,
             accepted: Vec::new(),
         })
     }
@@ -140,12 +174,16 @@ impl AdmittedSends {
         let key = application.and_then(|application| kept_key(send, application));
         let kept = key.as_ref().and_then(|key| self.kept.get(key));
         let digest = send.digest.as_deref().unwrap_or_default();
+        let refused_origin = application
+            .and_then(|application| request.origin.refused(application.row.limits(), kind));
         let admission = admit(&SendAttempt {
             application: application.map(|application| application.row.sending()),
             key: kind,
+            refused_origin,
             earlier: earlier(kept, digest),
             reserved_outcome: reserved_outcome(&request.number, kind),
             is_opted_out: self.has_opted_out(application, send),
+            limited: application.and_then(|found| self.limited(service, found, send)),
         });
         match (admission, kept) {
             (Err(reason), _) => return Ok(Err(reason)),
@@ -164,8 +202,40 @@ impl AdmittedSends {
         let Some(application) = application.filter(|_| !self.opted_out.is_empty()) else {
             return false;
         };
-        let recipient = (application.row.id, send.is_test(), send.recipient.clone());
-        self.opted_out.contains(&recipient)
+        self.opted_out.contains(&recipient(application, send))
+    }
+
+    /// Returns why the application's limits refuse the recipient.
+    fn limited(
+        &self,
+        service: &Service,
+        application: &Funds,
+        send: &PreparedSend,
+    ) -> Option<Reason> {
+        let limits = application.row.limits();
+        let country_code = &service.inner.router.country_code;
+        let refused = limits.refuse_number(&send.request.number, country_code);
+        if refused.is_some() {
+            return refused;
+        }
+        if limits.limits_recipients() {
+            let tally = self.recent.get(&recipient(application, send));
+            let recent = tally.map_or_else(RecentMessages::default, RecipientTally::total);
+            if !limits.admits_recipient(recent) {
+                return Some(Reason::RecipientFlooded);
+            }
+        }
+        (limits.traffic_pumping == Guard::Block
+            && self.similar(service, application, send) >= limits.traffic_pumping_messages)
+            .then_some(Reason::TrafficPumping)
+    }
+
+    /// Returns the number of recent messages to numbers like the recipient's.
+    fn similar(&self, service: &Service, application: &Funds, send: &PreparedSend) -> u32 {
+        let of_group =
+            self.pumped.as_ref().and_then(|counts| counts.get(&block(application, send)));
+        let recipient = (application.row.id, send.is_test(), send.recipient.as_str());
+        service.inner.pumping.count(recipient, self.now) + of_group.copied().unwrap_or_default()
     }
 
     /// Counts an admitted send against the rate limit of its key, and takes the price from the
@@ -188,6 +258,9 @@ impl AdmittedSends {
         let pages = prepared.pages;
         let cost = self.prices.cost(&request.number, pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
+        if !application.may_spend(kind, cost) {
+            return Err(Reason::SpendCapReached);
+        }
         let mut sent =
             Sent { transid: None, pages, cost, balance: application.of(kind), replayed: false };
         if request.dry_run {
@@ -195,6 +268,18 @@ impl AdmittedSends {
             return left.map(|_| Decision::Answered(sent)).ok_or(Reason::InsufficientFunds);
         }
         sent.balance = application.spend(kind, cost, 1).ok_or(Reason::InsufficientFunds)?;
+        if let Some(counts) = &mut self.pumped
+            && application.row.limits().traffic_pumping == Guard::Block
+        {
+            *counts.entry(block(application, prepared)).or_default() += 1;
+        }
+        if kind == KeyKind::Live && application.is_nearly_spent() {
+            let noted = Noted { count: 1, ..Noted::default() };
+            service.inner.alarms.note(reference, AlarmKind::SpendPerDay, noted);
+        }
+        if application.row.limits().limits_recipients() {
+            self.recent.entry(recipient(application, prepared)).or_default().added += 1;
+        }
         let id = Transid(service.inner.ids.next(self.now, service.inner.node.slot()));
         sent.transid = Some(id);
         let message = NewMessage {
@@ -252,6 +337,37 @@ impl AdmittedSends {
         idempotency::keep(tx, &to_keep, now).await?;
         queue::insert(tx, &queued, QueuedAs::default()).await
     }
+}
+
+impl RecipientTally {
+    const fn total(&self) -> RecentMessages {
+        self.stored.and(self.added)
+    }
+}
+
+/// Returns tallies of recipients before the first send of a group.
+pub(super) fn tallies(
+    recent: impl IntoIterator<Item = (Recipient, RecentMessages)>,
+) -> HashMap<Recipient, RecipientTally> {
+    let tally = |(recipient, stored)| (recipient, RecipientTally { stored, added: 0 });
+    recent.into_iter().map(tally).collect()
+}
+
+/// Returns what the recipients of sends to similar numbers have in common.
+fn block(application: &Funds, send: &PreparedSend) -> Recipient {
+    (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
+}
+
+/// Counts a stored send among the messages to similar numbers.
+pub(super) fn watch(service: &Service, row: &KeyRow, send: &PreparedSend) {
+    let recipient = (row.id, send.is_test(), send.recipient.as_str());
+    let reference = send.request.key.reference();
+    let masked = || send.request.number.masked();
+    service.applications().watch_pumping(reference, recipient, row.limits(), masked);
+}
+
+fn recipient(application: &Funds, send: &PreparedSend) -> Recipient {
+    (application.row.id, send.is_test(), send.recipient.clone())
 }
 
 impl Accepted {

@@ -1,5 +1,6 @@
 //! The texts of all mails.
 
+use domain::AlarmKind;
 use domain::application::StatusAction;
 use domain::browser::browser_name;
 use domain::decision::Work;
@@ -333,6 +334,25 @@ pub(crate) fn low_balance(
          reason for payment."
     );
     of_application(MailKind::LowBalance, reference, "Low balance", body)
+}
+
+/// `detail` says what happened, and `examples` are masked numbers.
+pub(crate) fn alarm(
+    reference: Reference,
+    kind: AlarmKind,
+    detail: &str,
+    examples: Option<&str>,
+) -> Mail {
+    let examples = examples.map(|numbers| format!(" For example: {numbers}."));
+    let body = format!("{detail}{}\n\n{}", examples.unwrap_or_default(), kind.advice());
+    let page = match kind {
+        AlarmKind::LeakedKey => "keys",
+        AlarmKind::TrafficPumping | AlarmKind::SpendPerDay => "settings",
+    };
+    Mail {
+        path: Some(format!("/applications/{reference}/{page}")),
+        ..of_application(MailKind::LimitAlarm, reference, kind.heading(), body)
+    }
 }
 
 pub(crate) fn batch_done(done: &Done) -> Mail {

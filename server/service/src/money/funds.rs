@@ -3,7 +3,8 @@
 
 use domain::{KeyKind, Money, Timestamp};
 
-use crate::money::test_money::test_money;
+use crate::money::test_money::{test_money, test_money_max};
+use crate::zones;
 use store::applications::{ChargedApplication, KeyRow};
 
 /// The balances of an application, from which admitted requests are paid.
@@ -15,6 +16,10 @@ pub(crate) struct Funds {
     test_sent: i64,
     /// The maximum number of messages that the test key may send today. `None` means no limit.
     test_max: Option<i64>,
+    /// The current day of the account's time zone.
+    day: i64,
+    /// The price of the live messages that were accepted on that day.
+    spent: Money,
 }
 
 impl Funds {
@@ -22,11 +27,14 @@ impl Funds {
     /// had a deposit.
     pub(crate) fn new(row: KeyRow, now: Timestamp, unpaid_max: i64) -> Self {
         let test_money = test_money(row.test_balance, row.test_day, now);
+        let day = spend_day(&row, now);
         Self {
             balance: row.balance,
             test_money,
             test_sent: row.test_sent_on(now),
             test_max: (!row.paid).then_some(unpaid_max),
+            spent: row.spent_on(day),
+            day,
             row,
         }
     }
@@ -50,6 +58,21 @@ impl Funds {
         self.messages_left(kind).is_none_or(|left| messages <= left)
     }
 
+    /// Whether the application's limits allow a key of this kind to spend `cost` too on this day.
+    /// The test key has spent what its test money lacks.
+    pub(crate) fn may_spend(&self, kind: KeyKind, cost: Money) -> bool {
+        let spent = match kind {
+            KeyKind::Live => self.spent,
+            KeyKind::Test => test_money_max().checked_sub(self.test_money).unwrap_or_default(),
+        };
+        self.row.limits().admits_spend(spent, cost)
+    }
+
+    /// Whether most of what may be spent on this day is spent.
+    pub(crate) fn is_nearly_spent(&self) -> bool {
+        self.row.limits().is_nearly_spent(self.spent)
+    }
+
     /// Returns the balance that would be left after spending `cost`. Returns `None` if the balance
     /// is too small.
     pub(crate) fn left(&self, kind: KeyKind, cost: Money) -> Option<Money> {
@@ -61,7 +84,10 @@ impl Funds {
     pub(crate) fn spend(&mut self, kind: KeyKind, cost: Money, messages: i64) -> Option<Money> {
         let left = self.left(kind, cost)?;
         match kind {
-            KeyKind::Live => self.balance = left,
+            KeyKind::Live => {
+                self.balance = left;
+                self.spent = self.spent.checked_add(cost).unwrap_or(self.spent);
+            }
             KeyKind::Test => {
                 self.test_money = left;
                 self.test_sent += messages;
@@ -80,7 +106,14 @@ impl Funds {
             test_balance: self.test_money,
             test_day: now.day(),
             test_sent: self.test_sent,
+            spent_day: self.day.max(self.row.spent_day),
+            spent_today: self.spent,
             before: self.row,
         })
     }
+}
+
+/// Returns the day of the account's time zone on which an application spends now.
+pub(crate) fn spend_day(row: &KeyRow, now: Timestamp) -> i64 {
+    zones::day(row.limits().zone.as_deref(), now)
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use domain::admission::{Admission, SendAttempt, admit};
 use domain::ids::Shard;
 use domain::ledger::{LedgerAccount, TransferKind};
+use domain::limits::LimitedRows;
 use domain::{
-    BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId,
-    Timestamp, WarningCounts,
+    AlarmKind, BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason,
+    RequestId, Timestamp, WarningCounts,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::admission::SendError;
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
+use crate::applications::alarms::Noted;
 use crate::money::funds::Funds;
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
@@ -51,6 +53,10 @@ pub struct AcceptedBatch {
     /// The number of rows whose recipients have opted out. Their messages are rejected and cost
     /// nothing.
     pub opted_out: u64,
+    /// The rows that the application's limits refuse whatever was sent before. Their messages are
+    /// rejected and cost nothing.
+    #[serde(default)]
+    pub limited: LimitedRows,
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
@@ -209,9 +215,12 @@ impl Messages<'_> {
         let admission = admit(&SendAttempt {
             application: row.as_ref().map(KeyRow::sending),
             key: kind,
+            // Checked before the body was read.
+            refused_origin: None,
             earlier: earlier(kept.as_ref(), &pending.digest),
             reserved_outcome: pending.count.reserved_outcome,
             is_opted_out: false,
+            limited: None,
         });
         let row = match (admission, row, kept) {
             (Err(reason), ..) => return Ok(Err(reason)),
@@ -233,8 +242,12 @@ impl Messages<'_> {
         if !funds.may_send(kind, messages) {
             return Ok(Err(Reason::RateLimited));
         }
+        let priced = pending.priced(&prices);
+        if priced.as_ref().is_some_and(|priced| !funds.may_spend(kind, priced.cost)) {
+            return Ok(Err(Reason::SpendCapReached));
+        }
         let affordable = |priced: &AcceptedBatch| funds.left(kind, priced.cost).is_some();
-        let Some(mut accepted) = pending.priced(&prices).filter(affordable) else {
+        let Some(mut accepted) = priced.filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
         };
         if pending.request.dry_run {
@@ -249,6 +262,10 @@ impl Messages<'_> {
         accepted.batchid = Some(id);
         let new = self.new_batch(id, (pending, spool), &accepted, &funds, (price_id, &prices), now);
         funds.spend(kind, accepted.cost, messages);
+        if kind == KeyKind::Live && funds.is_nearly_spent() {
+            let noted = Noted { count: 1, ..Noted::default() };
+            self.inner.alarms.note(pending.key.reference(), AlarmKind::SpendPerDay, noted);
+        }
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
             let (digest, answer) = (pending.digest.clone(), row::json(&accepted)?);
@@ -349,6 +366,7 @@ impl PendingUpload {
             cost: prices.cost_of_all(&pages)?,
             warnings: self.count.warnings,
             opted_out: self.count.opted_out,
+            limited: self.count.limited,
             replayed: false,
         })
     }

@@ -15,6 +15,7 @@ use crate::delivery::opted_out::reject;
 use crate::delivery::routing::Message;
 use crate::money::releases::settle;
 use crate::money::test_money::test_money_max;
+use crate::uploads::limited::LimitedMessages;
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
@@ -146,7 +147,9 @@ impl Messages<'_> {
         let mut step = Advance { offset: upload.spool_offset, rows: 0, cost: Money::ZERO };
         let begun = Instant::now();
         let mut next = Some(first);
+        let mut limited = LimitedMessages::of(self.0, &mut tx, &upload).await?;
         while let Some(chunk) = next.take() {
+            limited.check(&mut tx, upload.expanded_rows + step.rows, &chunk, now).await?;
             step = self.expand_chunk(&mut tx, (&upload, &prices), step, chunk, now).await?;
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
@@ -158,6 +161,7 @@ impl Messages<'_> {
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now).await?;
         self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
+        limited.reject(&mut tx, now).await?;
         // The counts and the batch's row come last, because results of the batch's messages wait
         // for that row.
         tx.write_counts().await?;

@@ -4,6 +4,7 @@ pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
 pub(crate) mod file_check;
+mod limited;
 pub(crate) mod number_file;
 pub(crate) mod spool_folder;
 pub(crate) mod spool_format;
@@ -16,16 +17,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
-use crate::admission::{KeyAccess, SendAccess};
+use crate::admission::{KeyAccess, Presented, SendAccess};
 use crate::opt_outs::numbers::NumberList;
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::uploads::upload_slots::{Own, UploadSlot, UploadSlots};
 use crate::{Messages, Service, run_detached};
 use domain::admission::reserved_outcome;
+use domain::limits::LimitedRows;
 use domain::{
     ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
-    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason, WarningCounts,
+    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason, SendLimits, WarningCounts,
 };
 use sha2::{Digest as _, Sha256};
 use store::error::{Error, Fault, Result};
@@ -55,6 +57,7 @@ pub struct UploadPermit {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
+    limits: Arc<SendLimits>,
     /// `None` if the request repeats one that was accepted before. Its file is only compared.
     slot: Option<UploadSlot>,
     /// The upload as other processes see it, if there can be others.
@@ -135,6 +138,7 @@ impl UploadPermit {
             prices,
             country_code,
             opted_out,
+            limits: Arc::clone(&self.limits),
             storing,
         })
     }
@@ -175,10 +179,10 @@ impl Messages<'_> {
     /// progress as it may have. The last two don't apply to a request that was accepted before.
     pub async fn begin_bulk(
         &self,
-        key: Option<&str>,
+        presented: impl Into<Presented<'_>>,
         idempotency: Option<IdempotencyKey>,
     ) -> std::result::Result<UploadPermit, Reason> {
-        let (row, key, access) = self.opened(key).await?;
+        let (row, key, access) = self.opened(presented.into()).await?;
         if let Some(key) = &idempotency
             && self.inner.uploads.lock().keys.contains(&(access, key.clone()))
         {
@@ -195,6 +199,7 @@ impl Messages<'_> {
             key,
             access,
             idempotency,
+            limits: Arc::new(row.limits().clone()),
             slot: None,
             shared: None,
         };
@@ -285,6 +290,8 @@ pub(crate) struct RowCount {
     pub(crate) warnings: WarningCounts,
     /// The number of rows whose recipients have opted out.
     pub(crate) opted_out: u64,
+    /// The rows that the application's limits refuse.
+    pub(crate) limited: LimitedRows,
     /// The outcome that the first reserved number in the file stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
@@ -316,6 +323,8 @@ pub struct Upload {
     country_code: String,
     /// The numbers that have opted out, as of the beginning of the upload.
     opted_out: NumberList,
+    /// The application's limits, as of the beginning of the upload.
+    limits: Arc<SendLimits>,
     /// Where the rows go. `None` if the request repeats one that was accepted before. Such a file
     /// takes only the memory of one row, so there may be as many of these uploads as connections.
     storing: Option<Storing>,
@@ -398,6 +407,11 @@ impl Upload {
             self.count.add(&row, &self.prices, &self.country_code, self.kind);
             let has_opted_out = self.opted_out.has_number(&row.number, &self.country_code);
             self.count.opted_out += u64::from(has_opted_out);
+            if self.limits.refuses_numbers()
+                && let Some(reason) = self.limits.refuse_number(&row.number, &self.country_code)
+            {
+                self.count.limited.add(reason);
+            }
             if let Some(storing) = &mut self.storing
                 && result.is_ok()
             {

@@ -10,7 +10,8 @@ use domain::{
 };
 use service::{
     Actor, Clock, Config, DepositRequest, Entropy, IdempotencyKey, KeyAccess, Lease, Limits,
-    MailSettings, Network, SendError, SendRequest, Sent, Service, StatementFilter, Submitted,
+    MailSettings, Network, Origin, SendError, SendRequest, Sent, Service, StatementFilter,
+    Submitted,
 };
 use tempfile::TempDir;
 
@@ -266,6 +267,7 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
         requestid: None,
         idempotency: None,
         dry_run: false,
+        origin: Origin::default(),
     }
 }
 

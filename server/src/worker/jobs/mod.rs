@@ -112,6 +112,7 @@ pub(super) fn table(
         every(seconds(1), Delivering, "store raw receipts", || StoreRawReceipts),
         // Customers open the call log right after they call the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
+        every(seconds(5), All, "store alarms", verb!(applications.store_alarms)),
         // A process that isn't seen for half a minute counts as ended.
         every(seconds(5), Sharing, "renew node", nodes),
         // Every process shows the measured size to staff and in its metrics.

@@ -19,8 +19,8 @@ use super::super::history::MessageTables;
 use super::super::postgres::{GROUP_SESSION, SESSION};
 use super::super::prepared::stores;
 use super::{
-    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows, RUN,
-    ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows, read,
+    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows,
+    LimitedRows, RUN, ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 use crate::names::with_names;
 
@@ -193,6 +193,9 @@ fn group(call: i64) -> CommitGroup {
             test_totals: each(|_| 0),
             transfers: each(|_| 1),
             tests: each(|_| 0),
+            limits: each(|_| None),
+            spend_days: each(|_| day),
+            spend_maxes: each(|_| Some(50_000)),
         },
         keys: KeyRows {
             applications: each(application),
@@ -206,6 +209,14 @@ fn group(call: i64) -> CommitGroup {
             applications: each(|n| 2 + n),
             tests: each(|_| 0),
             numbers: each(|n| format!("2665700{n:04}")),
+        },
+        limited: LimitedRows {
+            applications: each(|n| 2 + n),
+            tests: each(|_| 0),
+            numbers: each(|n| format!("2665700{n:04}")),
+            local_numbers: each(|n| Some(format!("5700{n:04}"))),
+            hour_maxes: each(|_| 1_000),
+            day_maxes: each(|_| 1_000),
         },
         sends: sends(call, day, now),
         claims: ClaimRows {

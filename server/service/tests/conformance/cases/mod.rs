@@ -22,6 +22,7 @@ mod history;
 mod inbound;
 mod incidents;
 mod ledger;
+mod limits;
 mod lost_answers;
 mod mails;
 mod margins;

@@ -20,7 +20,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 21] = [
+const DISTRIBUTED: [&str; 23] = [
     "applications",
     "batch_counts",
     "batches",
@@ -29,6 +29,8 @@ const DISTRIBUTED: [&str; 21] = [
     "events",
     "idempotency",
     "inbound_messages",
+    "limit_alarms",
+    "limit_refusals",
     "message_days",
     "message_timeline",
     "message_quarters",

@@ -1,0 +1,431 @@
+//! The limits that an application's owner sets. They protect the owner's money and the recipients
+//! if a program fails or a key is stolen.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::address_range::AddressRange;
+use crate::money::Money;
+use crate::number::{Kind, Number};
+use crate::prefix::Prefix;
+use crate::reason::Reason;
+use crate::timestamp::{DAY_MS, Timestamp};
+use crate::words::words;
+
+/// The maximum number of prefixes, and of address ranges.
+pub const LISTED_MAX: usize = 100;
+/// The maximum of a number of messages.
+const MESSAGES_MAX: u32 = 1_000_000;
+/// The default of [`SendLimits::traffic_pumping_messages`].
+const PUMPING_MESSAGES: u32 = 50;
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+words! {
+    /// What happens if an application is used in a suspicious way.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Guard {
+        /// Nothing.
+        Off = "off",
+        /// The owner is told.
+        Alarm = "alarm",
+        /// The owner is told, and the request is refused.
+        Block = "block",
+    }
+}
+
+words! {
+    /// The limit that an alarm is about.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum AlarmKind {
+        TrafficPumping = "traffic_pumping",
+        LeakedKey = "leaked_key",
+        /// Most of what may be spent on the day is spent.
+        SpendPerDay = "spend_per_day",
+    }
+}
+
+impl AlarmKind {
+    /// Returns a heading for pages and mails.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::TrafficPumping => "Possible traffic pumping",
+            Self::LeakedKey => "Leaked API key",
+            Self::SpendPerDay => "Spend of the day",
+        }
+    }
+
+    /// Returns what the owner can do.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::TrafficPumping => {
+                "Find out who asks for these messages. The application's settings can refuse them."
+            }
+            Self::LeakedKey => {
+                "Replace the key, and use the new one only on a server and over HTTPS."
+            }
+            Self::SpendPerDay => {
+                "If your program sends what you expect, raise the limit in the application's \
+                 settings. Otherwise replace the key."
+            }
+        }
+    }
+}
+
+words! {
+    /// A limit, by the name of its field in the API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum LimitField {
+        International = "international",
+        Prefixes = "prefixes",
+        PerRecipientHour = "per_recipient_hour",
+        PerRecipientDay = "per_recipient_day",
+        SpendPerDay = "spend_per_day",
+        Addresses = "addresses",
+        RefuseDoubtful = "refuse_doubtful",
+        TrafficPumping = "traffic_pumping",
+        TrafficPumpingMessages = "traffic_pumping_messages",
+        LeakedKey = "leaked_key",
+    }
+}
+
+impl LimitField {
+    /// Returns the valid values, for error messages: "prefixes must be …".
+    pub const fn allowed(self) -> &'static str {
+        match self {
+            Self::International => "allowed or off",
+            Self::Prefixes => {
+                "at most 100 prefixes of 1 to 15 digits, separated by commas, or empty for none"
+            }
+            Self::PerRecipientHour | Self::PerRecipientDay => {
+                "a whole number from 1 to 1000000, or empty for no limit"
+            }
+            Self::SpendPerDay => "an amount above 0 with at most 6 decimals, or empty for no limit",
+            Self::Addresses => {
+                "at most 100 addresses or networks like 192.0.2.0/24, separated by commas, or \
+                 empty for all"
+            }
+            Self::RefuseDoubtful => "1, true, 0 or false",
+            Self::TrafficPumping | Self::LeakedKey => "off, alarm or block",
+            Self::TrafficPumpingMessages => "a whole number from 1 to 1000000",
+        }
+    }
+}
+
+/// The text isn't a valid value of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be {}.", field.allowed())]
+pub struct InvalidLimit {
+    pub field: LimitField,
+}
+
+/// An application's limits. The database stores them as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendLimits {
+    /// Whether international numbers are refused.
+    pub local_only: bool,
+    /// International numbers must begin with one of these. Empty if all may be used.
+    pub prefixes: Vec<Prefix>,
+    /// The maximum number of messages to a recipient within 60 minutes.
+    pub per_recipient_hour: Option<u32>,
+    /// The maximum number of messages to a recipient within 24 hours.
+    pub per_recipient_day: Option<u32>,
+    /// The maximum price of the messages that are accepted on a day of the account's time zone.
+    pub spend_per_day: Option<Money>,
+    /// The key works only from these addresses. Empty if it works from all.
+    pub addresses: Vec<AddressRange>,
+    /// Whether numbers with a warning are refused.
+    pub refuse_doubtful: bool,
+    pub traffic_pumping: Guard,
+    /// More messages than this to similar numbers within 10 minutes are suspicious.
+    pub traffic_pumping_messages: u32,
+    pub leaked_key: Guard,
+    /// Whether a live key may change the limits.
+    pub changed_by_api: bool,
+    /// The IANA name of the time zone whose days [`Self::spend_per_day`] uses. `None` for UTC.
+    pub zone: Option<String>,
+}
+
+/// A change of limits, as texts that are valid.
+#[derive(Clone, Debug, Default)]
+pub struct LimitsChange {
+    fields: Vec<(LimitField, String)>,
+    /// Whether a live key may change the limits from now on. `None` leaves it as it is.
+    pub changed_by_api: Option<bool>,
+}
+
+impl LimitsChange {
+    /// Returns a change of whether a live key may change the limits.
+    pub const fn by_api(is_allowed: bool) -> Self {
+        Self { fields: Vec::new(), changed_by_api: Some(is_allowed) }
+    }
+
+    /// Adds a limit.
+    pub fn add(&mut self, field: LimitField, text: &str) -> Result<(), InvalidLimit> {
+        DEFAULT_LIMITS.clone().set(field, text)?;
+        self.fields.push((field, text.to_owned()));
+        Ok(())
+    }
+
+    pub fn fields(&self) -> &[(LimitField, String)] {
+        &self.fields
+    }
+
+    /// Returns the limits after the change.
+    pub fn applied_to(&self, limits: &SendLimits) -> SendLimits {
+        let mut changed = limits.clone();
+        for (field, text) in &self.fields {
+            // Never fails, because the text is valid.
+            let _ = changed.set(*field, text);
+        }
+        changed.changed_by_api = self.changed_by_api.unwrap_or(changed.changed_by_api);
+        changed
+    }
+}
+
+/// The numbers of rows of a file that the limits refuse, whatever was sent before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitedRows {
+    international_disabled: u64,
+    doubtful_number: u64,
+}
+
+impl LimitedRows {
+    /// Counts a row that the limits refuse.
+    pub const fn add(&mut self, reason: Reason) {
+        match reason {
+            Reason::InternationalDisabled => self.international_disabled += 1,
+            Reason::DoubtfulNumber => self.doubtful_number += 1,
+            _ => {}
+        }
+    }
+
+    /// Returns each reason that at least one row has, with its count.
+    pub fn present(self) -> impl Iterator<Item = (Reason, u64)> {
+        let counts = [
+            (Reason::InternationalDisabled, self.international_disabled),
+            (Reason::DoubtfulNumber, self.doubtful_number),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+}
+
+/// How many charged messages a recipient got recently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecentMessages {
+    /// Within 60 minutes.
+    pub hour: i64,
+    /// Within 24 hours.
+    pub day: i64,
+}
+
+/// The limits of an application whose owner has set none.
+pub static DEFAULT_LIMITS: SendLimits = SendLimits {
+    local_only: false,
+    prefixes: Vec::new(),
+    per_recipient_hour: None,
+    per_recipient_day: None,
+    spend_per_day: None,
+    addresses: Vec::new(),
+    refuse_doubtful: false,
+    traffic_pumping: Guard::Alarm,
+    traffic_pumping_messages: PUMPING_MESSAGES,
+    leaked_key: Guard::Alarm,
+    changed_by_api: false,
+    zone: None,
+};
+
+impl Default for SendLimits {
+    fn default() -> Self {
+        DEFAULT_LIMITS.clone()
+    }
+}
+
+impl SendLimits {
+    /// The reasons by which limits refuse.
+    pub const REASONS: [Reason; 7] = [
+        Reason::InternationalDisabled,
+        Reason::DoubtfulNumber,
+        Reason::RecipientFlooded,
+        Reason::TrafficPumping,
+        Reason::SpendCapReached,
+        Reason::AddressNotAllowed,
+        Reason::LeakedKey,
+    ];
+
+    /// Returns why the limits refuse a number as it was written.
+    pub fn refuse_number(&self, number: &Number, country_code: &str) -> Option<Reason> {
+        let is_listed = |prefix: &Prefix| number.digits().starts_with(prefix.digits());
+        if number.kind() == Kind::International
+            && (self.local_only
+                || !self.prefixes.is_empty() && !self.prefixes.iter().any(is_listed))
+        {
+            return Some(Reason::InternationalDisabled);
+        }
+        let is_doubtful = self.refuse_doubtful && number.warnings(country_code).next().is_some();
+        is_doubtful.then_some(Reason::DoubtfulNumber)
+    }
+
+    /// Whether some numbers are refused whatever was sent before.
+    pub const fn refuses_numbers(&self) -> bool {
+        self.local_only || self.refuse_doubtful || !self.prefixes.is_empty()
+    }
+
+    /// Whether the number of messages to a recipient is limited.
+    pub const fn limits_recipients(&self) -> bool {
+        self.per_recipient_hour.is_some() || self.per_recipient_day.is_some()
+    }
+
+    /// Returns how many messages a recipient may get at most. A window without a limit has no
+    /// practical maximum.
+    pub fn recipient_max(&self) -> RecentMessages {
+        let max = |limit: Option<u32>| limit.map_or(i64::from(u32::MAX), i64::from);
+        RecentMessages { hour: max(self.per_recipient_hour), day: max(self.per_recipient_day) }
+    }
+
+    /// Whether a recipient that got these messages may get another one.
+    pub fn admits_recipient(&self, recent: RecentMessages) -> bool {
+        let max = self.recipient_max();
+        recent.hour < max.hour && recent.day < max.day
+    }
+
+    /// Whether an application that has spent `spent` on this day may spend `cost` too.
+    pub fn admits_spend(&self, spent: Money, cost: Money) -> bool {
+        let total = spent.checked_add(cost);
+        self.spend_per_day.is_none_or(|max| total.is_some_and(|total| total <= max))
+    }
+
+    /// Whether at least 80 % of what may be spent on a day are spent.
+    pub fn is_nearly_spent(&self, spent: Money) -> bool {
+        let parts = |amount: Money, count| i128::from(amount.micros()) * count;
+        self.spend_per_day.is_some_and(|max| parts(spent, 10) >= parts(max, 8))
+    }
+
+    /// Whether the key may be used from an address.
+    pub fn admits_address(&self, address: Option<IpAddr>) -> bool {
+        let is_in = |address| self.addresses.iter().any(|range| range.contains(address));
+        self.addresses.is_empty() || address.is_some_and(is_in)
+    }
+
+    /// Sets a limit from the text that a form or the API has for it. An empty text clears it.
+    pub fn set(&mut self, field: LimitField, text: &str) -> Result<(), InvalidLimit> {
+        let text = text.trim();
+        self.read(field, text).ok_or(InvalidLimit { field })
+    }
+
+    fn read(&mut self, field: LimitField, text: &str) -> Option<()> {
+        match field {
+            LimitField::International => {
+                self.local_only = match text {
+                    "allowed" | "" => false,
+                    "off" => true,
+                    _ => return None,
+                }
+            }
+            LimitField::Prefixes => self.prefixes = list(text, |part| Prefix::parse(part).ok())?,
+            LimitField::PerRecipientHour => self.per_recipient_hour = optional(text, messages)?,
+            LimitField::PerRecipientDay => self.per_recipient_day = optional(text, messages)?,
+            LimitField::SpendPerDay => self.spend_per_day = optional(text, amount)?,
+            LimitField::Addresses => {
+                self.addresses = list(text, |part| AddressRange::from_str(part).ok())?;
+            }
+            LimitField::RefuseDoubtful => {
+                self.refuse_doubtful = match text {
+                    "1" | "true" => true,
+                    "0" | "false" | "" => false,
+                    _ => return None,
+                }
+            }
+            LimitField::TrafficPumping => self.traffic_pumping = Guard::parse(text)?,
+            LimitField::TrafficPumpingMessages => {
+                let messages = optional(text, messages)?;
+                self.traffic_pumping_messages = messages.unwrap_or(PUMPING_MESSAGES);
+            }
+            LimitField::LeakedKey => self.leaked_key = Guard::parse(text)?,
+        }
+        Some(())
+    }
+
+    /// Returns a limit as text that [`Self::set`] accepts. Empty if it is off.
+    pub fn text(&self, field: LimitField) -> String {
+        let optional = |limit: Option<u32>| limit.map(|max| max.to_string()).unwrap_or_default();
+        match field {
+            LimitField::International => if self.local_only { "off" } else { "allowed" }.to_owned(),
+            LimitField::Prefixes => joined(&self.prefixes),
+            LimitField::PerRecipientHour => optional(self.per_recipient_hour),
+            LimitField::PerRecipientDay => optional(self.per_recipient_day),
+            LimitField::SpendPerDay => {
+                self.spend_per_day.map(|max| max.to_string()).unwrap_or_default()
+            }
+            LimitField::Addresses => joined(&self.addresses),
+            LimitField::RefuseDoubtful => self.refuse_doubtful.to_string(),
+            LimitField::TrafficPumping => self.traffic_pumping.to_string(),
+            LimitField::TrafficPumpingMessages => self.traffic_pumping_messages.to_string(),
+            LimitField::LeakedKey => self.leaked_key.to_string(),
+        }
+    }
+
+    /// Returns the limits that differ from another application's, for the audit log: `international
+    /// off, spend_per_day none`. Empty if there are none.
+    pub fn differences(&self, other: &Self) -> String {
+        let differ =
+            LimitField::ALL.into_iter().filter(|field| self.text(*field) != other.text(*field));
+        let mut shown: Vec<String> = differ
+            .map(|field| {
+                let text = self.text(field);
+                format!("{field} {}", if text.is_empty() { "none" } else { &text })
+            })
+            .collect();
+        if self.changed_by_api != other.changed_by_api {
+            let by_api = if self.changed_by_api { "allowed" } else { "locked" };
+            shown.push(format!("changes by API {by_api}"));
+        }
+        shown.join(", ")
+    }
+}
+
+impl RecentMessages {
+    /// The beginnings of the windows that end at a time.
+    pub const fn since(now: Timestamp) -> (Timestamp, Timestamp) {
+        (now.plus_ms(-HOUR_MS), now.plus_ms(-DAY_MS))
+    }
+
+    #[must_use]
+    pub const fn and(self, more: i64) -> Self {
+        Self { hour: self.hour + more, day: self.day + more }
+    }
+}
+
+/// Parses a list with commas between its parts. Returns `None` if a part is invalid.
+fn list<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let mut found = Vec::new();
+    for part in text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty()) {
+        let part = parse(part)?;
+        if !found.contains(&part) {
+            found.push(part);
+        }
+    }
+    (found.len() <= LISTED_MAX).then_some(found)
+}
+
+/// Parses a value that is absent if the text is empty.
+fn optional<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    if text.is_empty() { Some(None) } else { parse(text).map(Some) }
+}
+
+fn messages(text: &str) -> Option<u32> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|count| is_plain && (1..=MESSAGES_MAX).contains(count))
+}
+
+fn amount(text: &str) -> Option<Money> {
+    Money::parse(text).ok().filter(|amount| *amount > Money::ZERO)
+}
+
+fn joined<T: ToString>(parts: &[T]) -> String {
+    parts.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,284 @@
+//! The limits that the owner of an application sets.
+
+use domain::{Guard, LimitField, Reference, SendLimits};
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::ui::{Choice, Field, FormState, PostForm, StepUpField, SubmitButton};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{signed_in, step_up},
+    crate::problem::Cause,
+    domain::limits::LimitsChange,
+    service::LimitsAuthor,
+};
+
+/// The choice whether a live key may change the limits.
+const BY_API: &str = "changed_by_api";
+const ALLOWED: &str = "allowed";
+const LOCKED: &str = "locked";
+
+/// The limits, as the form shows them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LimitsView {
+    pub limits: SendLimits,
+    pub currency: String,
+    /// How many messages and requests the limits refused within the last seven days, by reason.
+    pub refusals: Vec<(String, i64)>,
+}
+
+/// The fields of the form, which are all sent at once.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LimitsForm {
+    #[serde(default)]
+    international: String,
+    #[serde(default)]
+    prefixes: String,
+    #[serde(default)]
+    per_recipient_hour: String,
+    #[serde(default)]
+    per_recipient_day: String,
+    #[serde(default)]
+    spend_per_day: String,
+    #[serde(default)]
+    addresses: String,
+    #[serde(default)]
+    refuse_doubtful: String,
+    #[serde(default)]
+    traffic_pumping: String,
+    #[serde(default)]
+    traffic_pumping_messages: String,
+    #[serde(default)]
+    leaked_key: String,
+    #[serde(default)]
+    changed_by_api: String,
+}
+
+#[cfg(feature = "ssr")]
+impl LimitsForm {
+    fn texts(&self) -> [(LimitField, &str); LimitField::ALL.len()] {
+        [
+            (LimitField::International, &self.international),
+            (LimitField::Prefixes, &self.prefixes),
+            (LimitField::PerRecipientHour, &self.per_recipient_hour),
+            (LimitField::PerRecipientDay, &self.per_recipient_day),
+            (LimitField::SpendPerDay, &self.spend_per_day),
+            (LimitField::Addresses, &self.addresses),
+            (LimitField::RefuseDoubtful, &self.refuse_doubtful),
+            (LimitField::TrafficPumping, &self.traffic_pumping),
+            (LimitField::TrafficPumpingMessages, &self.traffic_pumping_messages),
+            (LimitField::LeakedKey, &self.leaked_key),
+        ]
+    }
+
+    /// Adds the texts to a problem, so that the form keeps them.
+    fn keep(&self, problem: Problem) -> Problem {
+        let problem = problem.typed(BY_API, &self.changed_by_api);
+        let texts = self.texts().into_iter();
+        texts.fold(problem, |problem, (field, text)| problem.typed(field.as_str(), text))
+    }
+
+    fn change(&self) -> Result<LimitsChange, Problem> {
+        let mut change = LimitsChange::default();
+        for (field, text) in self.texts() {
+            change.add(field, text).map_err(|invalid| Cause::Limit(invalid.field))?;
+        }
+        change.changed_by_api = Some(self.changed_by_api == ALLOWED);
+        Ok(change)
+    }
+}
+
+/// Saves all limits of an application.
+#[server(prefix = "/fn", endpoint = "set-limits")]
+pub async fn set_limits(
+    reference: Reference,
+    #[server(flatten)] limits: LimitsForm,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| limits.keep(problem);
+    let (current, account) = signed_in().await.map_err(keep)?;
+    let change = limits.change().map_err(keep)?;
+    // A thief of the session must not lift the limits.
+    step_up(&current, &account, &credential).await.map_err(keep)?;
+    let author = LimitsAuthor::Owner(account.id);
+    current.service().applications().change_limits(reference, author, change).await?;
+    leptos_axum::redirect(&format!("/applications/{reference}/settings?limits=1"));
+    Ok(())
+}
+
+/// The form for the limits.
+#[component]
+pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) -> impl IntoView {
+    let LimitsView { limits, currency, refusals } = data;
+    let zone = limits.zone.clone().unwrap_or_else(|| "UTC".to_owned());
+    let by_api = if limits.changed_by_api { ALLOWED } else { LOCKED };
+    let by_api = form.typed(BY_API).unwrap_or_else(|| by_api.to_owned());
+    let text = move |field: LimitField| limits.text(field);
+    view! {
+        <section>
+            <h2 id="limits">"Limits"</h2>
+            <p>
+                "Limits protect your money and your recipients if a program fails or a key is \
+                 stolen. A message that a limit refuses costs nothing. The numbers are counted \
+                 separately for the live key and the test key."
+            </p>
+            {refused(&refusals)}
+            <PostForm form>
+                <input type="hidden" name="reference" value=reference.to_string()/>
+                {choice(
+                    "International numbers",
+                    LimitField::International,
+                    &[("allowed", "Allowed"), ("off", "Refused")],
+                    text(LimitField::International),
+                    form,
+                )}
+                {field(
+                    "Allowed international prefixes",
+                    LimitField::Prefixes,
+                    "For example 27, 49: all other international numbers are refused. Leave the \
+                     field empty to allow all."
+                        .to_owned(),
+                    text(LimitField::Prefixes),
+                    form,
+                )}
+                {choice(
+                    "Doubtful numbers",
+                    LimitField::RefuseDoubtful,
+                    &[("false", "Sent, with a warning"), ("true", "Refused")],
+                    text(LimitField::RefuseDoubtful),
+                    form,
+                )}
+                {field(
+                    "Messages to a recipient per hour",
+                    LimitField::PerRecipientHour,
+                    "Further messages to the same number within 60 minutes are refused. Leave the \
+                     field empty for no limit."
+                        .to_owned(),
+                    text(LimitField::PerRecipientHour),
+                    form,
+                )}
+                {field(
+                    "Messages to a recipient per day",
+                    LimitField::PerRecipientDay,
+                    "Further messages to the same number within 24 hours are refused. Leave the \
+                     field empty for no limit."
+                        .to_owned(),
+                    text(LimitField::PerRecipientDay),
+                    form,
+                )}
+                {field(
+                    "Spend per day",
+                    LimitField::SpendPerDay,
+                    format!(
+                        "An amount in {currency}: messages and files that exceed it are refused \
+                         until the next day ({zone}). Leave the field empty for no limit.",
+                    ),
+                    text(LimitField::SpendPerDay),
+                    form,
+                )}
+                {field(
+                    "Addresses that may use the keys",
+                    LimitField::Addresses,
+                    "For example 192.0.2.7, 2001:db8::/32: requests from other addresses are \
+                     refused. Leave the field empty to allow all."
+                        .to_owned(),
+                    text(LimitField::Addresses),
+                    form,
+                )}
+                {choice(
+                    "Traffic pumping",
+                    LimitField::TrafficPumping,
+                    &GUARDS,
+                    text(LimitField::TrafficPumping),
+                    form,
+                )}
+                {field(
+                    "Messages that count as traffic pumping",
+                    LimitField::TrafficPumpingMessages,
+                    "More messages than this within 10 minutes, to numbers that differ only in \
+                     their last three digits or to a country where hardly any are delivered, are \
+                     suspicious."
+                        .to_owned(),
+                    text(LimitField::TrafficPumpingMessages),
+                    form,
+                )}
+                {choice(
+                    "Leaked key",
+                    LimitField::LeakedKey,
+                    &GUARDS,
+                    text(LimitField::LeakedKey),
+                    form,
+                )}
+                <p class="hint">
+                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
+                     over plain HTTP."
+                </p>
+                <Choice
+                    label="Changes by API"
+                    name=BY_API
+                    options=vec![
+                        (LOCKED.to_owned(), "Limits change on this page only".to_owned()),
+                        (ALLOWED.to_owned(), "The live key may change the limits".to_owned()),
+                    ]
+                    chosen=by_api
+                />
+                <StepUpField form/>
+                <SubmitButton label="Save limits" form/>
+            </PostForm>
+        </section>
+    }
+}
+
+/// Shows what the limits refused.
+fn refused(refusals: &[(String, i64)]) -> AnyView {
+    if refusals.is_empty() {
+        return view! { <p>"Within the last 7 days, the limits refused nothing."</p> }.into_any();
+    }
+    let rows = refusals.iter().map(|(reason, count)| {
+        view! {
+            <li>
+                <code>{reason.clone()}</code>
+                {format!(": {count}")}
+            </li>
+        }
+    });
+    view! {
+        <p>"Within the last 7 days, the limits refused these messages and requests:"</p>
+        <ul>{rows.collect_view()}</ul>
+    }
+    .into_any()
+}
+
+/// The choices for what happens if an application is used in a suspicious way.
+const GUARDS: [(&str, &str); 3] = [
+    (Guard::Alarm.as_str(), "Tell me"),
+    (Guard::Block.as_str(), "Tell me and refuse"),
+    (Guard::Off.as_str(), "Do nothing"),
+];
+
+/// A field for a limit.
+fn field(
+    label: &'static str,
+    limit: LimitField,
+    hint: String,
+    value: String,
+    form: FormState,
+) -> AnyView {
+    view! { <Field label name=limit.as_str() hint value form/> }.into_any()
+}
+
+/// A list of choices for a limit, of which one is in force.
+fn choice(
+    label: &'static str,
+    limit: LimitField,
+    options: &[(&'static str, &'static str)],
+    in_force: String,
+    form: FormState,
+) -> AnyView {
+    let name = limit.as_str();
+    let owned = |(value, text): &(&str, &str)| ((*value).to_owned(), (*text).to_owned());
+    let options = options.iter().map(owned).collect();
+    let chosen = form.typed(name).unwrap_or(in_force);
+    view! { <Choice label name options chosen form/> }.into_any()
+}

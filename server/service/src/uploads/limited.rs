@@ -1,0 +1,141 @@
+//! Rows of an upload that the application's limits refuse. They become messages that are rejected
+//! at once.
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::ids::nth_id;
+use domain::limits::RecentMessages;
+use domain::{AlarmKind, DeliveryError, Guard, Number, Reason, SendLimits, Timestamp, Transid};
+
+use crate::Service;
+use crate::applications::alarms::{Noted, SHOWN_DAYS};
+use crate::delivery::opted_out::reject_with;
+use crate::money::releases::settle;
+use crate::uploads::spool_format::Chunk;
+use store::batches::UnexpandedBatch;
+use store::error::Result;
+use store::recipients::Recipient;
+use store::{WriteTx, alarms, applications, recipients};
+
+/// The messages to reject in a transaction that expands an upload.
+pub(super) struct LimitedMessages<'a> {
+    service: &'a Service,
+    upload: &'a UnexpandedBatch,
+    limits: SendLimits,
+    found: BTreeMap<&'static str, (DeliveryError, Vec<Transid>)>,
+}
+
+impl<'a> LimitedMessages<'a> {
+    /// Reads the application's limits. Doesn't lock them: limits that change now hold for the next
+    /// transaction.
+    pub(super) async fn of(
+        service: &'a Service,
+        tx: &mut WriteTx<'_>,
+        upload: &'a UnexpandedBatch,
+    ) -> Result<Self> {
+        let row = applications::keys_by_reference(tx, upload.reference).await?;
+        let limits = row.map(|row| row.limits().clone()).unwrap_or_default();
+        Ok(Self { service, upload, limits, found: BTreeMap::new() })
+    }
+
+    /// Notes the rows of a chunk that the limits refuse. `first` is the number of rows before the
+    /// chunk, whose messages aren't stored yet.
+    pub(super) async fn check(
+        &mut self,
+        tx: &mut WriteTx<'_>,
+        first: i64,
+        chunk: &Chunk,
+        now: Timestamp,
+    ) -> Result<()> {
+        let watches = self.limits.traffic_pumping != Guard::Off;
+        if !self.limits.refuses_numbers() && !self.limits.limits_recipients() && !watches {
+            return Ok(());
+        }
+        let numbers = chunk.numbers()?.into_iter();
+        let numbers: Vec<Number> =
+            numbers.map(|(digits, kind)| Number::from_stored(digits, kind)).collect();
+        let mut recent = self.recent(tx, &numbers, now).await?;
+        for (slot, number) in (first..).zip(&numbers) {
+            let refusal = self.refusal(number, &mut recent);
+            let pumping = || self.is_pumping(number).then_some(DeliveryError::TrafficPumping);
+            if let Some(error) = refusal.or_else(pumping) {
+                let id = Transid(nth_id(self.upload.first_message_id, slot));
+                let (_, ids) = self.found.entry(error.as_str()).or_insert((error, Vec::new()));
+                ids.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how many messages the recipients got, if the limits depend on that.
+    async fn recent(
+        &self,
+        tx: &mut WriteTx<'_>,
+        numbers: &[Number],
+        now: Timestamp,
+    ) -> Result<HashMap<String, RecentMessages>> {
+        if !self.limits.limits_recipients() {
+            return Ok(HashMap::new());
+        }
+        let code = self.service.country_code();
+        let (application, test) = (self.upload.application_id, self.upload.test);
+        let mut rows: Vec<Recipient> =
+            numbers.iter().map(|number| (application, test, number.for_carrier(code))).collect();
+        // The rows are sorted by number.
+        rows.dedup();
+        let recent = recipients::recent(tx, &rows, code, now).await?.into_iter();
+        Ok(recent.map(|((_, _, number), recent)| (number, recent)).collect())
+    }
+
+    /// Returns why the limits refuse a row. If they don't, counts it among the recipient's messages.
+    fn refusal(
+        &self,
+        number: &Number,
+        recent: &mut HashMap<String, RecentMessages>,
+    ) -> Option<DeliveryError> {
+        let code = self.service.country_code();
+        match self.limits.refuse_number(number, code) {
+            Some(Reason::DoubtfulNumber) => return Some(DeliveryError::DoubtfulNumber),
+            Some(_) => return Some(DeliveryError::InternationalDisabled),
+            None if !self.limits.limits_recipients() => return None,
+            None => {}
+        }
+        let number = number.for_carrier(code);
+        let recent = recent.entry(number).or_default();
+        if !self.limits.admits_recipient(*recent) {
+            return Some(DeliveryError::RecipientFlooded);
+        }
+        *recent = recent.and(1);
+        None
+    }
+
+    /// Counts a row among the messages to similar numbers. Returns true if the limits refuse it.
+    fn is_pumping(&self, number: &Number) -> bool {
+        let (reference, limits) = (self.upload.reference, &self.limits);
+        let carrier_number = number.for_carrier(self.service.country_code());
+        let recipient = (self.upload.application_id, self.upload.test, carrier_number.as_str());
+        if limits.traffic_pumping == Guard::Block
+            && self.service.inner.pumping.count(recipient, self.service.now())
+                >= limits.traffic_pumping_messages
+        {
+            let noted = Noted::of_number(number.masked());
+            self.service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
+            return true;
+        }
+        let applications = self.service.applications();
+        applications.watch_pumping(reference, recipient, limits, || number.masked());
+        false
+    }
+
+    /// Rejects the messages, which are stored by now, and releases their prices.
+    pub(super) async fn reject(self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
+        for (error, ids) in self.found.into_values() {
+            let (day, n) = (now.day(), ids.len() as u64);
+            let counted = (error.as_str(), n.cast_signed());
+            alarms::count(tx, self.upload.application_id, counted, day, day - SHOWN_DAYS).await?;
+            let rejected = reject_with(error, tx, &ids, now).await?;
+            settle(tx, &rejected, now).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! The limits that owners of applications set.
+
+use std::net::IpAddr;
+
+use domain::history::HistoryAction;
+use domain::limits::LimitsChange;
+use domain::{ApiKey, LimitField, MessageStatus, Reason, Refusal};
+use futures_util::future::join_all;
+use service::{
+    IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER, SendError, SendRequest,
+};
+
+use crate::database::Backend;
+use crate::uploads::{batch, plain, upload};
+use crate::world::{Customer, HOUR_MS, World, money, request};
+
+on_each_backend![
+    numbers_that_the_limits_refuse_are_free,
+    a_recipient_gets_exactly_as_many_messages_as_allowed,
+    the_windows_of_a_recipient_slide,
+    the_spend_of_a_day_is_exact,
+    the_days_of_the_spend_are_those_of_the_account,
+    rows_beyond_the_limits_are_rejected_and_released,
+    a_file_beyond_the_spend_is_refused,
+    keys_work_from_the_listed_addresses_only,
+    limits_are_changed_by_api_only_if_the_owner_allows_it,
+];
+
+/// Sets limits as the owner does.
+pub async fn limit(world: &World, customer: &Customer, limits: &[(LimitField, &str)]) {
+    let mut change = LimitsChange::default();
+    for (field, text) in limits {
+        change.add(*field, text).unwrap();
+    }
+    let author = LimitsAuthor::Owner(customer.account.id);
+    world.service.applications().change_limits(customer.reference, author, change).await.unwrap();
+}
+
+fn refused(reason: Reason) -> SendError {
+    SendError::Refused(reason)
+}
+
+async fn customer(world: &World) -> Customer {
+    world.active("one@example.org", "100").await
+}
+
+/// Sends messages at once. Returns how many were accepted; the others must have this reason.
+async fn accepted_of(world: &World, key: &ApiKey, numbers: &[&str], reason: Reason) -> usize {
+    let sends = join_all(numbers.iter().map(|number| world.send(key, number))).await;
+    for sent in &sends {
+        assert!(sent.is_ok() || *sent == Err(refused(reason)), "{sent:?}");
+    }
+    sends.iter().filter(|sent| sent.is_ok()).count()
+}
+
+async fn numbers_that_the_limits_refuse_are_free(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let disabled = Err(refused(Reason::InternationalDisabled));
+    // The application is cached before the limits.
+    world.send(&customer.live, "4915112345678").await.unwrap();
+    limit(&world, &customer, &[(LimitField::International, "off")]).await;
+    for dry_run in [false, true] {
+        let send = SendRequest { dry_run, ..request(&customer.live, "4915112345678", "hello") };
+        assert_eq!(world.service.messages().send(send).await, disabled);
+    }
+    assert_eq!(world.send(&customer.test, "4915112345678").await, disabled);
+    world.send(&customer.live, "57000001").await.unwrap();
+    limit(
+        &world,
+        &customer,
+        &[
+            (LimitField::International, "allowed"),
+            (LimitField::Prefixes, "+49 , 27"),
+            (LimitField::RefuseDoubtful, "1"),
+        ],
+    )
+    .await;
+    assert_eq!(world.send(&customer.live, "33612345678").await, disabled);
+    world.send(&customer.live, "27821234567").await.unwrap();
+    let doubtful = Err(refused(Reason::DoubtfulNumber));
+    assert_eq!(world.send(&customer.live, "271234567").await, doubtful);
+    limit(&world, &customer, &[(LimitField::Prefixes, "")]).await;
+    assert_eq!(world.send(&customer.live, "26657000001").await, doubtful);
+    assert_eq!(world.balance(&customer.live).await, money("99.45"));
+    world.assert_sound().await;
+}
+
+async fn a_recipient_gets_exactly_as_many_messages_as_allowed(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    limit(&world, &customer, &[(LimitField::PerRecipientHour, "5")]).await;
+    // The first message counts, and so do both forms of the number. Its namesake with a plus sign is
+    // another number.
+    let forms = ["57000001", "26657000001", "57000002", "+57000001", "57000001", "57000002"];
+    let numbers = forms.repeat(6);
+    let flooded = Reason::RecipientFlooded;
+    let accepted = accepted_of(&world, &customer.live, &numbers, flooded).await;
+    assert_eq!(accepted, 4 + 5 + 5);
+    // A further group finds the stored messages.
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 0);
+    let dry = SendRequest { dry_run: true, ..request(&customer.live, "57000001", "hello") };
+    assert_eq!(world.service.messages().send(dry).await, Err(refused(flooded)));
+    world.send(&customer.live, "57000003").await.unwrap();
+    // The test key has its own numbers.
+    let tests = ["57000001"; 8];
+    assert_eq!(accepted_of(&world, &customer.test, &tests, flooded).await, 5);
+    world.assert_sound().await;
+}
+
+async fn the_windows_of_a_recipient_slide(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(
+        &world,
+        &customer,
+        &[(LimitField::PerRecipientHour, "1"), (LimitField::PerRecipientDay, "3")],
+    )
+    .await;
+    let flooded = Err(refused(Reason::RecipientFlooded));
+    for _ in 0..3 {
+        world.send(&customer.live, "57000001").await.unwrap();
+        assert_eq!(world.send(&customer.live, "57000001").await, flooded);
+        world.pass(HOUR_MS + 1);
+    }
+    assert_eq!(world.send(&customer.live, "57000001").await, flooded);
+    world.pass(21 * HOUR_MS);
+    world.send(&customer.live, "57000001").await.unwrap();
+    assert_eq!(world.send(&customer.live, "57000001").await, flooded);
+}
+
+async fn the_spend_of_a_day_is_exact(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    limit(&world, &customer, &[(LimitField::SpendPerDay, "0.5")]).await;
+    let numbers = ["57000002"; 30];
+    let reached = Reason::SpendCapReached;
+    // What was spent before the limit counts.
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, 9);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, 0);
+    let dry = SendRequest { dry_run: true, ..request(&customer.live, "57000001", "hello") };
+    assert_eq!(world.service.messages().send(dry).await, Err(refused(reached)));
+    assert_eq!(world.balance(&customer.live).await, money("99.5"));
+    assert_eq!(accepted_of(&world, &customer.test, &numbers, reached).await, 10);
+    world.pass(24 * HOUR_MS);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, 10);
+    limit(&world, &customer, &[(LimitField::SpendPerDay, "")]).await;
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, 30);
+    world.assert_sound().await;
+}
+
+async fn the_days_of_the_spend_are_those_of_the_account(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::SpendPerDay, "0.05")]).await;
+    let accounts = world.service.accounts();
+    // The clock begins at midnight in UTC, which is 02:00 in Johannesburg.
+    accounts.set_time_zone(customer.account.id, Some("Africa/Johannesburg")).await.unwrap();
+    let reached = Err(refused(Reason::SpendCapReached));
+    world.send(&customer.live, "57000001").await.unwrap();
+    world.pass(22 * HOUR_MS - 1);
+    assert_eq!(world.send(&customer.live, "57000001").await, reached);
+    let messages = world.service.messages();
+    let ends = messages.limit_ends_in_s(&customer.live, Reason::SpendCapReached).await;
+    assert_eq!(ends.unwrap(), 1);
+    world.pass(1);
+    world.send(&customer.live, "57000001").await.unwrap();
+    assert_eq!(world.send(&customer.live, "57000001").await, reached);
+}
+
+async fn rows_beyond_the_limits_are_rejected_and_released(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    limit(
+        &world,
+        &customer,
+        &[
+            (LimitField::PerRecipientDay, "3"),
+            (LimitField::Prefixes, "49"),
+            (LimitField::RefuseDoubtful, "true"),
+        ],
+    )
+    .await;
+    let file = "57000001,a\n57000001,b\n26657000001,c\n57000002,d\n57000001,e\n4915112345678,f\n\
+                33612345678,g\n491234567,h\n";
+    let answer = upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
+    let limited: Vec<_> = answer.limited.present().collect();
+    assert_eq!(limited, [(Reason::InternationalDisabled, 2), (Reason::DoubtfulNumber, 1)]);
+    world.expand_all().await;
+    let found = batch(&world, &customer, answer.batchid.unwrap()).await;
+    // Two of the rows to the first number are left, the one to the second, and the first to +49.
+    assert_eq!(found.counts.get(MessageStatus::Queued), 4);
+    assert_eq!(found.counts.get(MessageStatus::Rejected), 4);
+    assert_eq!(found.released, money("0.8"));
+    let flooded = world.send(&customer.live, "57000001").await;
+    assert_eq!(flooded, Err(refused(Reason::RecipientFlooded)));
+    world.send(&customer.live, "57000002").await.unwrap();
+    let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+    assert_eq!(claimed.len(), 6);
+    world.assert_sound().await;
+}
+
+async fn a_file_beyond_the_spend_is_refused(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::SpendPerDay, "0.15")]).await;
+    let reached = Err(refused(Reason::SpendCapReached));
+    let send = async |file| upload(&world.service, &customer.live, None, file, plain()).await;
+    let four = "57000001,a\n57000002,b\n57000003,c\n57000004,d\n";
+    assert_eq!(send(four).await.map(|answer| answer.rows), reached);
+    send("57000001,a\n57000002,b\n").await.unwrap();
+    world.send(&customer.live, "57000003").await.unwrap();
+    assert_eq!(send("57000001,a\n").await.map(|answer| answer.rows), reached);
+    assert_eq!(
+        world.send(&customer.live, "57000003").await.map(|sent| sent.pages),
+        Err(refused(Reason::SpendCapReached,))
+    );
+    assert_eq!(world.balance(&customer.live).await, money("99.85"));
+}
+
+async fn keys_work_from_the_listed_addresses_only(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::Addresses, "192.0.2.7, 2001:db8::/32")]).await;
+    for (address, inside) in [
+        (Some("192.0.2.7"), true),
+        (Some("::ffff:192.0.2.7"), true),
+        (Some("2001:db8::1"), true),
+        (Some("192.0.2.8"), false),
+        (None, false),
+    ] {
+        let address = address.map(|text| text.parse::<IpAddr>().unwrap());
+        let origin = Origin { address, ..Origin::default() };
+        for key in [&customer.live, &customer.test] {
+            let send = SendRequest { origin, ..request(key, "57000001", "hello") };
+            let sent = world.service.messages().send(send).await.map(|sent| sent.pages);
+            let not_allowed = Reason::AddressNotAllowed;
+            assert_eq!(sent, if inside { Ok(1) } else { Err(refused(not_allowed)) }, "{address:?}");
+            let presented = Presented { key: Some(key.expose()), origin };
+            let read = world.service.messages().authorize(presented).await.map(|_| ());
+            assert_eq!(read, if inside { Ok(()) } else { Err(not_allowed) }, "{address:?}");
+        }
+    }
+}
+
+async fn limits_are_changed_by_api_only_if_the_owner_allows_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let access = world.access(&customer.live).await;
+    let key = || IdempotencyKey::parse("once").unwrap();
+    let applications = world.service.applications();
+    let by_api = async |text: &str| {
+        let mut change = LimitsChange::default();
+        change.add(LimitField::PerRecipientHour, text).unwrap();
+        let author = LimitsAuthor::Program(access, Some(key()));
+        applications.change_limits(customer.reference, author, change).await
+    };
+    let refusal = by_api("2").await.unwrap_err();
+    assert_eq!(refusal.refusal(), Some(&Refusal::LimitsLocked));
+    let allowed = LimitsChange::by_api(true);
+    let other = world.account("two@example.org").await;
+    let stranger = LimitsAuthor::Owner(other.id);
+    let changed = applications.change_limits(customer.reference, stranger, allowed.clone()).await;
+    assert_eq!(changed.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
+    let owner = LimitsAuthor::Owner(customer.account.id);
+    applications.change_limits(customer.reference, owner, allowed).await.unwrap();
+    let changed = by_api("2").await.unwrap();
+    assert_eq!((changed.limits.per_recipient_hour, changed.replayed), (Some(2), false));
+    assert!(by_api("2").await.unwrap().replayed);
+    let mismatch = by_api("3").await.unwrap_err();
+    assert_eq!(mismatch.refusal(), Some(&Refusal::IdempotencyMismatch));
+    let history = applications.application_history(customer.account.id, customer.reference);
+    let history = history.await.unwrap();
+    let changes = history.iter().filter(|entry| entry.action == HistoryAction::LimitsChanged);
+    let changes = changes.map(|entry| (entry.before.as_deref(), entry.after.as_deref()));
+    assert_eq!(
+        changes.collect::<Vec<_>>(),
+        [
+            (Some("per_recipient_hour none"), Some("per_recipient_hour 2")),
+            (Some("changes by API locked"), Some("changes by API allowed")),
+        ]
+    );
+}

@@ -1,0 +1,269 @@
+//! `/sms/limits`: the limits that the owner of an application has set.
+
+use axum::extract::{Request, State};
+use domain::limits::LimitsChange;
+use domain::{Guard, KeyKind, LimitField, Reason, SendLimits};
+use serde::Serialize;
+use service::{KeyAccess, LimitsAuthor, Refusal};
+use utoipa::ToSchema;
+
+use super::address::Address;
+use super::answer::{self, Answer, Failure, Head};
+use super::frames::drop_rest;
+use super::parameters::Parameters;
+use super::question::{Asked, Question};
+use super::{Api, SharedApi, body, shared_parameters};
+use crate::json::Amount;
+use crate::openapi::refusals::{LimitRefusals, LimitsRefusals};
+use crate::openapi::schemas;
+
+/// The parameters of a change.
+const KNOWN: [&str; LimitField::ALL.len()] = {
+    let mut names = [""; LimitField::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = LimitField::ALL[index].as_str();
+        index += 1;
+    }
+    names
+};
+/// The size of a body in pages of a message. The lists may have 100 entries each.
+const BODY_PAGES: usize = 60;
+/// The error detail for a test key.
+const NEEDS_LIVE_KEY: &str = "Limits are seen and changed with the live key.";
+
+/// An application's limits. A limit that is off is null.
+#[derive(Serialize, ToSchema)]
+struct Limits {
+    #[schema(value_type = schemas::International)]
+    international: &'static str,
+    /// The digits that international numbers must begin with.
+    #[schema(required)]
+    prefixes: Option<Vec<String>>,
+    /// The maximum number of messages to a recipient within 60 minutes.
+    #[schema(required)]
+    per_recipient_hour: Option<u32>,
+    /// The maximum number of messages to a recipient within 24 hours.
+    #[schema(required)]
+    per_recipient_day: Option<u32>,
+    /// The maximum price of the messages that are accepted on a day of the account's time zone.
+    #[schema(required)]
+    spend_per_day: Option<Amount>,
+    /// The addresses and networks that may use the keys.
+    #[schema(required)]
+    addresses: Option<Vec<String>>,
+    /// True if numbers with a warning are refused.
+    #[schema(required)]
+    refuse_doubtful: Option<bool>,
+    #[schema(value_type = schemas::LimitMode)]
+    traffic_pumping: &'static str,
+    /// More messages than this to similar numbers within 10 minutes are suspicious.
+    #[schema(minimum = 1)]
+    traffic_pumping_messages: u32,
+    #[schema(value_type = schemas::LimitMode)]
+    leaked_key: &'static str,
+}
+
+impl From<&SendLimits> for Limits {
+    fn from(limits: &SendLimits) -> Self {
+        fn list<T: ToString>(parts: &[T]) -> Option<Vec<String>> {
+            (!parts.is_empty()).then(|| parts.iter().map(T::to_string).collect())
+        }
+        Self {
+            international: if limits.local_only { "off" } else { "allowed" },
+            prefixes: list(&limits.prefixes),
+            per_recipient_hour: limits.per_recipient_hour,
+            per_recipient_day: limits.per_recipient_day,
+            spend_per_day: limits.spend_per_day.map(Amount),
+            addresses: list(&limits.addresses),
+            refuse_doubtful: limits.refuse_doubtful.then_some(true),
+            traffic_pumping: Guard::as_str(limits.traffic_pumping),
+            traffic_pumping_messages: limits.traffic_pumping_messages,
+            leaked_key: Guard::as_str(limits.leaked_key),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = LimitsAnswer)]
+struct LimitsAnswer {
+    #[serde(flatten)]
+    head: Head,
+    limits: Limits,
+}
+
+/// The limits to change. An empty value turns a limit off.
+#[derive(ToSchema)]
+#[schema(as = LimitParameters)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct ChangeBody {
+    #[schema(value_type = schemas::International, required = false)]
+    international: String,
+    /// The digits that international numbers must begin with, comma-separated.
+    #[schema(required = false, example = "27,49")]
+    prefixes: String,
+    /// The maximum number of messages to a recipient within 60 minutes.
+    #[schema(required = false, example = "3")]
+    per_recipient_hour: String,
+    /// The maximum number of messages to a recipient within 24 hours.
+    #[schema(required = false, example = "10")]
+    per_recipient_day: String,
+    /// The maximum price of the messages that are accepted on a day of the account's time zone.
+    #[schema(required = false, example = "25.5")]
+    spend_per_day: String,
+    /// The addresses and networks that may use the keys, comma-separated.
+    #[schema(required = false, example = "192.0.2.7,2001:db8::/32")]
+    addresses: String,
+    /// 1 refuses numbers with a warning.
+    #[schema(required = false, example = "1")]
+    refuse_doubtful: String,
+    #[schema(value_type = schemas::LimitMode, required = false)]
+    traffic_pumping: String,
+    /// More messages than this to similar numbers within 10 minutes are suspicious.
+    #[schema(required = false, example = "50")]
+    traffic_pumping_messages: String,
+    #[schema(value_type = schemas::LimitMode, required = false)]
+    leaked_key: String,
+}
+
+/// A query for the limits.
+pub struct LimitsQuestion;
+
+impl Question for LimitsQuestion {
+    fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
+        if id.is_some() {
+            return Err(Failure::of(Reason::NotFound));
+        }
+        Parameters::of_query(&[], query).refuse_unknown()?;
+        Ok(Self)
+    }
+}
+
+#[utoipa::path(
+    get,
+    path = "/sms/limits/{key}",
+    operation_id = "limits",
+    summary = "Get the limits",
+    description = "The owner of an application can limit what its keys may do. A limit that refuses \
+        a send costs nothing. The counters of the live key and of the test key are separate.",
+    params(("key" = schemas::ApiKey, Path)),
+    responses(
+        (status = 200, description = "Done.", body = LimitsAnswer, example = json!(example())),
+        LimitsRefusals,
+    ),
+)]
+pub async fn get(State(api): State<SharedApi>, asked: Asked<LimitsQuestion>) -> Answer {
+    let found = find(&api, &asked.access).await;
+    asked.address.answer(&api, found)
+}
+
+async fn find(api: &Api, access: &KeyAccess) -> Result<Answer, Failure> {
+    needs_live_key(access)?;
+    let limits = api.service.applications().send_limits(access.reference).await?;
+    Ok(answer(&limits))
+}
+
+fn answer(limits: &SendLimits) -> Answer {
+    answer::json(&LimitsAnswer { head: Head::success(), limits: limits.into() })
+}
+
+fn needs_live_key(access: &KeyAccess) -> Result<(), Failure> {
+    match access.kind {
+        KeyKind::Live => Ok(()),
+        KeyKind::Test => Err(Failure::with_detail(Reason::LimitsLocked, NEEDS_LIVE_KEY)),
+    }
+}
+
+/// Returns an example of a response for the OpenAPI document.
+fn example() -> serde_json::Value {
+    serde_json::json!({
+        "code": 200, "message": "SUCCESS", "text": "SUCCESS", "limits": {
+            "international": "allowed", "prefixes": ["27", "49"], "per_recipient_hour": 3,
+            "per_recipient_day": null, "spend_per_day": 25.5, "addresses": null,
+            "refuse_doubtful": null, "traffic_pumping": "alarm", "traffic_pumping_messages": 50,
+            "leaked_key": "alarm"
+        }
+    })
+}
+
+#[utoipa::path(
+    post,
+    path = "/sms/limits/{key}",
+    operation_id = "changeLimits",
+    summary = "Change the limits",
+    description = "Changes the given limits and returns all of them. Refused with limits_locked, \
+        unless the owner allows changes by API in the application's settings.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    request_body(
+        description = "The limits can also be in the query.",
+        content(
+            (ChangeBody = "application/json"),
+            (ChangeBody = "application/x-www-form-urlencoded"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = LimitsAnswer,
+         headers(("Idempotency-Replayed")), example = json!(example())),
+        LimitRefusals,
+    ),
+)]
+pub async fn change(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    let changed = take(&api, &address, request).await;
+    address.answer(&api, changed)
+}
+
+async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
+    let (head, body) = request.into_parts();
+    let access = match authorize(api, address).await {
+        Ok(access) => access,
+        Err(failure) => {
+            drop_rest(body);
+            return Err(failure);
+        }
+    };
+    let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
+    let taken = body::read_parameters(&head.headers, body, &mut parameters, BODY_PAGES).await;
+    let wanted = taken.and_then(|()| wanted(&parameters));
+    // Every request counts towards the limit, but its own error takes precedence.
+    let allowed = api.service.messages().take_request(&access).await;
+    let wanted = wanted?;
+    let author = LimitsAuthor::Program(access, shared_parameters::idempotency(&head.headers)?);
+    allowed?;
+    let changed = api.service.applications().change_limits(access.reference, author, wanted).await;
+    let changed = changed.map_err(|error| match error.refusal() {
+        Some(Refusal::LimitsLocked) => Reason::LimitsLocked.into(),
+        Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),
+        _ => Failure::from(error),
+    })?;
+    Ok(shared_parameters::answered(answer(&changed.limits), changed.replayed))
+}
+
+/// Checks whether the request may change limits, before its body is read.
+async fn authorize(api: &Api, address: &Address) -> Result<KeyAccess, Failure> {
+    if address.id.is_some() {
+        return Err(Reason::NotFound.into());
+    }
+    let access = api.service.messages().authorize(address.presented()).await?;
+    needs_live_key(&access)?;
+    let limits = api.service.applications().send_limits(access.reference).await?;
+    if limits.changed_by_api { Ok(access) } else { Err(Reason::LimitsLocked.into()) }
+}
+
+fn wanted(parameters: &Parameters) -> Result<LimitsChange, Failure> {
+    let mut change = LimitsChange::default();
+    for field in LimitField::ALL {
+        let name = field.as_str();
+        let text = match parameters.json_boolean(name) {
+            Some(value) => Some(if value { "true" } else { "false" }),
+            None => parameters.optional(name, Reason::InvalidParameter)?,
+        };
+        if let Some(text) = text {
+            change.add(field, text).map_err(|_| Failure::invalid(name, field.allowed()))?;
+        }
+    }
+    parameters.refuse_unknown()?;
+    Ok(change)
+}

@@ -1,0 +1,150 @@
+//! Alarms about the use of applications, and counts of the requests that their limits refused.
+
+use domain::ids::id_unix_ms;
+use domain::records::AlarmRecord;
+use domain::{AlarmKind, ApplicationId, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+statements! {
+    /// Adds to the newest alarm of this kind, if it isn't older than `$3`.
+    const REPEAT: Sql = in_shard!(
+        r"
+        UPDATE limit_alarms SET count = count + $4
+        WHERE application_id = $1 AND id = (
+            SELECT MAX(id)
+            FROM limit_alarms WHERE application_id = $1 AND kind = $2 AND id >= $3"
+            => " AND shard = $5",
+        ")" => " AND shard = $5",
+    );
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO limit_alarms (application_id, id, kind, count, example, detail)
+            VALUES ($1, $2, $3, $4, $5, $6)",
+        postgres: r"
+            INSERT INTO limit_alarms (application_id, id, kind, count, example, detail, shard)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        ..Sql::IN_SHARD
+    };
+    const FORGET: Sql = in_shard!(
+        "DELETE FROM limit_alarms WHERE application_id = $1 AND id < $2" => " AND shard = $3",
+    );
+    const UNREAD: Sql = in_shard!(
+        r"
+        SELECT id, kind, count, example, detail
+        FROM limit_alarms WHERE application_id = $1 AND read_at IS NULL" => " AND shard = $3",
+        " ORDER BY id DESC LIMIT $2",
+    );
+    const READ: Sql = in_shard!(
+        r"
+        UPDATE limit_alarms SET read_at = $2
+        WHERE application_id = $1 AND id <= $3 AND read_at IS NULL" => " AND shard = $4",
+    );
+    const COUNT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO limit_refusals AS r (application_id, reason, day, n)
+            VALUES ($1, $2, $3, $4)
+            ON CONFLICT (application_id, reason, day) DO UPDATE SET n = r.n + excluded.n",
+        postgres: r"
+            INSERT INTO limit_refusals AS r (application_id, reason, day, n, shard)
+            VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (application_id, reason, day, shard)
+            DO UPDATE SET n = r.n + excluded.n",
+        ..Sql::IN_SHARD
+    };
+    const FORGET_COUNTS: Sql = in_shard!(
+        "DELETE FROM limit_refusals WHERE application_id = $1 AND day < $2" => " AND shard = $3",
+    );
+    const COUNTS: Sql = in_shard!(
+        r"
+        SELECT reason, CAST(SUM(n) AS BIGINT) AS n
+        FROM limit_refusals WHERE application_id = $1 AND day >= $2" => " AND shard = $3",
+        " GROUP BY reason ORDER BY reason",
+    );
+}
+
+/// An alarm to store.
+pub struct NewAlarm<'a> {
+    pub application_id: ApplicationId,
+    pub kind: AlarmKind,
+    pub count: i64,
+    pub example: Option<&'a str>,
+    pub detail: Option<&'a str>,
+}
+
+/// Stores an alarm, or adds to the newest one of its kind if that one isn't older than `since`.
+/// Deletes alarms that are older than `forgotten`. Returns true if the alarm is new. `id` begins
+/// with the time of the alarm.
+pub async fn note(
+    conn: &mut dyn Connection,
+    new: &NewAlarm<'_>,
+    id: i64,
+    since: i64,
+    forgotten: i64,
+) -> Result<bool> {
+    let NewAlarm { application_id, kind, count, example, detail } = *new;
+    let repeating = query(REPEAT, (application_id, kind.as_str(), since, count));
+    if repeating.execute(&mut *conn).await? > 0 {
+        return Ok(false);
+    }
+    let values = (application_id, id, kind.as_str(), count, example, detail);
+    query(INSERT, values).execute(&mut *conn).await?;
+    query(FORGET, (application_id, forgotten)).execute(conn).await?;
+    Ok(true)
+}
+
+/// Returns at most `limit` alarms that the owner hasn't marked as read, newest first.
+pub async fn unread(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    limit: i64,
+) -> Result<Vec<AlarmRecord>> {
+    query(UNREAD, (application_id, limit)).fetch_all(conn, read).await
+}
+
+fn read(row: &Row<'_>) -> Result<AlarmRecord> {
+    let id: i64 = row.get("id")?;
+    Ok(AlarmRecord {
+        id,
+        at: Timestamp::from_unix_ms(id_unix_ms(id)),
+        kind: row::word(row, "limit_alarms", "kind", AlarmKind::parse)?,
+        count: row.get("count")?,
+        example: row.get("example")?,
+        detail: row.get("detail")?,
+    })
+}
+
+/// Marks alarms up to this ID as read.
+pub async fn mark_read(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    up_to: i64,
+    now: Timestamp,
+) -> Result<()> {
+    query(READ, (application_id, now, up_to)).execute(conn).await.map(drop)
+}
+
+/// Counts requests that an application's limits refused on a day, and forgets days before `least`.
+pub async fn count(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    (reason, n): (&str, i64),
+    day: i64,
+    least: i64,
+) -> Result<()> {
+    query(COUNT, (application_id, reason, day, n)).execute(&mut *conn).await?;
+    query(FORGET_COUNTS, (application_id, least)).execute(conn).await.map(drop)
+}
+
+/// Returns the number of requests that an application's limits refused since a day, by reason.
+pub async fn counts(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    since: i64,
+) -> Result<Vec<(String, i64)>> {
+    let read = |row: &Row<'_>| Ok((row.get("reason")?, row.get("n")?));
+    query(COUNTS, (application_id, since)).fetch_all(conn, read).await
+}

@@ -1,0 +1,77 @@
+//! How many messages recipients got recently. Applications can limit this number.
+
+use domain::limits::RecentMessages;
+use domain::{ApplicationId, Timestamp, ids};
+
+use super::opt_outs::OptedOut;
+use super::query::{Connection, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    /// `$1` is `[[application, test, number, local form]]`: the number as carriers get it, and the
+    /// digits of the same number without country code, or null. `commit_group_sends` repeats the
+    /// statement.
+    const RECENT: Sql = Sql {
+        sqlite: r"
+            SELECT ?1 AS application_id, ?2 AS test, ?3 AS number,
+                   COUNT(*) FILTER (WHERE m.id >= ?5) AS hour, COUNT(*) AS day
+            FROM messages m
+            WHERE m.application_id = ?1 AND m.test = ?2 AND m.number IN (?3, ?4) AND m.id >= ?6
+              AND m.kind = CASE m.number WHEN ?3 THEN 'international' ELSE 'local' END
+              AND m.released = 0 AND m.unit_price > 0",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(
+                       (r.value ->> 0)::bigint, (r.value ->> 1)::bigint, r.value ->> 2,
+                       m.hour, m.day)), '[]')::text AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            CROSS JOIN LATERAL (
+                SELECT COUNT(*) FILTER (WHERE m.id >= $2) AS hour, COUNT(*) AS day
+                FROM messages m
+                WHERE m.application_id = (r.value ->> 0)::bigint
+                  AND m.test = (r.value ->> 1)::bigint
+                  AND m.number = ANY (ARRAY[r.value ->> 2, r.value ->> 3]) AND m.id >= $3
+                  AND m.kind = CASE m.number WHEN r.value ->> 2 THEN 'international'
+                      ELSE 'local' END
+                  AND m.released = 0 AND m.unit_price > 0 AND m.shard = $4
+                OFFSET 0) m",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A recipient: the application that sends to it, whether it does so with the test key, and the
+/// number as carriers get it.
+pub type Recipient = OptedOut;
+
+/// Returns how many messages these recipients got recently. Messages whose price was released, and
+/// free ones, don't count.
+pub async fn recent(
+    conn: &mut dyn Connection,
+    recipients: &[Recipient],
+    country_code: &str,
+    now: Timestamp,
+) -> Result<Vec<(Recipient, RecentMessages)>> {
+    let rows = recipients.iter().map(|(application_id, test, number)| {
+        (*application_id, *test, number, local_digits(number, country_code))
+    });
+    let (hour_from, day_from) = windows(now);
+    let found: Vec<(ApplicationId, i64, String, i64, i64)> =
+        query(RECENT, (hour_from, day_from)).find_each(conn, rows, "messages").await?;
+    let recent = found.into_iter().map(|(application_id, test, number, hour, day)| {
+        ((application_id, test == 1, number), RecentMessages { hour, day })
+    });
+    Ok(recent.collect())
+}
+
+/// Returns the least IDs of the messages of the last hour and of the last day.
+pub fn windows(now: Timestamp) -> (i64, i64) {
+    let (hour, day) = RecentMessages::since(now);
+    let first = |at: Timestamp| ids::compose_id(at.unix_ms(), 0);
+    (first(hour), first(day))
+}
+
+/// Returns the digits of a number, as carriers get it, in the form that is charged as local.
+pub fn local_digits<'a>(number: &'a str, country_code: &str) -> Option<&'a str> {
+    let digits = number.strip_prefix(country_code)?;
+    (digits.len() == domain::number::LOCAL_DIGITS).then_some(digits)
+}
