@@ -944,10 +944,10 @@ CREATE TABLE opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
--- Alarms about the use of applications.
+-- Alarms about the use of applications. A new alarm deletes those that are 90 days older.
 CREATE TABLE limit_alarms (
     application_id INTEGER NOT NULL,
-    id             INTEGER NOT NULL,  -- begins with the milliseconds; deleted after 90 days
+    id             INTEGER NOT NULL,  -- begins with the milliseconds
     kind           TEXT NOT NULL,     -- limit that it is about, for example leaked_key
     count          INTEGER NOT NULL,  -- messages or requests that caused it
     example        TEXT,              -- masked numbers; null if it isn't about numbers
@@ -956,11 +956,12 @@ CREATE TABLE limit_alarms (
     PRIMARY KEY (application_id, id)
 ) STRICT, WITHOUT ROWID;
 
--- How many requests and rows of uploads the limits of applications refused.
+-- How many requests and rows of uploads the limits of applications refused. A new row deletes those
+-- that are more than a week older.
 CREATE TABLE limit_refusals (
     application_id INTEGER NOT NULL,
     reason         TEXT NOT NULL,     -- code of the refusal
-    day            INTEGER NOT NULL,  -- deleted after a week
+    day            INTEGER NOT NULL,  -- counted since 1970-01-01 UTC
     n              INTEGER NOT NULL,  -- refused on that day
     PRIMARY KEY (application_id, reason, day)
 ) STRICT, WITHOUT ROWID;

@@ -99,10 +99,13 @@ pub async fn set_limits(
     let keep = |problem: Problem| limits.keep(problem);
     let (current, account) = signed_in().await.map_err(keep)?;
     let change = limits.change().map_err(keep)?;
+    let service = current.service();
+    let found = service.applications().application(account.id, reference).await?;
+    found.ok_or(Cause::NotFound).map_err(|cause| keep(cause.into()))?;
     // A thief of the session must not lift the limits.
     step_up(&current, &account, &credential).await.map_err(keep)?;
     let author = LimitsAuthor::Owner(account.id);
-    current.service().applications().change_limits(reference, author, change).await?;
+    service.applications().change_limits(reference, author, change).await?;
     leptos_axum::redirect(&format!("/applications/{reference}/settings?limits=1"));
     Ok(())
 }
@@ -196,9 +199,8 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {field(
                     "Messages that count as traffic pumping",
                     LimitField::TrafficPumpingMessages,
-                    "More messages than this within 10 minutes, to numbers that differ only in \
-                     their last three digits or to a country where hardly any are delivered, are \
-                     suspicious."
+                    "More messages than this within 10 minutes to numbers that differ only in their \
+                     last three digits are suspicious."
                         .to_owned(),
                     text(LimitField::TrafficPumpingMessages),
                     form,

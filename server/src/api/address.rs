@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 15] = [
+pub const TEMPLATES: [&str; 16] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",

@@ -85,7 +85,7 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     let (head, body) = request.into_parts();
     let authorized = match address.id {
         Some(_) => Err(Reason::NotFound),
-        None => api.service.messages().authorize(address.key.as_deref()).await,
+        None => api.service.messages().authorize(address.presented()).await,
     };
     let authorized = authorized.and_then(|access| match access.kind {
         KeyKind::Test => Ok(access),

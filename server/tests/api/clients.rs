@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
+use domain::Reference;
+use domain::limits::LimitsChange;
 use serde_json::Value;
+use service::LimitsAuthor;
 use tempfile::TempDir;
 
 use crate::harness::{Place, TestServer};
@@ -78,10 +81,24 @@ impl Bench {
         self.run("node_modules/.bin/tsc", &["--project", "tsconfig.json"]);
     }
 
+    /// Lets the live key change the limits, as the owner does in the portal.
+    fn allow_changes_of_limits(&self) {
+        let reference = Reference::parse(self.server.reference()).unwrap();
+        self.server.place.with_service(async |service| {
+            let applications = service.applications();
+            let found = applications.find_application(reference).await.unwrap().unwrap();
+            let account = service.accounts().find_account(&found.email).await.unwrap().unwrap();
+            let author = LimitsAuthor::Owner(account.id);
+            let change = LimitsChange::by_api(true);
+            applications.change_limits(reference, author, change).await.unwrap();
+        });
+    }
+
     /// Runs a program, which must call every operation and get an answer to each.
     fn calls_everything(&self, interpreter: &str, program: &str) {
         let (url, key) = (format!("http://{}", self.server.address()), self.server.test_key());
-        let printed = self.run(interpreter, &[program, &url, key]);
+        self.allow_changes_of_limits();
+        let printed = self.run(interpreter, &[program, &url, key, self.server.key()]);
         let lines = printed.lines().map(|line| line.split_once(' ').unwrap());
         let calls: Vec<(&str, &str)> = lines.collect();
         for (operation, word) in &calls {
@@ -100,6 +117,9 @@ impl Bench {
                 ("optouts" | "optoutsWithHeader", _) => assert_eq!(*word, "26671234568"),
                 ("changeOptouts" | "changeOptoutsWithHeader", _) => assert_eq!(*word, "1"),
                 ("testInbound" | "testInboundWithHeader", _) => assert_eq!(*word, "Hi"),
+                ("limits" | "limitsWithHeader" | "changeLimits" | "changeLimitsWithHeader", _) => {
+                    assert_eq!(*word, "7")
+                }
                 ("refused", _) => assert_eq!(*word, "api_invalid"),
                 _ => panic!("{operation}: {word}"),
             }

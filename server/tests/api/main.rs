@@ -32,6 +32,7 @@ mod follow;
 mod group_panic;
 mod idempotency;
 mod inbound;
+mod key_limits;
 mod limits;
 mod mails;
 mod methods;

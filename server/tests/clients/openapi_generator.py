@@ -1,4 +1,5 @@
-"""Calls the API with the client from openapi-generator: openapi_generator.py URL KEY.
+"""Calls the API with the client from openapi-generator: openapi_generator.py URL KEY
+LIVE_KEY.
 
 Prints a line for each call: its operation, and a value from the answer.
 """
@@ -10,12 +11,13 @@ from sms_client import (
     ApiException,
     Configuration,
     DefaultApi,
+    LimitParameters,
     SendParameters,
     WebhookChangeParameters,
     WebhookParameters,
 )
 
-url, key = sys.argv[1:]
+url, key, live = sys.argv[1:]
 api = DefaultApi(ApiClient(Configuration(host=url, access_token=key)))
 sms = {"number": "00000001", "message": "Hi"}
 many = {"numbers": "00000001\n+00000002", "message": "Hi"}
@@ -73,6 +75,13 @@ arrived = api.test_inbound(key, arrival).inbound
 print("testInbound", arrived.message)
 arrived = api.test_inbound_with_header(arrival).inbound
 print("testInboundWithHeader", arrived.message)
+live_api = DefaultApi(ApiClient(Configuration(host=url, access_token=live)))
+wanted = LimitParameters(per_recipient_day="7", prefixes="")
+print("changeLimits", api.change_limits(live, limit_parameters=wanted).limits.per_recipient_day)
+changed = live_api.change_limits_with_header(limit_parameters=wanted)
+print("changeLimitsWithHeader", changed.limits.per_recipient_day)
+print("limits", api.limits(live).limits.per_recipient_day)
+print("limitsWithHeader", live_api.limits_with_header().limits.per_recipient_day)
 print("balance", api.balance(key).currency)
 print("balanceWithHeader", api.balance_with_header().currency)
 print("prices", api.prices(key).prices[0].currency)

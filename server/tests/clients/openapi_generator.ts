@@ -1,8 +1,9 @@
-// Calls the API with the client from openapi-generator: node openapi_generator.js URL KEY.
+// Calls the API with the client from openapi-generator: node openapi_generator.js URL KEY
+// LIVE_KEY.
 // Prints a line for each call: its operation, and a value from the answer.
 import { Configuration, DefaultApi, ModelErrorFromJSON, ResponseError } from './sms_client';
 
-const [url = '', key = ''] = process.argv.slice(2);
+const [url = '', key = '', live = ''] = process.argv.slice(2);
 const api = new DefaultApi(new Configuration({ basePath: url, accessToken: key }));
 const sms = { number: '00000001', message: 'Hi' };
 const many = { numbers: '00000001\n+00000002', message: 'Hi' };
@@ -61,6 +62,14 @@ async function run(): Promise<void> {
   const arrival = { testInboundParameters };
   print('testInbound', (await api.testInbound({ key, ...arrival })).inbound.message);
   print('testInboundWithHeader', (await api.testInboundWithHeader(arrival)).inbound.message);
+  const liveApi = new DefaultApi(new Configuration({ basePath: url, accessToken: live }));
+  const limitParameters = { perRecipientDay: '7', prefixes: '' };
+  const limited = await api.changeLimits({ key: live, limitParameters });
+  print('changeLimits', String(limited.limits.perRecipientDay));
+  const signedLimited = await liveApi.changeLimitsWithHeader({ limitParameters });
+  print('changeLimitsWithHeader', String(signedLimited.limits.perRecipientDay));
+  print('limits', String((await api.limits({ key: live })).limits.perRecipientDay));
+  print('limitsWithHeader', String((await liveApi.limitsWithHeader()).limits.perRecipientDay));
   print('balance', (await api.balance({ key })).currency);
   print('balanceWithHeader', (await api.balanceWithHeader()).currency);
   print('prices', (await api.prices({ key })).prices[0]?.currency);

@@ -1,4 +1,5 @@
-"""Calls the API with the client from openapi-python-client: openapi_python_client.py URL KEY.
+"""Calls the API with the client from openapi-python-client: openapi_python_client.py URL KEY
+LIVE_KEY.
 
 Prints a line for each call: its operation, and a value from the answer.
 """
@@ -16,6 +17,8 @@ from sms_client.api.default import (
     batches_with_header,
     bulk,
     bulk_with_header,
+    change_limits,
+    change_limits_with_header,
     change_optouts,
     change_optouts_with_header,
     change_webhook,
@@ -26,6 +29,8 @@ from sms_client.api.default import (
     events_with_header,
     inbound,
     inbound_with_header,
+    limits,
+    limits_with_header,
     openapi,
     optouts,
     optouts_with_header,
@@ -47,7 +52,7 @@ from sms_client.api.default import (
     webhooks_with_header,
 )
 
-url, key = sys.argv[1:]
+url, key, live = sys.argv[1:]
 plain = Client(base_url=url)
 signed = AuthenticatedClient(base_url=url, token=key)
 sms = {"number": "00000001", "message": "Hi"}
@@ -109,6 +114,14 @@ arrival = models.TestInboundParameters(number="57000001", recipient="50000009", 
 print("testInbound", test_inbound.sync(key, client=plain, body=arrival).inbound.message)
 arrived = test_inbound_with_header.sync(client=signed, body=arrival).inbound
 print("testInboundWithHeader", arrived.message)
+live_client = AuthenticatedClient(base_url=url, token=live)
+wanted = models.LimitParameters(per_recipient_day="7", prefixes="")
+changed = change_limits.sync(live, client=plain, body=wanted)
+print("changeLimits", changed.limits.per_recipient_day)
+changed = change_limits_with_header.sync(client=live_client, body=wanted)
+print("changeLimitsWithHeader", changed.limits.per_recipient_day)
+print("limits", limits.sync(live, client=plain).limits.per_recipient_day)
+print("limitsWithHeader", limits_with_header.sync(client=live_client).limits.per_recipient_day)
 print("balance", balance.sync(key, client=plain).currency)
 print("balanceWithHeader", balance_with_header.sync(client=signed).currency)
 print("prices", prices.sync(key, client=plain).prices[0].currency)

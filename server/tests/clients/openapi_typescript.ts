@@ -1,10 +1,10 @@
 // Calls the API with openapi-fetch and the types from openapi-typescript:
-// node openapi_typescript.js URL KEY. Prints a line for each call: its operation, and a value from
+// node openapi_typescript.js URL KEY LIVE_KEY. Prints a line for each call: its operation, and a value from
 // the answer.
 import createClient from 'openapi-fetch';
 import type { paths } from './sms_client';
 
-const [url = '', key = ''] = process.argv.slice(2);
+const [url = '', key = '', live = ''] = process.argv.slice(2);
 const plain = createClient<paths, 'application/json'>({ baseUrl: url });
 const headers = { Authorization: `Bearer ${key}` };
 const signed = createClient<paths, 'application/json'>({ baseUrl: url, headers });
@@ -133,6 +133,17 @@ async function run(): Promise<void> {
   print('testInbound', arrived.data?.inbound.message);
   const other = await signed.POST('/sms/test/inbound', { body: arrival, headers: form });
   print('testInboundWithHeader', other.data?.inbound.message);
+  const livePath = { path: { key: live } };
+  const liveHeaders = { Authorization: `Bearer ${live}` };
+  const body = { per_recipient_day: '7', prefixes: '' };
+  const limited = await plain.POST('/sms/limits/{key}', { params: livePath, body });
+  print('changeLimits', String(limited.data?.limits.per_recipient_day));
+  const signedLimited = await plain.POST('/sms/limits', { body, headers: liveHeaders });
+  print('changeLimitsWithHeader', String(signedLimited.data?.limits.per_recipient_day));
+  const limits = await plain.GET('/sms/limits/{key}', { params: livePath });
+  print('limits', String(limits.data?.limits.per_recipient_day));
+  const signedLimits = await plain.GET('/sms/limits', { headers: liveHeaders });
+  print('limitsWithHeader', String(signedLimits.data?.limits.per_recipient_day));
   print('balance', (await plain.GET('/sms/balance/{key}', { params: { path } })).data?.currency);
   print('balanceWithHeader', (await signed.GET('/sms/balance')).data?.currency);
   const prices = await plain.GET('/sms/prices/{key}', { params: { path } });

@@ -51,9 +51,9 @@ impl<'a> LimitedMessages<'a> {
         if !self.limits.refuses_numbers() && !self.limits.limits_recipients() && !watches {
             return Ok(());
         }
-        let numbers = chunk.numbers()?.into_iter();
+        let rows = chunk.routing_facts(None)?.into_iter();
         let numbers: Vec<Number> =
-            numbers.map(|(digits, kind)| Number::from_stored(digits, kind)).collect();
+            rows.map(|(digits, kind, _)| Number::from_stored(digits, kind)).collect();
         let mut recent = self.recent(tx, &numbers, now).await?;
         for (slot, number) in (first..).zip(&numbers) {
             let refusal = self.refusal(number, &mut recent);

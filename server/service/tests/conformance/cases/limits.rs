@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use domain::history::HistoryAction;
 use domain::limits::LimitsChange;
-use domain::{ApiKey, LimitField, MessageStatus, Reason, Refusal};
+use domain::{AlarmKind, ApiKey, LimitField, MailKind, MessageStatus, Reason, Refusal};
 use futures_util::future::join_all;
 use service::{
     IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER, SendError, SendRequest,
@@ -24,6 +24,9 @@ on_each_backend![
     a_file_beyond_the_spend_is_refused,
     keys_work_from_the_listed_addresses_only,
     limits_are_changed_by_api_only_if_the_owner_allows_it,
+    pumping_is_blocked_at_exactly_as_many_messages_as_allowed,
+    an_alarm_is_mailed_once_an_hour_until_it_is_read,
+    most_of_the_spend_of_a_day_causes_an_alarm_once,
 ];
 
 /// Sets limits as the owner does.
@@ -283,4 +286,109 @@ async fn limits_are_changed_by_api_only_if_the_owner_allows_it(backend: Backend)
             (Some("changes by API locked"), Some("changes by API allowed")),
         ]
     );
+}
+
+/// Returns numbers that share all but the last three digits.
+fn adjacent(first: usize, count: usize) -> Vec<String> {
+    (first..first + count).map(|n| format!("{n:08}")).collect()
+}
+
+async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(
+        &world,
+        &customer,
+        &[(LimitField::TrafficPumping, "block"), (LimitField::TrafficPumpingMessages, "20")],
+    )
+    .await;
+    let pumping = Reason::TrafficPumping;
+    let numbers = adjacent(57_000_000, 100);
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, pumping).await, 20);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, pumping).await, 0);
+    // Other numbers aren't similar.
+    world.send(&customer.live, "57001000").await.unwrap();
+    world.pass(12 * 60_000);
+    let file = adjacent(57_000_000, 30).join(",x\n") + ",x\n";
+    let answer = upload(&world.service, &customer.live, None, &file, plain()).await.unwrap();
+    world.expand_all().await;
+    let found = batch(&world, &customer, answer.batchid.unwrap()).await;
+    assert_eq!(found.counts.get(MessageStatus::Queued), 20);
+    assert_eq!(found.released, money("0.5"));
+    world.assert_sound().await;
+    let refusals = async || {
+        let applications = world.service.applications();
+        applications.limit_refusals(customer.account.id, customer.reference).await.unwrap()
+    };
+    assert_eq!(refusals().await, [("traffic_pumping".to_owned(), 10)]);
+    world.pass(8 * 24 * HOUR_MS);
+    assert_eq!(refusals().await, []);
+}
+
+async fn an_alarm_is_mailed_once_an_hour_until_it_is_read(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::TrafficPumpingMessages, "2")]).await;
+    let applications = world.service.applications();
+    let alarms = async || {
+        applications.store_alarms().await.unwrap();
+        applications.alarms(customer.account.id, customer.reference).await.unwrap()
+    };
+    for _ in 0..2 {
+        world.send(&customer.live, "57000123").await.unwrap();
+    }
+    assert_eq!(alarms().await, []);
+    world.send(&customer.live, "57000123").await.unwrap();
+    world.send(&customer.live, "57000124").await.unwrap();
+    let found = alarms().await;
+    let [alarm] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((alarm.kind, alarm.count), (AlarmKind::TrafficPumping, 2));
+    assert_eq!(alarm.example.as_deref(), Some("•••••123, •••••124"));
+    world.send(&customer.live, "57000125").await.unwrap();
+    let found = alarms().await;
+    assert_eq!(found.iter().map(|alarm| alarm.count).collect::<Vec<_>>(), [3]);
+    let mails = async || {
+        let mails = world.service.operations().mails(None, 100).await.unwrap();
+        mails.items.into_iter().filter(|mail| mail.kind == MailKind::LimitAlarm).count()
+    };
+    assert_eq!(mails().await, 1);
+    let read = applications.read_alarms(customer.account.id, customer.reference, found[0].id);
+    read.await.unwrap();
+    assert_eq!(alarms().await, []);
+    world.pass(HOUR_MS + 1);
+    for _ in 0..3 {
+        world.send(&customer.live, "57000123").await.unwrap();
+    }
+    assert_eq!(alarms().await.len(), 1);
+    assert_eq!(mails().await, 2);
+    limit(&world, &customer, &[(LimitField::TrafficPumping, "off")]).await;
+    world.pass(HOUR_MS + 1);
+    for _ in 0..3 {
+        world.send(&customer.live, "57000123").await.unwrap();
+    }
+    assert_eq!(alarms().await.len(), 1);
+}
+
+async fn most_of_the_spend_of_a_day_causes_an_alarm_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::SpendPerDay, "0.5")]).await;
+    let applications = world.service.applications();
+    let alarms = async || {
+        applications.store_alarms().await.unwrap();
+        applications.alarms(customer.account.id, customer.reference).await.unwrap().len()
+    };
+    for (sent, expected) in [(7, 0), (1, 1), (2, 1)] {
+        for _ in 0..sent {
+            world.send(&customer.live, "57000001").await.unwrap();
+        }
+        assert_eq!(alarms().await, expected);
+        world.pass(2 * HOUR_MS);
+    }
+    world.pass(24 * HOUR_MS);
+    for _ in 0..8 {
+        world.send(&customer.live, "57000001").await.unwrap();
+    }
+    assert_eq!(alarms().await, 2);
 }

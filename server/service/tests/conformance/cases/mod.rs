@@ -22,7 +22,7 @@ mod history;
 mod inbound;
 mod incidents;
 mod ledger;
-mod limits;
+pub mod limits;
 mod lost_answers;
 mod mails;
 mod margins;

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::{ApiKey, KeyKind, Reason};
+use domain::{ApiKey, KeyKind, LimitField, Reason};
 use futures_util::future::join_all;
 use service::{
     Actor, ClientInfo, IdempotencyKey, Limits, SANDBOX_CARRIER, SendError, Service, SessionRow,
 };
 use sqlx::Executor as _;
 
+use crate::cases::limits::limit;
 use crate::database::Backend;
 use crate::processes::{peer, peer_with};
 use crate::uploads::{plain, rows, upload};
@@ -315,5 +316,44 @@ async fn a_suspension_stops_the_claims_of_others() {
     b.applications().reinstate(&STAFF, customer.reference).await.unwrap();
     world.service.delivery().resume_deferred().await.unwrap();
     assert_eq!(b.delivery().claim(SANDBOX_CARRIER, 10).await.unwrap().1.len(), 5);
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold_exactly_over_several_processes() {
+    let world = World::new(Backend::SHARED).await;
+    let customer = world.active("one@example.org", "100").await;
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
+    let send_all = async |numbers: &[&str]| {
+        let mut sends = Vec::new();
+        for service in &services {
+            for number in numbers {
+                let send = request(&customer.live, number, "hello");
+                sends.push(async move { service.messages().send(send).await });
+            }
+        }
+        let answers = join_all(sends).await;
+        let refused = answers.iter().filter_map(|answer| answer.err());
+        let refused: Vec<SendError> = refused.collect();
+        (answers.len() - refused.len(), refused)
+    };
+    limit(&world, &customer, &[(LimitField::PerRecipientHour, "7")]).await;
+    let numbers = ["57000001", "26657000001", "57000002"].repeat(10);
+    let (accepted, refused) = send_all(&numbers).await;
+    assert_eq!(accepted, 14);
+    assert!(refused.iter().all(|error| *error == SendError::Refused(Reason::RecipientFlooded)));
+    // The change holds for the next group of every process.
+    limit(
+        &world,
+        &customer,
+        &[(LimitField::PerRecipientHour, ""), (LimitField::SpendPerDay, "10")],
+    )
+    .await;
+    // 14 international or local messages were sent before.
+    let spent = 100_000_000 - world.balance(&customer.live).await.micros();
+    let (accepted, refused) = send_all(&["57000003"; 90]).await;
+    let left = (10_000_000 - spent) / 50_000;
+    assert_eq!(i64::try_from(accepted).unwrap(), left.max(0));
+    assert!(refused.iter().all(|error| *error == SendError::Refused(Reason::SpendCapReached)));
     world.assert_sound().await;
 }

@@ -1,0 +1,182 @@
+//! `/sms/limits` over HTTP, and the limits that depend on where a request comes from.
+
+use domain::limits::LimitsChange;
+use domain::{LimitField, Reference};
+use serde_json::{Value, json};
+use service::LimitsAuthor;
+
+use crate::client::{Answer, bare, encode, form, posted};
+use crate::harness::{Keys, TestServer, until};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Sets limits as the owner does in the portal.
+fn limit(server: &TestServer, keys: &Keys, limits: &[(LimitField, &str)], by_api: bool) {
+    let mut change = LimitsChange::by_api(by_api);
+    for (field, text) in limits {
+        change.add(*field, text).unwrap();
+    }
+    let (reference, author): (Reference, _) =
+        (keys.reference, LimitsAuthor::Owner(keys.account_id));
+    server.place.with_service(async |service| {
+        service.applications().change_limits(reference, author, change).await.unwrap();
+    });
+}
+
+fn path(key: &str) -> String {
+    format!("/sms/limits/{key}")
+}
+
+fn limits_of(answer: &Answer) -> Value {
+    answer.is(200, 200, "");
+    answer.json()["limits"].clone()
+}
+
+#[test]
+fn limits_are_shown_and_changed() {
+    let server = TestServer::demo();
+    let keys = server.place.funded("limits@example.org", "10");
+    let (key, test_key) = (keys.live.expose(), keys.test.expose());
+    let defaults = json!({
+        "international": "allowed", "prefixes": null, "per_recipient_hour": null,
+        "per_recipient_day": null, "spend_per_day": null, "addresses": null,
+        "refuse_doubtful": null, "traffic_pumping": "alarm", "traffic_pumping_messages": 50,
+        "leaked_key": "alarm"
+    });
+    assert_eq!(limits_of(&server.get(&path(key))), defaults);
+    server.get(&path(test_key)).is(403, 500, "limits_locked");
+    server.get(&format!("{}?x=1", path(key))).is(400, 500, "invalid_parameter");
+    let change = form(&[("spend_per_day", "0.1"), ("prefixes", "27, +49")]);
+    let post = |key: &str| server.exchange(&posted(&path(key), FORM, change.as_bytes()));
+    post(key).is(403, 500, "limits_locked");
+    limit(&server, &keys, &[], true);
+    post(test_key).is(403, 500, "limits_locked");
+    let changed = limits_of(&post(key));
+    assert_eq!(
+        (&changed["spend_per_day"], &changed["prefixes"]),
+        (&json!(0.1), &json!(["27", "49"]))
+    );
+    let body = br#"{"refuse_doubtful": true, "prefixes": "", "international": "off"}"#;
+    let changed = limits_of(&server.exchange(&posted(&path(key), "application/json", body)));
+    assert_eq!(changed, limits_of(&server.get(&path(key))));
+    assert_eq!((&changed["refuse_doubtful"], &changed["prefixes"]), (&json!(true), &Value::Null));
+    for wrong in ["per_recipient_hour=0", "leaked_key=on", "addresses=example.org", "spendperday=1"]
+    {
+        let refused = server.exchange(&posted(&path(key), FORM, wrong.as_bytes()));
+        refused.is(400, 500, "invalid_parameter");
+    }
+    assert_eq!(limits_of(&server.get(&path(key))), changed);
+    let send = |number: &str| server.send(key, &[("number", number), ("message", "Hi")]);
+    send("4915112345678").is(403, 500, "international_disabled");
+    for _ in 0..2 {
+        send("57000001").is(200, 200, "");
+    }
+    let refused = send("57000001");
+    refused.is(429, 500, "spend_cap_reached");
+    let seconds: i64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=86_401).contains(&seconds), "{seconds}");
+    server.exchange(&posted(&path(key), FORM, b"spend_per_day=&per_recipient_hour=2"));
+    let refused = send("57000001");
+    refused.is(429, 500, "recipient_flooded");
+    assert_eq!(refused.header("retry-after"), Some("3600"));
+    server.place.check();
+}
+
+#[test]
+fn keys_work_from_the_listed_addresses_whatever_a_client_claims() {
+    let trusted = [("HELIOGRAPH_TRUSTED_PROXIES", "192.0.2.1")];
+    let place = crate::harness::Place::new();
+    let server = TestServer::start(place, &["--demo"], &trusted);
+    let keys = server.place.funded("addresses@example.org", "10");
+    limit(&server, &keys, &[(LimitField::Addresses, "198.51.100.0/24")], true);
+    let (key, forged) = (keys.live.expose(), [("X-Forwarded-For", "198.51.100.7")]);
+    let query = format!("number=57000001&message={}", encode("Hi"));
+    for headers in [&[][..], &forged] {
+        for target in [
+            format!("/sms/send/{key}?{query}"),
+            format!("/sms/send/{key}?number=x"),
+            format!("/sms/balance/{key}"),
+            path(key),
+        ] {
+            let refused = server.exchange(&bare("GET", &target, headers));
+            refused.is(403, 500, "address_not_allowed");
+        }
+        // The body never arrives.
+        let unread = [("Content-Length", "10"), ("Content-Type", FORM)];
+        for target in [format!("/sms/send/{key}"), format!("/sms/bulk/{key}"), path(key)] {
+            let refused = server.exchange(&bare("POST", &target, &[headers, &unread].concat()));
+            refused.is(403, 500, "address_not_allowed");
+        }
+    }
+    limit(&server, &keys, &[(LimitField::Addresses, "127.0.0.0/8")], true);
+    server.send(key, &[("number", "57000001"), ("message", "Hi")]).is(200, 200, "");
+}
+
+#[test]
+fn an_address_behind_a_trusted_proxy_counts() {
+    let server = TestServer::demo();
+    let keys = server.place.funded("proxy@example.org", "10");
+    limit(&server, &keys, &[(LimitField::Addresses, "198.51.100.7")], true);
+    let target = format!("/sms/balance/{}", keys.live.expose());
+    let from =
+        |address: &str| server.exchange(&bare("GET", &target, &[("X-Forwarded-For", address)]));
+    from("198.51.100.7").is(200, 200, "");
+    from("198.51.100.8").is(403, 500, "address_not_allowed");
+    // Only the last address is the proxy's word.
+    from("198.51.100.7, 203.0.113.9").is(403, 500, "address_not_allowed");
+}
+
+#[test]
+fn a_leaked_key_causes_an_alarm_and_can_be_blocked() {
+    let server = TestServer::demo();
+    let keys = server.place.funded("leak@example.org", "10");
+    let (key, test_key) = (keys.live.expose(), keys.test.expose());
+    server.get(&format!("/sms/events/{key}")).is(200, 200, "");
+    let signs: [&[(&str, &str)]; 4] = [
+        &[("Referer", "https://shop.example/")],
+        &[("Sec-Fetch-Mode", "navigate")],
+        &[("User-Agent", "WhatsApp/2.23.20")],
+        &[("X-Forwarded-Proto", "http")],
+    ];
+    let balance = |key: &str, headers: &[(&str, &str)]| {
+        server.exchange(&bare("GET", &format!("/sms/balance/{key}"), headers))
+    };
+    for sign in signs {
+        balance(key, sign).is(200, 200, "");
+        balance(test_key, sign).is(200, 200, "");
+    }
+    let events = until("the alarm", || {
+        let found = server.get(&format!("/sms/events/{key}?type=limit.alarm")).json();
+        found["events"].as_array().cloned().filter(|events| !events.is_empty())
+    });
+    let [alarm] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(
+        (&alarm["data"]["limit"], &alarm["data"]["example"]),
+        (&json!("leaked_key"), &Value::Null)
+    );
+    let owner = keys.account_id;
+    let shown = server.place.with_service(async |service| {
+        service.applications().alarms(owner, keys.reference).await.unwrap()
+    });
+    let detail = shown[0].detail.clone().unwrap();
+    assert!(detail.ends_with("It came from 127.0.0.1."), "{detail}");
+    limit(&server, &keys, &[(LimitField::LeakedKey, "block")], true);
+    for sign in signs {
+        balance(key, sign).is(403, 500, "leaked_key");
+        balance(test_key, sign).is(200, 200, "");
+        let target = format!("/sms/send/{key}?number=57000001&message=Hi");
+        server.exchange(&bare("GET", &target, sign)).is(403, 500, "leaked_key");
+    }
+    balance(key, &[]).is(200, 200, "");
+    assert_eq!(server.balance(key), "10");
+    let refused = until("the counts", || {
+        let counts = server.place.with_service(async |service| {
+            service.applications().limit_refusals(owner, keys.reference).await.unwrap()
+        });
+        let (reason, count) = counts.into_iter().next()?;
+        (count == 8).then_some(reason)
+    });
+    assert_eq!(refused, "leaked_key");
+    limit(&server, &keys, &[(LimitField::LeakedKey, "off")], true);
+    balance(key, signs[0]).is(200, 200, "");
+}
