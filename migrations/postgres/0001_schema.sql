@@ -420,6 +420,7 @@ CREATE TABLE messages (
     unit_price     BIGINT NOT NULL,
     cost           BIGINT NOT NULL,
     released       BIGINT NOT NULL,
+    send_at        BIGINT,
     error          TEXT,
     carrier        TEXT,
     created_at     BIGINT NOT NULL,
@@ -432,6 +433,9 @@ CREATE INDEX messages_by_application ON messages (application_id, test, id);
 CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid, id)
     WHERE requestid IS NOT NULL;
+CREATE INDEX messages_scheduled ON messages (application_id, test, send_at)
+    WHERE send_at IS NOT NULL;
+CREATE INDEX messages_by_send_at ON messages (send_at) WHERE send_at IS NOT NULL;
 -- A message is updated three times, but never in an indexed column. With free space in its page, an
 -- update writes to no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
@@ -466,13 +470,14 @@ CREATE TABLE queue (
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     carrier        TEXT NOT NULL,
-    deferred           BIGINT NOT NULL CHECK (deferred IN (0, 1)),
+    deferred           BIGINT NOT NULL CHECK (deferred BETWEEN 0 AND 2),
     bulk           BIGINT NOT NULL CHECK (bulk IN (0, 1)),
     due_at         BIGINT NOT NULL,
     lease_token    BIGINT NOT NULL,
     attempts       BIGINT NOT NULL,
     submission      BIGINT NOT NULL DEFAULT 0 CHECK (submission BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '',
+    expires_at     BIGINT,
     PRIMARY KEY (message_id, shard)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0,
@@ -481,6 +486,9 @@ CREATE TABLE queue (
 CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at, message_id) WHERE lease_token = 0;
 CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
+CREATE INDEX queue_held ON queue (message_id) WHERE deferred = 2;
+CREATE INDEX queue_begun ON queue (message_id) WHERE submission <> 0;
+CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE segments (
     shard           BIGINT NOT NULL,
@@ -620,6 +628,17 @@ CREATE TABLE batches (
     expanded_at    BIGINT,
     done_at        BIGINT,
     mailed_at      BIGINT,
+    send_at        BIGINT,
+    waits_until    BIGINT,
+    expires_at     BIGINT,
+    paused_at      BIGINT,
+    paused_by      TEXT,
+    resumed_at     BIGINT,
+    cancelled_at   BIGINT,
+    cancelled_by   TEXT,
+    cancelled_rows BIGINT,
+    cancelled_cost BIGINT,
+    cancelling     BIGINT NOT NULL DEFAULT 0 CHECK (cancelling IN (0, 1)),
     PRIMARY KEY (id, shard),
     UNIQUE (last_message_id, shard),
     CHECK (open <= rows AND expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
@@ -629,6 +648,10 @@ CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, i
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+CREATE INDEX batches_stopped ON batches (first_message_id)
+    WHERE cancelling = 1 OR paused_at IS NOT NULL;
+CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
+CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
 
 -- The counts change with each claim and each result of a message of the batch.
 CREATE TABLE batch_counts (

@@ -479,6 +479,7 @@ CREATE TABLE messages (
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
     cost           INTEGER NOT NULL,  -- pages × unit_price
     released       INTEGER NOT NULL,  -- released amount: 0 or cost
+    send_at        INTEGER,           -- when it was scheduled for; null if it was due at once
     error          TEXT,              -- why it wasn't delivered, as a stable code
     carrier        TEXT,              -- carrier that accepted it
     created_at     INTEGER NOT NULL,  -- the milliseconds in id
@@ -492,6 +493,11 @@ CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
+-- The scheduled messages of an application in the order of their times, and those of all
+-- applications for the expiry sweep.
+CREATE INDEX messages_scheduled ON messages (application_id, test, send_at)
+    WHERE send_at IS NOT NULL;
+CREATE INDEX messages_by_send_at ON messages (send_at) WHERE send_at IS NOT NULL;
 -- Messages that are unknown, failed, expired or rejected. They are few, because a delivered message
 -- has no entry.
 CREATE INDEX messages_unusual ON messages (application_id, test, status)
@@ -511,14 +517,16 @@ CREATE INDEX message_timeline_by_message ON message_timeline (message_id, id);
 
 -- Messages that no carrier has accepted yet. Rows are narrow and short-lived. The rows of a
 -- suspended application are deferred when they are claimed. Deferring them at the suspension would
--- write all of them.
+-- write all of them. A scheduled message is in the queue from its acceptance on.
 CREATE TABLE queue (
     message_id     INTEGER PRIMARY KEY,
     application_id INTEGER NOT NULL,  -- of the message
     carrier        TEXT NOT NULL,     -- carrier that will send it
-    -- 1: deferred because the application is suspended
-    deferred           INTEGER NOT NULL CHECK (deferred IN (0, 1)),
-    -- 1: of a batch; single sends don't wait for these
+    -- 1: deferred because the application is suspended. 2: deferred because the batch is paused or
+    -- cancelled
+    deferred           INTEGER NOT NULL CHECK (deferred BETWEEN 0 AND 2),
+    -- 1: of a batch; single sends don't wait for these. A row that was claimed when its batch was
+    -- cancelled has 0 from then on, because it goes on.
     bulk           INTEGER NOT NULL CHECK (bulk IN (0, 1)),
     -- when it may be claimed; end of the lease if it is claimed
     due_at         INTEGER NOT NULL,
@@ -528,11 +536,16 @@ CREATE TABLE queue (
     -- others go to the same carrier. 2: the carrier's answer was lost, and the message is sent
     -- again.
     submission      INTEGER NOT NULL DEFAULT 0 CHECK (submission BETWEEN 0 AND 2),
-    refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, for example ' acme beta'
+    refused_by     TEXT NOT NULL DEFAULT '', -- carriers that refused it, for example ' acme beta'
+    -- from when on it may no longer be claimed; null: 48 hours after acceptance
+    expires_at     INTEGER
 ) STRICT;
 CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at) WHERE lease_token = 0;
 CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
+CREATE INDEX queue_held ON queue (message_id) WHERE deferred = 2;
+CREATE INDEX queue_begun ON queue (message_id) WHERE submission <> 0;
+CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Segments that were submitted to carriers: a row for each segment, or one row for a message that
 -- is submitted as a whole. Messages to the sandbox have no row, because the sandbox uses our
@@ -692,6 +705,23 @@ CREATE TABLE batches (
     expanded_at    INTEGER,           -- when every row had become a message or had been given up
     done_at        INTEGER,           -- when every row was final
     mailed_at      INTEGER,           -- when the mail about its end was written
+    send_at        INTEGER,           -- when it was scheduled for; null if it was due at once
+    -- send_at until its rows begin to become messages; then null. The rows then get new message IDs,
+    -- so that the IDs' times are those of the messages' creation.
+    waits_until    INTEGER,
+    -- from when on its rows may no longer be submitted; null: 48 hours after their message IDs
+    expires_at     INTEGER,
+    paused_at      INTEGER,           -- when it was paused; null if it isn't
+    paused_by      TEXT,              -- who paused it, like the actor in audit
+    -- when it was resumed, until its rows are in the queue again
+    resumed_at     INTEGER,
+    cancelled_at   INTEGER,           -- when it was cancelled
+    cancelled_by   TEXT,              -- who cancelled it, like the actor in audit
+    -- rows that the cancellation stopped and their price, counted once claims and expansion stopped
+    cancelled_rows INTEGER,
+    cancelled_cost INTEGER,
+    -- 1: rows of the cancelled batch still have to become cancelled
+    cancelling     INTEGER NOT NULL DEFAULT 0 CHECK (cancelling IN (0, 1)),
     CHECK (open <= rows AND expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) STRICT;
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
@@ -699,6 +729,11 @@ CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+-- Claims skip the rows of these batches.
+CREATE INDEX batches_stopped ON batches (first_message_id)
+    WHERE cancelling = 1 OR paused_at IS NOT NULL;
+CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
+CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
 
 -- Number of a batch's rows by status. A batch has a count for every status from the start, so that
 -- later changes only update counts. The counts add up to all rows. Rows that aren't messages yet

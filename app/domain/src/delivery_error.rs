@@ -43,6 +43,8 @@ words! {
         UnknownToCarrier = "unknown_to_carrier",
         /// The validity period ended at the carrier.
         ValidityExpired = "validity_expired",
+        /// The validity period ended before the message was submitted to a carrier.
+        Validity = "validity",
         /// The carrier never answered the submit, and no receipt arrived.
         NoAnswer = "no_answer",
         /// The carrier accepted the message, but no receipt arrived.

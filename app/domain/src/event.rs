@@ -16,6 +16,7 @@ words! {
         Failed = "message.failed",
         Expired = "message.expired",
         Rejected = "message.rejected",
+        Cancelled = "message.cancelled",
         /// A handset sent a message.
         Received = "message.received",
         BatchDone = "batch.done",
@@ -38,12 +39,13 @@ words! {
 
 impl EventType {
     /// The types that an endpoint or a filter can name.
-    pub const NAMED: [Self; 18] = [
+    pub const NAMED: [Self; 19] = [
         Self::Submitted,
         Self::Delivered,
         Self::Failed,
         Self::Expired,
         Self::Rejected,
+        Self::Cancelled,
         Self::Received,
         Self::BatchDone,
         Self::BalanceLow,
@@ -67,6 +69,7 @@ impl EventType {
             Self::Failed => MessageStatus::Failed.code(),
             Self::Expired => MessageStatus::Expired.code(),
             Self::Rejected => MessageStatus::Rejected.code(),
+            Self::Cancelled => MessageStatus::Cancelled.code(),
             Self::BatchDone => 101,
             Self::BalanceLow => 102,
             Self::DepositReceived => 103,

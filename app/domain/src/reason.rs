@@ -35,6 +35,8 @@ words! {
         IdempotencyInProgress = "idempotency_in_progress",
         IdempotencyMismatch = "idempotency_mismatch",
         TooManyWebhooks = "too_many_webhooks",
+        NotCancellable = "not_cancellable",
+        BatchEnded = "batch_ended",
         RateLimited = "rate_limited",
         RecipientFlooded = "recipient_flooded",
         SpendCapReached = "spend_cap_reached",
@@ -97,7 +99,10 @@ impl Reason {
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::Timeout => 408,
-            Self::IdempotencyInProgress | Self::TooManyWebhooks => 409,
+            Self::IdempotencyInProgress
+            | Self::TooManyWebhooks
+            | Self::NotCancellable
+            | Self::BatchEnded => 409,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::IdempotencyMismatch => 422,
@@ -132,6 +137,12 @@ impl Reason {
             Self::InvalidUrl => "Events can't be delivered to this address; use another one.",
             Self::TooManyWebhooks => {
                 "There are 10 endpoints for this key already; remove one first."
+            }
+            Self::NotCancellable => {
+                "Nothing is left to cancel: a carrier has it or may have it, or it's final already."
+            }
+            Self::BatchEnded => {
+                "The batch is done or was cancelled; it can't be paused or resumed."
             }
             Self::SenderPending => "The sender name is still waiting to be accepted.",
             Self::SenderRejected => {

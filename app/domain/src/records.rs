@@ -513,6 +513,8 @@ pub struct MessageRecord {
     /// a suffix may follow.
     pub error: Option<String>,
     pub created_at: Timestamp,
+    /// When it was scheduled for. `None` if it was due at once.
+    pub send_at: Option<Timestamp>,
     pub submitted_at: Option<Timestamp>,
     pub final_at: Option<Timestamp>,
     /// Whether it was sent with the test key.
@@ -576,6 +578,12 @@ words! {
         Sending = "sending",
         /// Every message has a final status.
         Done = "done",
+        /// Its time hasn't come yet.
+        Scheduled = "scheduled",
+        /// No rows are submitted until it is resumed.
+        Paused = "paused",
+        /// It was cancelled. Rows that a carrier had, or may have had, go on.
+        Cancelled = "cancelled",
     }
 }
 
@@ -595,6 +603,8 @@ pub struct BatchRecord {
     /// The number of messages by status. The counts add up to `rows`.
     pub counts: StatusCounts,
     pub created_at: Timestamp,
+    /// When it was scheduled for. `None` if it was due at once.
+    pub send_at: Option<Timestamp>,
     pub done_at: Option<Timestamp>,
     /// Whether it was uploaded with the test key.
     pub test: bool,
@@ -605,6 +615,15 @@ impl BatchRecord {
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
+}
+
+/// The messages of an application's key that wait for their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledCount {
+    /// Their number, with the rows of scheduled batches.
+    pub messages: i64,
+    /// The next of their times.
+    pub next: Option<Timestamp>,
 }
 
 words! {

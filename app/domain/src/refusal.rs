@@ -171,6 +171,17 @@ pub enum Refusal {
     NoSuchAccount,
     #[error("There is no message with this transaction ID any more.")]
     NoSuchMessage,
+    #[error("There is no batch with this ID.")]
+    NoSuchBatch,
+    #[error(
+        "Nothing is left to cancel: a carrier has it or may have it, or it's final already. Reload \
+         the page."
+    )]
+    NotCancellable,
+    #[error(
+        "The batch is done or was cancelled, so it can't be paused or resumed. Reload the page."
+    )]
+    BatchEnded,
     #[error("The outcome of this message is known, so there is nothing to decide.")]
     OutcomeKnown,
     #[error("The carrier accepted a part of this message, so it was sent.")]

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    @only_written
     /// The status of a message, in the order of the codes in the database. The statuses that aren't
     /// final come first, and `Delivered` is the first final one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,9 +30,6 @@ pub struct Description {
     /// The status of a message changes only to one with a higher rank. All final statuses have the
     /// same rank.
     pub rank: u8,
-    /// False if no API operation can produce the status yet. [`MessageStatus::SHOWN`] lists the
-    /// other statuses.
-    pub is_shown: bool,
     /// The meaning of the status, for the API reference.
     pub meaning: &'static str,
     /// The sentence for a step of a message's timeline. Unused if `trouble` is set.
@@ -76,25 +72,12 @@ const SEND_AGAIN_LATER: &str =
     "Send the message again later. If it fails again, reach the person another way.";
 
 impl MessageStatus {
-    /// The statuses that the API and the pages show.
-    pub const SHOWN: [Self; 8] = [
-        Self::Queued,
-        Self::Sending,
-        Self::Unknown,
-        Self::Submitted,
-        Self::Delivered,
-        Self::Failed,
-        Self::Expired,
-        Self::Rejected,
-    ];
-
     /// Returns everything about the status except its code.
     #[expect(clippy::too_many_lines, reason = "a table")]
     pub const fn describe(self) -> Description {
         match self {
             Self::Scheduled => Description {
                 rank: 0,
-                is_shown: false,
                 meaning: "Accepted, stored and charged; waits for its time.",
                 step: "Accepted and charged. The message waits for its time.",
                 trouble: None,
@@ -103,7 +86,6 @@ impl MessageStatus {
             },
             Self::Queued => Description {
                 rank: 1,
-                is_shown: true,
                 meaning: "Accepted, stored and charged; waits for a carrier.",
                 step: "Accepted and charged. The message waits for a carrier.",
                 trouble: None,
@@ -112,7 +94,6 @@ impl MessageStatus {
             },
             Self::Sending => Description {
                 rank: 2,
-                is_shown: true,
                 meaning: "On its way to a carrier.",
                 step: "We are submitting it to a carrier.",
                 trouble: None,
@@ -121,7 +102,6 @@ impl MessageStatus {
             },
             Self::Unknown => Description {
                 rank: 3,
-                is_shown: true,
                 meaning: "Submitted to a carrier that didn't answer.",
                 step: "We submitted it to a carrier, but the carrier's answer was lost. The message may \
                        have arrived. A receipt may still confirm it.",
@@ -135,7 +115,6 @@ impl MessageStatus {
             },
             Self::Submitted => Description {
                 rank: 4,
-                is_shown: true,
                 meaning: "A carrier accepted it. From now on, the charge stays.",
                 step: "A carrier accepted it.",
                 trouble: None,
@@ -144,7 +123,6 @@ impl MessageStatus {
             },
             Self::Delivered => Description {
                 rank: Self::FINAL_RANK,
-                is_shown: true,
                 meaning: "The phone received it.",
                 step: "It arrived on the phone.",
                 trouble: None,
@@ -153,7 +131,6 @@ impl MessageStatus {
             },
             Self::Failed => Description {
                 rank: Self::FINAL_RANK,
-                is_shown: true,
                 meaning: "The network couldn't deliver it.",
                 step: "The carrier couldn't deliver it.",
                 trouble: Some(("The carrier couldn't deliver it.", SEND_AGAIN_LATER)),
@@ -162,7 +139,6 @@ impl MessageStatus {
             },
             Self::Expired => Description {
                 rank: Self::FINAL_RANK,
-                is_shown: true,
                 meaning: "Its time ran out, after 48 hours at most.",
                 step: "It wasn't delivered in time.",
                 trouble: Some(("It wasn't delivered in time.", SEND_AGAIN_LATER)),
@@ -171,7 +147,6 @@ impl MessageStatus {
             },
             Self::Rejected => Description {
                 rank: Self::FINAL_RANK,
-                is_shown: true,
                 meaning: "No carrier accepted it; the charge is released.",
                 step: "The carrier refused the message.",
                 trouble: Some((
@@ -184,7 +159,6 @@ impl MessageStatus {
             },
             Self::Cancelled => Description {
                 rank: Self::FINAL_RANK,
-                is_shown: false,
                 meaning: "Cancelled before a carrier had it; the charge is released.",
                 step: "It was cancelled.",
                 trouble: None,
@@ -196,11 +170,6 @@ impl MessageStatus {
 
     /// The rank of all final statuses.
     const FINAL_RANK: u8 = 5;
-
-    /// Parses the name of a shown status, as the API writes it.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::SHOWN.into_iter().find(|status| status.as_str() == text)
-    }
 
     pub const fn rank(self) -> u8 {
         self.describe().rank
@@ -281,10 +250,9 @@ impl StatusCounts {
     }
 }
 
-/// Serializes only the shown statuses. No message has another status.
 impl Serialize for StatusCounts {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(MessageStatus::SHOWN.map(|status| (status.as_str(), self.get(status))))
+        to.collect_map(MessageStatus::ALL.map(|status| (status.as_str(), self.get(status))))
     }
 }
 
@@ -300,23 +268,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shown_statuses_are_listed() {
-        let shown = MessageStatus::ALL.into_iter().filter(|status| status.describe().is_shown);
-        assert!(shown.eq(MessageStatus::SHOWN));
-    }
-
-    #[test]
     fn final_statuses_come_last() {
         assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.is_final()));
         assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.describe().rank));
     }
 
     #[test]
-    fn counts_are_an_object_of_the_shown_statuses() {
+    fn counts_are_an_object_of_all_statuses() {
         let counts = StatusCounts::default().with(MessageStatus::Failed, 3);
         let json = serde_json::to_value(counts).unwrap();
         assert_eq!(json["failed"], 3);
-        assert_eq!(json.as_object().unwrap().len(), MessageStatus::SHOWN.len());
+        assert_eq!(json.as_object().unwrap().len(), MessageStatus::ALL.len());
         assert_eq!(serde_json::from_value::<StatusCounts>(json).unwrap(), counts);
     }
 }

@@ -124,7 +124,7 @@ async fn by_utc_day(
             today.add(&found.counts);
         }
     }
-    let counts = MessageStatus::SHOWN.map(|status| Count {
+    let counts = MessageStatus::ALL.map(|status| Count {
         status: Some(status),
         today: today.get(status),
         all: all.get(status),
@@ -171,7 +171,7 @@ async fn failures(
 ) -> service::Result<Vec<MessageRecord>> {
     let mut failures = Vec::new();
     let failed = |status: &MessageStatus| status.describe().mark == Mark::Bad;
-    for status in MessageStatus::SHOWN.into_iter().filter(failed) {
+    for status in MessageStatus::ALL.into_iter().filter(failed) {
         if counts.iter().any(|count| count.status == Some(status)) {
             let filter = MessageFilter {
                 status: Some(status),

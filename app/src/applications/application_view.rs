@@ -2,7 +2,7 @@
 
 use domain::history::HistoryEntry;
 use domain::readiness::Blocker;
-use domain::records::{AlarmRecord, ApplicationRecord, KeyRecord};
+use domain::records::{AlarmRecord, ApplicationRecord, KeyRecord, ScheduledCount};
 use domain::{KeyKind, Money, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -44,6 +44,8 @@ pub struct ApplicationView {
     pub incidents: Vec<IncidentNote>,
     /// The alarms that the owner hasn't marked as read, newest first.
     pub alarms: Vec<AlarmRecord>,
+    /// What is scheduled with the live key.
+    pub scheduled: ScheduledCount,
 }
 
 /// The recent API calls with a replaced key.
@@ -74,7 +76,10 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
             Ok(None)
         }
     };
+    let access =
+        service.webhooks().access_of(account.id, application.reference, KeyKind::Live).await?;
     Ok(ApplicationView {
+        scheduled: service.messages().scheduled(&access).await?,
         activation_ms: usual(Work::Activations, Blocker::ActivationWaits).await?,
         sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,

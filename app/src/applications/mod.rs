@@ -20,6 +20,7 @@ mod overview;
 mod programs;
 mod quick_start;
 mod readiness;
+mod scheduled;
 mod sender;
 mod settings;
 mod shown_once;

@@ -12,6 +12,7 @@ use super::history::history;
 use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::readiness::Readiness;
+use super::scheduled::{CancelScheduled, Scheduled};
 use super::shown_once::{TakeKeys, shown_once};
 use crate::incidents::IncidentNotices;
 use crate::page_data::PageData;
@@ -33,13 +34,15 @@ pub fn ApplicationPage() -> impl IntoView {
     let reference = in_path("reference");
     let activate = FormState::new::<RequestActivation>("activation-alert");
     let mark_read = FormState::new::<ReadAlarms>("alarms-alert");
+    let cancel = FormState::new::<CancelScheduled>("cancel-alert");
     let data = PageData::new(move || {
         activate.accepted.track();
         mark_read.accepted.track();
+        cancel.accepted.track();
         LoadApplication { reference: reference.get() }
     });
     let keys = PageData::new(move || TakeKeys { reference: reference.get() });
-    let render = move |data| view! { <Application data keys activate mark_read/> };
+    let render = move |data| view! { <Application data keys activate mark_read cancel/> };
     view! { <Loaded data render/> }
 }
 
@@ -49,6 +52,7 @@ fn Application(
     keys: PageData<Option<NewKeys>>,
     activate: FormState,
     mark_read: FormState,
+    cancel: FormState,
 ) -> impl IntoView {
     let application = data.application.clone();
     let (reference, base_url) = (application.reference, data.base_url.clone());
@@ -72,6 +76,7 @@ fn Application(
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
             <Overview application currency=data.currency/>
+            <Scheduled reference scheduled=data.scheduled form=cancel/>
             {sends
                 .then(|| view! { <Deposits reference instructions=data.payment_instructions/> })}
             <h2 id="history">"History"</h2>

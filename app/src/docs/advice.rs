@@ -36,6 +36,10 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Give an https address on the public Internet, without user name and password."
         }
         Reason::TooManyWebhooks => "Remove an endpoint that you no longer need.",
+        Reason::NotCancellable => {
+            "Look the message or the batch up: its status says what has become of it."
+        }
+        Reason::BatchEnded => "Look the batch up: its counts say what has become of its rows.",
         Reason::SenderPending => {
             "Wait for the decision about the name, or withdraw it on the application's page."
         }

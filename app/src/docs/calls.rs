@@ -10,16 +10,18 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 11] = [
+const CHAPTERS: [(&str, &str, &str); 13] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
-    ("batches", "batches", "Look up uploaded files"),
+    ("batches", "batches", "Look up and pause uploaded files"),
+    ("cancel", "cancel", "Cancel messages"),
     ("reports", "reports", "Look up messages"),
     ("inbound", "inbound", "Read inbound messages"),
     ("events", "events", "Events"),
     ("webhooks", "webhooks", "Webhooks"),
     ("optouts", "optouts", "Opt-outs"),
     ("limits", "limits", "Limits"),
+    ("test", "test-inbound", "Receive a test message"),
     ("balance", "balance", "Get the balance"),
     ("prices", "ask-prices", "Get the prices"),
 ];

@@ -65,7 +65,7 @@ pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
 
 /// The chapter about the statuses of a message.
 pub fn statuses() -> impl IntoView {
-    let statuses = Table::wide(&MessageStatus::SHOWN)
+    let statuses = Table::wide(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .column("Final", |status| if status.is_final() { "yes" } else { "no" })
         .column("Meaning", |status| status.describe().meaning)

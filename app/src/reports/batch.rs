@@ -5,28 +5,35 @@ use domain::{MessageStatus, Money, Reference};
 use leptos::prelude::*;
 
 use super::filter::CSV_PATH;
-use super::grouped;
 use super::progress::{progress, spoken};
-use crate::ui::{DateTime, Fact, StateMark, Table, in_zone, optional_fact};
+use super::stop::{CANCEL, PAUSE, RESUME, Stop, StopAction};
+use super::{counted, grouped};
+use crate::ui::{DateTime, Fact, FormState, StateMark, Table, in_zone, optional_fact};
 
 /// The path of the server-sent events with a batch's changes. Each event is a [`BatchRecord`] in
 /// JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
 
 #[component]
-pub fn BatchContent(batch: BatchRecord, reference: Reference, currency: String) -> impl IntoView {
+pub fn BatchContent(
+    batch: BatchRecord,
+    reference: Reference,
+    currency: String,
+    affected: Option<(i64, Money)>,
+    form: FormState,
+) -> impl IntoView {
+    let (id, actions) = (batch.batchid.to_string(), actions(&batch, affected, &currency));
     let address = format!("/reports/{}", batch.batchid);
     let messages = messages_of(&batch);
     let download = format!("{CSV_PATH}?batchid={}", batch.batchid);
     let live = RwSignal::new(batch);
-    let is_open = move || live.with(|batch| batch.status != BatchStatus::Done);
+    let is_open = move || live.with(|batch| batch.done_at.is_none());
     #[cfg(feature = "hydrate")]
-    crate::ui::follow(&format!("{address}/events"), live, |batch| {
-        batch.status != BatchStatus::Done
-    });
+    crate::ui::follow(&format!("{address}/events"), live, |batch| batch.done_at.is_none());
     view! {
         <div class="visually-hidden" role="status">{move || live.with(spoken)}</div>
         {move || facts(live.get(), reference, &currency)}
+        <Stop id actions form/>
         <p class="buttons">
             <a class="button" href=messages>"Messages of this batch"</a>
             // The router leaves downloads and reloads to the browser.
@@ -47,6 +54,38 @@ pub fn BatchContent(batch: BatchRecord, reference: Reference, currency: String) 
     }
 }
 
+/// Returns what can be done with a batch. `affected` is the number of its messages that this is about
+/// at most, and their cost.
+fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) -> Vec<StopAction> {
+    let statuses = [MessageStatus::Scheduled, MessageStatus::Queued, MessageStatus::Sending];
+    let open: i64 = statuses.into_iter().map(|status| batch.counts.get(status)).sum();
+    if batch.done_at.is_some() || batch.status == BatchStatus::Cancelled || open == 0 {
+        return Vec::new();
+    }
+    let (count, cost) = affected.unwrap_or_default();
+    let subject = format!("Up to {} ({} {currency})", counted(count, "message"), cost.shown());
+    let (action, label, effect) = if batch.status == BatchStatus::Paused {
+        (RESUME, "Resume batch", "can be submitted again.")
+    } else {
+        (
+            PAUSE,
+            "Pause batch",
+            "wait until you resume the batch. They expire as they would otherwise.",
+        )
+    };
+    vec![
+        StopAction { action, label, warning: format!("{subject} {effect}") },
+        StopAction {
+            action: CANCEL,
+            label: "Cancel batch",
+            warning: format!(
+                "{subject} aren't sent, and their price is released. Messages that a carrier has or \
+                 may have go on. You can't undo this."
+            ),
+        },
+    ]
+}
+
 /// Returns the address of the list of the batch's messages.
 fn messages_of(batch: &BatchRecord) -> String {
     format!("/reports?batchid={}", batch.batchid)
@@ -56,6 +95,7 @@ fn messages_of(batch: &BatchRecord) -> String {
 /// of its messages by status.
 fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
+    let send_at = batch.send_at.map(|at| view! { <DateTime at/> });
     let done = batch.done_at.map(|at| view! { <DateTime at/> });
     let cost = format!("{} {currency}", batch.paid().shown());
     let back = released(&batch, currency);
@@ -75,6 +115,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
                 {if batch.test { "the test key (not sent to a phone)" } else { "the API key" }}
             </Fact>
             <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=batch.created_at/></Fact>
+            {optional_fact(in_zone("Scheduled for (UTC)"), "figures", send_at)}
             {optional_fact(in_zone("Done (UTC)"), "figures", done)}
             <Fact term="Batch ID" class="key">{batch.batchid.to_string()}</Fact>
             {optional_fact("Request ID", "key", batch.requestid.clone())}
@@ -106,7 +147,7 @@ fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
 fn counts(batch: &BatchRecord) -> AnyView {
     let messages = messages_of(batch);
     let counts = batch.counts;
-    Table::narrow(&MessageStatus::SHOWN)
+    Table::narrow(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .styled("amount", "Messages", |status| {
             let count = counts.get(*status);

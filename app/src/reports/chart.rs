@@ -20,8 +20,8 @@ use {
 
 /// Returns the statuses from the foot of a bar to its top.
 #[cfg(feature = "ssr")]
-fn order() -> [MessageStatus; MessageStatus::SHOWN.len()] {
-    let mut order = MessageStatus::SHOWN;
+fn order() -> [MessageStatus; MessageStatus::ALL.len()] {
+    let mut order = MessageStatus::ALL;
     order.sort_unstable_by_key(|status| status.describe().bar.position);
     order
 }

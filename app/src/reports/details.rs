@@ -1,19 +1,20 @@
 //! `/reports/{transid}` and `/reports/{batchid}`: the page of a message or a batch.
 
-use domain::Reference;
 use domain::records::{BatchRecord, MessageDetail};
+use domain::{Money, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::batch::BatchContent;
 use super::message::MessageContent;
+use super::stop::StopReport;
 #[cfg(feature = "ssr")]
 use super::thread::thread;
 use super::thread::{ThreadMessage, thread_section};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, in_path};
+use crate::ui::{FormState, Loaded, Page, in_path, parameter};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::signed_in,
@@ -27,6 +28,9 @@ pub struct Report {
     /// The application that the message or batch belongs to.
     reference: Reference,
     subject: Subject,
+    /// The number of messages that a change of the batch is about, and their cost. Only if the page
+    /// asks to confirm a change.
+    affected: Option<(i64, Money)>,
     /// The messages to and from the number of the message.
     thread: Vec<ThreadMessage>,
     currency: String,
@@ -41,13 +45,17 @@ pub enum Subject {
 
 /// Loads a message or batch of the account.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
-pub async fn load_report(id: String) -> Result<Report, Problem> {
+pub async fn load_report(id: String, confirm: Option<String>) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    let mut conversation = Vec::new();
+    let (mut conversation, mut affected) = (Vec::new(), None);
     let (reference, subject) = if let Some(batchid) = BatchId::parse(&id) {
         let found = service.messages().account_batch(account.id, batchid).await?;
         let (reference, batch) = found.ok_or(Cause::NotFound)?;
+        if confirm.is_some() {
+            let (access, _) = super::stop::find(service, account.id, &id).await?;
+            affected = Some(service.messages().stoppable(&access, batchid).await?);
+        }
         (reference, Subject::Batch(batch))
     } else {
         let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
@@ -57,30 +65,36 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
         (reference, Subject::Message(detail))
     };
     let currency = current.site().currency.clone();
-    Ok(Report { reference, subject, thread: conversation, currency })
+    Ok(Report { reference, subject, affected, thread: conversation, currency })
 }
 
 #[component]
 pub fn ReportPage() -> impl IntoView {
-    let id = in_path("id");
-    let data = PageData::new(move || LoadReport { id: id.get() });
-    view! { <Loaded data render=|report| view! { <ReportContent report/> }/> }
+    let (id, confirm) = (in_path("id"), parameter("confirm"));
+    let form = FormState::new::<StopReport>("stop-alert");
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadReport { id: id.get(), confirm: confirm.get() }
+    });
+    view! { <Loaded data render=move |report| view! { <ReportContent report form/> }/> }
 }
 
 #[component]
-fn ReportContent(report: Report) -> impl IntoView {
+fn ReportContent(report: Report, form: FormState) -> impl IntoView {
     let (reference, currency) = (report.reference, report.currency);
     let (title, content) = match report.subject {
         Subject::Message(detail) => {
             let thread = thread_section(&report.thread);
             let content = view! {
-                <MessageContent detail reference currency/>
+                <MessageContent detail reference currency form/>
                 {thread}
             };
             ("Message", content.into_any())
         }
         Subject::Batch(batch) => {
-            ("Batch", view! { <BatchContent batch reference currency/> }.into_any())
+            let affected = report.affected;
+            let content = view! { <BatchContent batch reference currency affected form/> };
+            ("Batch", content.into_any())
         }
     };
     view! { <Page title back=("/reports", "All reports")>{content}</Page> }

@@ -107,8 +107,12 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "No carrier could accept it within 48 hours.",
             "Send the message again if it is still useful.",
         ),
+        DeliveryError::Validity => (
+            "Its validity ended before a carrier could accept it.",
+            "Send the message again if it is still useful, or with a longer validity.",
+        ),
         DeliveryError::ExpiredInPart => {
-            ("Carriers accepted only some of its segments within 48 hours.", ASK_BEFORE_SENDING)
+            ("Carriers accepted only some of its segments in time.", ASK_BEFORE_SENDING)
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn Filters(
         with_any(applications.into_iter().map(|(reference, category)| {
             (reference.to_string(), format!("{category} {reference}"))
         }));
-    let statuses = with_any(MessageStatus::SHOWN.into_iter().map(both));
+    let statuses = with_any(MessageStatus::ALL.into_iter().map(both));
     let keys = with_any(KeyKind::ALL.into_iter().map(both));
     let form = FormState::plain("filter-alert", problem);
     let (chips, ranges) = (chips(&filter), ranges(&filter, today));

@@ -1,22 +1,26 @@
 //! The page of a message.
 
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord};
-use domain::{Money, Reference};
+use domain::{MessageStatus, Money, Reference};
 use leptos::prelude::*;
 
 use super::counted;
 use super::explained::{advice, meaning};
+use super::stop::{CANCEL, Stop, StopAction};
 use super::text::MessageText;
 use super::timeline::Timeline;
-use crate::ui::{Fact, StateMark, in_zone, optional_fact};
+use crate::ui::{DateTime, Fact, FormState, StateMark, in_zone, optional_fact};
 
 #[component]
 pub fn MessageContent(
     detail: MessageDetail,
     reference: Reference,
     currency: String,
+    form: FormState,
 ) -> impl IntoView {
     let record = detail.record;
+    let actions = actions(&record, &currency);
+    let id = record.transid.to_string();
     let (text, is_test) = (record.message.clone(), record.test);
     let advice = advice(record.status, record.error.as_deref());
     let application = view! {
@@ -26,6 +30,7 @@ pub fn MessageContent(
     };
     view! {
         <MessageFacts record batches="/reports/" application=application.into_any()/>
+        <Stop id actions form/>
         {advice
             .map(|advice| {
                 view! {
@@ -40,6 +45,18 @@ pub fn MessageContent(
         <h2>"Charge"</h2>
         <Charge charge=detail.charge is_test currency/>
     }
+}
+
+/// Returns what can be done with a message. A message that is being sent may wait for another
+/// attempt, so it may still be cancelled.
+fn actions(record: &MessageRecord, currency: &str) -> Vec<StopAction> {
+    let is_open = record.status <= MessageStatus::Sending && !record.is_reply();
+    let warning = format!(
+        "1 message isn't sent, and {} {currency} is released. You can't undo this.",
+        record.cost.shown()
+    );
+    let action = StopAction { action: CANCEL, label: "Cancel message", warning };
+    is_open.then_some(action).into_iter().collect()
 }
 
 /// Renders the facts of a message, without its text. The link to its batch is `batches` followed by
@@ -62,6 +79,7 @@ pub fn MessageFacts(
     let meaning = meaning(record.status, record.error.as_deref());
     let pages = counted(record.pages, "page");
     let length = format!("{pages}, {}", counted(record.segments, "segment"));
+    let send_at = record.send_at.map(|at| view! { <DateTime at/> });
     let error = record.error.map(|error| format!(" ({error})"));
     let batch = record.batchid.map(|batchid| {
         view! { <a href=format!("{batches}{batchid}")>{batchid.to_string()}</a> }
@@ -79,6 +97,7 @@ pub fn MessageFacts(
             <Fact term="Sender name">{record.sender.unwrap_or_else(|| "none".to_owned())}</Fact>
             <Fact term="Length" class="figures">{length}</Fact>
             <Fact term="Transaction ID" class="key">{record.transid.to_string()}</Fact>
+            {optional_fact(in_zone("Scheduled for (UTC)"), "figures", send_at)}
             {optional_fact("Batch", "key", batch)}
             {optional_fact("Request ID", "key", record.requestid)}
         </dl>

@@ -21,6 +21,7 @@ mod progress;
 #[cfg(feature = "hydrate")]
 mod refresh;
 mod results;
+mod stop;
 mod text;
 mod thread;
 mod timeline;

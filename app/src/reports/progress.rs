@@ -27,6 +27,13 @@ pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
 pub fn spoken(batch: &BatchRecord) -> String {
     let done = batch.counts.completed();
     match batch.status {
+        BatchStatus::Scheduled => "The batch waits for its time.".to_owned(),
+        BatchStatus::Paused => "The batch is paused.".to_owned(),
+        BatchStatus::Cancelled => format!(
+            "The batch was cancelled: {} of {} messages.",
+            grouped(batch.counts.get(MessageStatus::Cancelled)),
+            grouped(batch.rows)
+        ),
         BatchStatus::Done => format!(
             "The batch is done: {} of {} delivered.",
             grouped(batch.counts.get(MessageStatus::Delivered)),
@@ -58,6 +65,7 @@ mod tests {
             status,
             counts,
             created_at: Timestamp::from_unix_ms(0),
+            send_at: None,
             done_at: None,
             test: false,
         }

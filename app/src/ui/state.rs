@@ -45,7 +45,10 @@ states! {
         Rejected => BAD,
         Replaced | Withdrawn => UNCLEAR,
     }
-    BatchStatus { Expanding => WAITING, Sending => MOVING, Done => GOOD, }
+    BatchStatus {
+        Expanding => WAITING, Sending => MOVING, Done => GOOD, Scheduled => WAITING,
+        Paused => WAITING, Cancelled => WAITING,
+    }
     CarrierState { Up => GOOD, Drained => WAITING, Degraded | Down => BAD, }
     ConnectionState {
         Bound => GOOD,

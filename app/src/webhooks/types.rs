@@ -20,6 +20,7 @@ const GROUPS: [(&str, &[EventType]); 4] = [
             EventType::Failed,
             EventType::Expired,
             EventType::Rejected,
+            EventType::Cancelled,
             EventType::Received,
         ],
     ),

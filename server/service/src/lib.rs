@@ -9,6 +9,7 @@ mod accounts;
 mod admission;
 mod application_events;
 mod applications;
+mod cancelling;
 mod clock;
 mod delivery;
 mod entropy;
@@ -82,6 +83,8 @@ pub use admission::{KeyAccess, Origin, Presented, SendAccess, SendError, SendReq
 pub use applications::call_log::ApiCall;
 pub use applications::limits::{ChangedLimits, LimitsAuthor};
 pub use applications::{NewApplication, StatementFilter};
+pub use cancelling::batches::{BatchChange, ChangedBatch};
+pub use cancelling::{CancelTarget, Cancelled, StopAuthor};
 pub use clock::Clock;
 pub use delivery::commands::{
     ANSWERS_PAUSE, ANSWERS_TIMEOUT, AnswerState, CarrierCommand, CommandAnswer, TestCommand,
@@ -147,8 +150,7 @@ pub(crate) use transactions::{
     run_detached_with_attempts, run_detached_within,
 };
 
-/// The longest time from a message's acceptance to its final status, in milliseconds.
-pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
+pub use domain::schedule::LIFETIME_MS as MESSAGE_LIFETIME_MS;
 /// The carrier that always exists. It delivers to nobody, and messages of test keys go to no other
 /// carrier.
 pub const SANDBOX_CARRIER: &str = "sandbox";

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 16] = [
+pub const TEMPLATES: [&str; 17] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -25,6 +25,7 @@ pub const TEMPLATES: [&str; 16] = [
     "/sms/reports/{key}/{transid}",
     "/sms/batches/{key}",
     "/sms/batches/{key}/{batchid}",
+    "/sms/cancel/{key}",
     "/sms/events/{key}",
     "/sms/inbound/{key}",
     "/sms/webhooks/{key}",

@@ -1,19 +1,24 @@
-//! `/sms/batches`: uploads and the statuses of their messages.
+//! `/sms/batches`: uploads and the statuses of their messages, and pausing uploads.
 
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::ALLOW;
 use domain::{BatchId, Reason};
 use serde::Serialize;
 use serde_json::json;
-use service::{BatchFilter, KeyAccess};
+use service::{BatchChange, BatchFilter, KeyAccess, StopAuthor};
 use utoipa::ToSchema;
 
+use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
+use super::cancel;
+use super::frames::drop_rest;
 use super::listing;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::record::Batch;
 use super::{Api, SharedApi, shared_parameters};
-use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
+use crate::openapi::refusals::{BatchesRefusals, OneRefusals, StopRefusals};
 use crate::openapi::schemas;
 
 /// The parameters of the list.
@@ -99,16 +104,92 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer 
     asked.address.answer(&api, found)
 }
 
+/// A change of a batch in a body.
+#[derive(ToSchema)]
+#[schema(as = BatchChangeParameters)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct ChangeBody {
+    /// No more rows are submitted to carriers until the batch is resumed.
+    #[schema(value_type = schemas::OnlyOne, required = false)]
+    pause: String,
+    #[schema(value_type = schemas::OnlyOne, required = false)]
+    resume: String,
+}
+
+/// Pauses or resumes a batch.
+#[utoipa::path(
+    post,
+    path = "/sms/batches/{key}/{batchid}",
+    operation_id = "changeBatch",
+    summary = "Pause or resume a batch",
+    description = "Give pause or resume, in the query or in the body. While a batch is paused, none \
+        of its rows are submitted to carriers. Its rows expire all the same. Pausing a paused batch \
+        and resuming one that isn't paused change nothing.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("batchid" = schemas::BatchId, Path),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    request_body(
+        content(
+            (Option<ChangeBody> = "application/json", example = json!({"pause": "1"})),
+            (Option<ChangeBody> = "application/x-www-form-urlencoded"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = OneAnswer,
+         headers(("Idempotency-Replayed")), example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "batch": example()
+        })),
+        StopRefusals,
+    ),
+)]
+pub async fn change(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    if address.id.is_none() {
+        drop_rest(request.into_body());
+        let mut answer = address.refuse_method(&api);
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+        return answer;
+    }
+    let changed = take_change(&api, &address, request).await;
+    address.answer(&api, changed)
+}
+
+async fn take_change(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
+    let (head, body) = request.into_parts();
+    let asked = cancel::read(api, address, &["pause", "resume"], (&head, body), |parameters| {
+        let batchid = address.id.as_deref().and_then(BatchId::parse).ok_or_else(not_found)?;
+        let pause = cancel::is_asked(parameters, "pause")?;
+        let change = match (pause, cancel::is_asked(parameters, "resume")?) {
+            (true, false) => BatchChange::Pause,
+            (false, true) => BatchChange::Resume,
+            (false, false) => return Err(parameters.missing("pause")),
+            (true, true) => {
+                let detail = "Give pause or resume, but not both.";
+                return Err(Failure::with_detail(Reason::InvalidParameter, detail));
+            }
+        };
+        Ok((batchid, change))
+    });
+    let (access, (batchid, change), once) = asked.await?;
+    let (messages, author) = (api.service.messages(), StopAuthor::Program);
+    let changed = messages.change_batch(&access, batchid, change, author, once.as_ref()).await;
+    let changed = changed.map_err(cancel::failure)?;
+    let batch = Batch::new(changed.batch, &api.currency);
+    let response = answer::json(&OneAnswer { head: Head::success(), batch });
+    Ok(shared_parameters::answered(response, changed.replayed))
+}
+
 /// Returns an example of a batch for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "batchid": "b_0000000000000", "requestid": null, "rows": 2, "pages": 2, "cost": 0.1,
         "currency": "USD", "status": "done",
         "counts": {
-            "queued": 0, "sending": 0, "unknown": 0, "submitted": 0,
-            "delivered": 2, "failed": 0, "expired": 0, "rejected": 0
+            "scheduled": 0, "queued": 0, "sending": 0, "unknown": 0, "submitted": 0,
+            "delivered": 2, "failed": 0, "expired": 0, "rejected": 0, "cancelled": 0
         },
-        "created_at": "2026-11-21T08:30:00.000Z", "done_at": "2026-11-21T08:30:09.120Z"
+        "created_at": "2026-11-21T08:30:00.000Z", "send_at": null, "done_at": "2026-11-21T08:30:09.120Z"
     })
 }
 

@@ -19,7 +19,7 @@ use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::upload::{self, Fields, File};
 use super::{Api, SharedApi, shared_parameters};
-use crate::json::Amount;
+use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::BulkRefusals;
 use crate::openapi::schemas;
 
@@ -41,6 +41,10 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
+    /// Only if the batch is scheduled.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send_at: Option<DateTime>,
     /// One entry for each kind of warning.
     warnings: Vec<Warning>,
     #[schema(value_type = schemas::OnlyTrue, required = false)]
@@ -71,6 +75,10 @@ struct OneToOne {
     bulksms: String,
     #[schema(value_type = schemas::RequestId, required = false)]
     requestid: String,
+    #[schema(value_type = schemas::SendAt, required = false)]
+    sendat: String,
+    #[schema(value_type = schemas::Validity, required = false)]
+    validity: String,
     #[schema(value_type = schemas::DryRun, required = false)]
     dryrun: String,
 }
@@ -86,6 +94,10 @@ struct OneToMany {
     message: String,
     #[schema(value_type = schemas::RequestId, required = false)]
     requestid: String,
+    #[schema(value_type = schemas::SendAt, required = false)]
+    sendat: String,
+    #[schema(value_type = schemas::Validity, required = false)]
+    validity: String,
     #[schema(value_type = schemas::DryRun, required = false)]
     dryrun: String,
 }
@@ -116,6 +128,10 @@ struct UploadedParts {
     message: String,
     #[schema(value_type = schemas::RequestId, required = false)]
     requestid: String,
+    #[schema(value_type = schemas::SendAt, required = false)]
+    sendat: String,
+    #[schema(value_type = schemas::Validity, required = false)]
+    validity: String,
     #[schema(value_type = schemas::DryRun, required = false)]
     dryrun: String,
 }
@@ -140,6 +156,8 @@ struct UploadedParts {
         ("message" = Option<schemas::Message>, Query,
             description = "With numbers: the message to all of them."),
         ("requestid" = Option<schemas::RequestId>, Query),
+        ("sendat" = Option<schemas::SendAt>, Query),
+        ("validity" = Option<schemas::Validity>, Query),
         ("dryrun" = Option<schemas::DryRun>, Query,
             description = "With an Idempotency-Key, request a dry run here. In the body it comes \
             too late, after the key was looked up."),
@@ -238,8 +256,8 @@ async fn upload(
 }
 
 /// Returns the rows of an upload and the parameters of the batch. Reports the first error in this
-/// order: a missing parameter, the file, message, requestid, dryrun, unknown parameters, and the
-/// idempotency key unless this is a dry run.
+/// order: a missing parameter, the file, message, requestid, sendat, validity, dryrun, unknown
+/// parameters, and the idempotency key unless this is a dry run.
 fn request(
     api: &Api,
     file: Option<File<Spooled>>,
@@ -263,9 +281,10 @@ fn request(
     let rows = file.rows.map_err(Failure::of_file)?;
     let message = if to_many { Some(shared_parameters::message(api, small)?) } else { None };
     let requestid = shared_parameters::requestid(small)?;
+    let schedule = shared_parameters::schedule(small)?;
     let dry_run = shared_parameters::dry_run(small)?;
     small.refuse_unknown()?;
-    let request = BatchRequest { message, requestid, dry_run };
+    let request = BatchRequest { message, requestid, schedule, dry_run };
     match bad_key {
         Some(failure) if !dry_run => Err(failure),
         _ => Ok((rows, request)),
@@ -305,6 +324,7 @@ async fn submission(
         pages: accepted.pages,
         cost: Amount(accepted.cost),
         currency: &api.currency,
+        send_at: accepted.send_at.map(DateTime),
         warnings: warnings.collect(),
         dryrun: dry_run,
     });

@@ -48,6 +48,12 @@ pub fn read<T>(
     }
 }
 
+/// Restores the `+` of a time's offset. A form without an escaped `+` decodes it to a space.
+pub fn with_plus(time: &str) -> String {
+    let (before, after) = time.split_at_checked(DATE_BYTES + 1).unwrap_or((time, ""));
+    format!("{before}{}", after.replace(' ', "+"))
+}
+
 /// Parses plain digits from 1 to 1000.
 fn rows(text: &str) -> Option<i64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit());
@@ -62,9 +68,7 @@ pub fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Fa
     let found = if text.len() == DATE_BYTES {
         Timestamp::parse(&format!("{text}T00:00:00Z"))
     } else {
-        // An unescaped `+` of an offset was decoded to a space.
-        let (before, after) = text.split_at_checked(DATE_BYTES + 1).unwrap_or((text, ""));
-        Timestamp::parse(&format!("{before}{}", after.replace(' ', "+")))
+        Timestamp::parse(&with_plus(text))
     };
     found.map(Some).ok_or_else(|| {
         let detail = format!(

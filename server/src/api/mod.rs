@@ -10,6 +10,7 @@ mod balance;
 mod batches;
 pub mod body;
 mod bulk;
+mod cancel;
 mod csv_report;
 pub mod event;
 mod events;
@@ -78,9 +79,11 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::Message,
     schemas::Number,
     schemas::RequestId,
+    schemas::SendAt,
     schemas::Since,
     schemas::Status,
     schemas::Transid,
+    schemas::Validity,
     schemas::WebhookId,
     schemas::WebhookUrl,
 )))]
@@ -99,8 +102,11 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "POST", routes!(bulk::post));
     let routes = add(routes, "GET", routes!(reports::list));
     let routes = add(routes, "GET", routes!(reports::one));
-    let routes = add(routes, "GET", routes!(batches::list));
-    let routes = add(routes, "GET", routes!(batches::one));
+    // With the key in the header, a batch has the same path as the list has with its key.
+    let (schemas, paths, methods) = routes!(batches::list);
+    let routes = add(routes, "GET", (schemas, paths, methods.post(batches::change)));
+    let routes = add(routes, "GET, POST", routes!(batches::one, batches::change));
+    let routes = add(routes, "POST", routes!(cancel::post));
     let routes = add(routes, "GET", routes!(inbound::list));
     let routes = add(routes, "GET", routes!(events::list));
     let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));

@@ -46,6 +46,9 @@ pub struct Report<'a> {
     #[schema(value_type = Option<schemas::DeliveryError>, required)]
     pub error: Option<String>,
     pub created_at: DateTime,
+    /// When it was scheduled for. Null if it was due at once.
+    #[schema(required)]
+    pub send_at: Option<DateTime>,
     #[schema(required)]
     pub submitted_at: Option<DateTime>,
     #[schema(required)]
@@ -77,6 +80,7 @@ impl<'a> Report<'a> {
             test: record.test,
             error: record.error,
             created_at: DateTime(record.created_at),
+            send_at: record.send_at.map(DateTime),
             submitted_at: record.submitted_at.map(DateTime),
             final_at: record.final_at.map(DateTime),
         }
@@ -143,6 +147,9 @@ pub struct Batch<'a> {
     #[schema(value_type = schemas::Counts)]
     counts: StatusCounts,
     created_at: DateTime,
+    /// When it was scheduled for. Null if it was due at once.
+    #[schema(required)]
+    send_at: Option<DateTime>,
     #[schema(required)]
     done_at: Option<DateTime>,
 }
@@ -159,6 +166,7 @@ impl<'a> Batch<'a> {
             status: record.status.as_str(),
             counts: record.counts,
             created_at: DateTime(record.created_at),
+            send_at: record.send_at.map(DateTime),
             done_at: record.done_at.map(DateTime),
         }
     }

@@ -160,7 +160,7 @@ fn example() -> serde_json::Value {
         "transid": "m_0000000000000", "requestid": "login-81", "batchid": null, "number": "57000001",
         "kind": "local", "sender": null, "message": "Your code is 4711", "status": "delivered",
         "pages": 1, "segments": 1, "cost": 0.05, "released": 0, "currency": "USD", "test": false,
-        "error": null, "created_at": "2026-11-21T08:30:00.000Z",
+        "error": null, "created_at": "2026-11-21T08:30:00.000Z", "send_at": null,
         "submitted_at": "2026-11-21T08:30:00.081Z", "final_at": "2026-11-21T08:30:01.440Z"
     })
 }
@@ -234,7 +234,7 @@ fn not_found() -> Failure {
 fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     let number = parameters.number("number")?;
     let requestid = shared_parameters::requestid(parameters)?;
-    let statuses = MessageStatus::SHOWN.map(MessageStatus::as_str).join(", ");
+    let statuses = MessageStatus::ALL.map(MessageStatus::as_str).join(", ");
     let statuses = format!("one of {statuses}");
     let filter = MessageFilter {
         transid: read(parameters, "transid", TRANSID, Transid::parse)?,

@@ -14,12 +14,12 @@ use super::answer::{self, Answer, Failure, Head, Recipient};
 use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::{Api, SharedApi, body, shared_parameters};
-use crate::json::Amount;
+use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::{PostRefusals, SendRefusals};
 use crate::openapi::schemas;
 
 /// The parameters of a send.
-const KNOWN: [&str; 4] = ["number", "message", "requestid", "dryrun"];
+const KNOWN: [&str; 6] = ["number", "message", "requestid", "sendat", "validity", "dryrun"];
 
 /// An accepted message.
 #[derive(Serialize, ToSchema)]
@@ -40,6 +40,10 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
+    /// Only if the message is scheduled.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send_at: Option<DateTime>,
     #[schema(value_type = Vec<schemas::Warning>)]
     warnings: Vec<&'static str>,
     #[schema(value_type = schemas::OnlyTrue, required = false)]
@@ -58,6 +62,10 @@ struct SendParametersBody {
     message: String,
     #[schema(value_type = schemas::RequestId, required = false)]
     requestid: String,
+    #[schema(value_type = schemas::SendAt, required = false)]
+    sendat: String,
+    #[schema(value_type = schemas::Validity, required = false)]
+    validity: String,
     #[schema(value_type = schemas::DryRun, required = false)]
     dryrun: String,
 }
@@ -79,6 +87,8 @@ struct SendParametersBody {
         ("number" = schemas::Number, Query),
         ("message" = schemas::Message, Query),
         ("requestid" = Option<schemas::RequestId>, Query),
+        ("sendat" = Option<schemas::SendAt>, Query),
+        ("validity" = Option<schemas::Validity>, Query),
         ("dryrun" = Option<schemas::DryRun>, Query),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
@@ -131,6 +141,8 @@ async fn send_query(api: &Api, address: &Address, head: &Parts) -> Result<Answer
         ("number" = Option<schemas::Number>, Query),
         ("message" = Option<schemas::Message>, Query),
         ("requestid" = Option<schemas::RequestId>, Query),
+        ("sendat" = Option<schemas::SendAt>, Query),
+        ("validity" = Option<schemas::Validity>, Query),
         ("dryrun" = Option<schemas::DryRun>, Query),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
@@ -194,8 +206,8 @@ fn recipient(parameters: &Parameters) -> Option<String> {
 }
 
 /// Returns the request that the parameters describe. Reports the first error in this order: the API
-/// key, number, message, requestid, dryrun, unknown parameters, and the idempotency key unless this
-/// is a dry run.
+/// key, number, message, requestid, sendat, validity, dryrun, unknown parameters, and the
+/// idempotency key unless this is a dry run.
 fn read(
     api: &Api,
     address: &Address,
@@ -208,11 +220,12 @@ fn read(
     let number = number.ok_or_else(|| parameters.missing("number"))?;
     let message = shared_parameters::message(api, parameters)?;
     let requestid = shared_parameters::requestid(parameters)?;
+    let schedule = shared_parameters::schedule(parameters)?;
     let dry_run = shared_parameters::dry_run(parameters)?;
     parameters.refuse_unknown()?;
     let idempotency = if dry_run { None } else { shared_parameters::idempotency(headers)? };
     let origin = address.origin();
-    Ok(SendRequest { key, number, message, requestid, idempotency, dry_run, origin })
+    Ok(SendRequest { key, number, message, requestid, schedule, idempotency, dry_run, origin })
 }
 
 /// Submits a message to the service and builds the response.
@@ -241,6 +254,7 @@ async fn submission(api: &Api, request: SendRequest) -> Result<Answer, Failure> 
         pages: sent.pages,
         cost: Amount(sent.cost),
         currency: &api.currency,
+        send_at: sent.send_at.map(DateTime),
         warnings,
         dryrun: dry_run,
     });

@@ -1,15 +1,17 @@
-//! The parameters that single sends and uploads share: message, requestid, dryrun and the
-//! idempotency key.
+//! The parameters that single sends and uploads share: message, requestid, sendat, validity, dryrun
+//! and the idempotency key.
 
 use axum::http::{HeaderMap, HeaderValue};
 use domain::message::{InvalidMessage, PAGE_CHARS};
+use domain::schedule::{DAYS_AHEAD_MAX, MINUTES_LATE_MAX, VALIDITY_MINUTES_MAX};
 use domain::timestamp::DAY_MS;
-use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Timestamp};
+use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Schedule, Timestamp, Validity};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
 use super::address::Address;
 use super::answer::{Answer, Failure};
+use super::listing;
 use super::parameters::Parameters;
 
 /// The request header that makes a request safe to repeat.
@@ -41,6 +43,24 @@ pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> 
         .map(RequestId::parse)
         .transpose()
         .map_err(|_| Reason::InvalidRequestid.into())
+}
+
+/// Returns when the messages are to be sent, and how long they are valid. The service checks whether
+/// the time is allowed, because it may have passed when an earlier request is repeated.
+pub fn schedule(parameters: &Parameters) -> Result<Schedule, Failure> {
+    let send_at = listing::read(parameters, "sendat", &sendat_allowed(), |text| {
+        Schedule::parse_time(&listing::with_plus(text))
+    })?;
+    let allowed = format!("a whole number of minutes from 1 to {VALIDITY_MINUTES_MAX}");
+    let validity = listing::read(parameters, "validity", &allowed, Validity::parse)?;
+    Ok(Schedule { send_at, validity })
+}
+
+fn sendat_allowed() -> String {
+    format!(
+        "a time in RFC 3339 with its offset, such as 2026-11-21T08:30:00+02:00, at most \
+         {DAYS_AHEAD_MAX} days ahead and at most {MINUTES_LATE_MAX} minutes in the past"
+    )
 }
 
 /// Returns true if the request is a dry run.
@@ -118,9 +138,12 @@ pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     response
 }
 
-/// Returns the failure of messages that the charging transaction refused. Adds when a limit ends, and
-/// an explanation if a test key has used up its messages of the day.
+/// Returns the failure of messages that the charging transaction refused. Adds the allowed times, when
+/// a limit ends, or an explanation if a test key has used up its messages of the day.
 pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason) -> Failure {
+    if reason == Reason::InvalidParameter {
+        return Failure::invalid("sendat", &sendat_allowed());
+    }
     if matches!(reason, Reason::SpendCapReached | Reason::RecipientFlooded) {
         return match api.service.messages().limit_ends_in_s(key, reason).await {
             Ok(seconds) => Failure::of(reason).retry_after(seconds),

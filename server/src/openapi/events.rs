@@ -1,9 +1,9 @@
 //! The section `webhooks` of the document: each type of event, as an endpoint gets it.
 
 use domain::event::EventType::{
-    Activated, BalanceLow, BatchDone, Delivered, DepositReceived, Expired, Failed, KeyReplaced,
-    LimitAlarm, OptOutAdded, OptOutRemoved, Received, Reinstated, Rejected, SenderAccepted,
-    SenderRejected, Submitted, Suspended, Test,
+    Activated, BalanceLow, BatchDone, Cancelled, Delivered, DepositReceived, Expired, Failed,
+    KeyReplaced, LimitAlarm, OptOutAdded, OptOutRemoved, Received, Reinstated, Rejected,
+    SenderAccepted, SenderRejected, Submitted, Suspended, Test,
 };
 use domain::{AlarmKind, EventType};
 use serde_json::{Map, Value, json};
@@ -62,6 +62,7 @@ const fn summary(kind: EventType) -> &'static str {
         Failed => "A message couldn't be delivered",
         Expired => "The time of a message ran out",
         Rejected => "No carrier accepted a message, and its price was released",
+        Cancelled => "A message was cancelled, and its price was released",
         Received => "A handset sent a message to one of the application's numbers",
         BatchDone => "All messages of a batch are final",
         BalanceLow => "The balance fell below the threshold that the owner set",
@@ -88,7 +89,7 @@ fn data(kind: EventType) -> Value {
     let optional = || json!({"type": ["string", "null"]});
     let amount = || json!({"$ref": "#/components/schemas/Money"});
     match kind {
-        Submitted | Delivered | Failed | Expired | Rejected => {
+        Submitted | Delivered | Failed | Expired | Rejected | Cancelled => {
             json!({"$ref": "#/components/schemas/EventMessage"})
         }
         Received => json!({"$ref": "#/components/schemas/InboundMessage"}),

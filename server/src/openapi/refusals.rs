@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::Reason::{
     self, AddressNotAllowed, AmbiguousBulk, ApiInvalid, ApiNotApplicable, ApiPending, ApiSuspended,
-    DoubtfulNumber, DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch,
+    BatchEnded, DoubtfulNumber, DuplicateParameter, IdempotencyInProgress, IdempotencyMismatch,
     InsufficientFunds, Internal, InternationalDisabled, InvalidEncoding, InvalidFile,
     InvalidMessage, InvalidNumber, InvalidParameter, InvalidRequestid, InvalidUrl, LeakedKey,
-    LimitsLocked, MessageTooLong, MethodNotAllowed, MissingParameter, NotFound, OptedOut,
-    RateLimited, RecipientFlooded, SenderPending, SenderRejected, SpendCapReached, TestKeyRequired,
-    Timeout, TooLarge, TooManyWebhooks, TrafficPumping, Unavailable, UnsupportedMediaType,
+    LimitsLocked, MessageTooLong, MethodNotAllowed, MissingParameter, NotCancellable, NotFound,
+    OptedOut, RateLimited, RecipientFlooded, SenderPending, SenderRejected, SpendCapReached,
+    TestKeyRequired, Timeout, TooLarge, TooManyWebhooks, TrafficPumping, Unavailable,
+    UnsupportedMediaType,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
@@ -88,6 +89,12 @@ refusals! {
     WebhookRefusals = [
         [
             MissingParameter, DuplicateParameter, InvalidEncoding, InvalidUrl, TooManyWebhooks,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    StopRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidEncoding, NotCancellable, BatchEnded,
             IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;

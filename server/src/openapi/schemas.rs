@@ -1,7 +1,6 @@
 //! The named schemas that parameters and responses share.
 
 use domain::MessageStatus;
-use domain::records::BatchStatus::{Done, Expanding, Sending};
 use domain::records::SYSTEM_KIND;
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
@@ -128,12 +127,25 @@ schemas! {
         "Whether the number is local or international. system: a free reply to a command about \
          opt-outs.",
     );
-    Status = choice(&MessageStatus::SHOWN.map(MessageStatus::as_str), "The status of a message.");
+    Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "The status of a message.");
     BatchStatus = choice(
-        &[Expanding, Sending, Done].map(domain::records::BatchStatus::as_str),
-        "expanding: rows are still becoming messages. sending: all rows are messages. done: all \
-         messages are final.",
+        &domain::records::BatchStatus::ALL.map(domain::records::BatchStatus::as_str),
+        "scheduled: its time hasn't come. expanding: rows are still becoming messages. sending: all \
+         rows are messages. paused: no more rows are submitted. cancelled: only rows that a carrier \
+         has or may have go on. done: all messages are final.",
     );
+    SendAt = text("When to send, in RFC 3339 with an offset: at most 35 days ahead. Up to 5 minutes \
+        in the past means at once.")
+        .pattern(Some("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
+            [Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?\
+            ([Zz]|[+ -]([01][0-9]|2[0-3]):[0-5][0-9])$"))
+        .examples([json!("2026-11-21T08:30:00+02:00")])
+        .build();
+    Validity = text("For how many minutes, from sendat or from now, the message may wait for a \
+        carrier: 1 to 2880, which is the default.")
+        .pattern(Some("^[0-9]{1,4}$"))
+        .examples([json!("60")])
+        .build();
     Counts = counts();
     Reason = choice(
         &domain::Reason::ALL.map(domain::Reason::as_str),
@@ -221,7 +233,7 @@ fn id(prefix: &str, description: &str) -> Object {
 fn counts() -> Object {
     let count = || integer().minimum(Some(0)).build();
     let object = ObjectBuilder::new().description(Some("Messages by status; they add up to rows."));
-    MessageStatus::SHOWN
+    MessageStatus::ALL
         .into_iter()
         .fold(object, |object, status| {
             let name = status.as_str();

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 185] = [
+const TABLE: [(&str, &str, &str, Row); 187] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -165,6 +165,8 @@ const TABLE: [(&str, &str, &str, Row); 185] = [
     // It returns only what the session itself holds.
     ("POST", "/fn/take-webhook-news", "webhookid={webhook}", EVERYBODY),
     ("POST", "/fn/create-webhook", "reference={reference}&url=nonsense&kind=live", OWNER),
+    ("POST", "/fn/cancel-scheduled", "reference={reference}", OWNER),
+    ("POST", "/fn/stop-report", "id={id}&action=cancel", OWNER),
     ("POST", "/fn/change-webhook", "reference={reference}&webhookid={webhook}&action=check", OWNER),
     ("POST", "/fn/move-webhook", "reference={reference}&webhookid={webhook}&url=nonsense", OWNER),
     ("POST", "/fn/set-webhook-events", "reference={reference}&webhookid={webhook}", OWNER),

@@ -25,7 +25,7 @@ macro_rules! listed {
         SELECT b.*, c.status, c.n
         FROM (
             SELECT id, test, requestid, rows, pages, cost, released, created_at, expanded_at,
-                   done_at
+                   done_at, send_at, waits_until, paused_at, cancelled_at
             FROM batches",
             $where => concat!(" AND shard = ", $shard),
             $($order,)?
@@ -44,6 +44,7 @@ macro_rules! unexpanded {
             r"
         SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
                created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
+               waits_until, expires_at, paused_at, cancelled_at,
                (
                    SELECT reference
                    FROM applications WHERE id = application_id" => concat!(" AND shard = ", $shard),
@@ -55,6 +56,20 @@ macro_rules! unexpanded {
             r") AS suspended
         FROM batches WHERE expanded_at IS NULL",
             $and => concat!(" AND shard = ", $shard),
+            $($order)?
+        )
+    };
+}
+
+/// Selects batches with what decides whether they can be paused or cancelled.
+macro_rules! stoppable {
+    ($where:literal, $shard:literal $(, $order:literal)?) => {
+        in_shard!(
+            r"
+        SELECT id, application_id, test, first_message_id, last_message_id, cancelled_at,
+               cancelled_rows, cancelled_cost, cancelling, done_at
+        FROM batches",
+            $where => concat!(" AND shard = ", $shard),
             $($order)?
         )
     };
@@ -85,28 +100,49 @@ statements! {
             => " WHERE shard = $1",
     );
     const LEAST_UNEXPANDED: Sql = in_shard!(
-        "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL"
-            => " AND shard = $1",
+        r"
+        SELECT MIN(first_message_id) AS id
+        FROM batches WHERE expanded_at IS NULL AND waits_until IS NULL" => " AND shard = $1",
     );
     const INSERT: Sql = in_shard!(
         r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
-            created_at, price_id, spool_offset, expanded_rows, expanded_cost, open, released"
-            => ", shard",
+            created_at, price_id, send_at, waits_until, expires_at, spool_offset, expanded_rows,
+            expanded_cost, open, released" => ", shard",
         r")
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
-                0" => ", $17",
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $17,
+                $18, 0, 0, 0, $7, 0" => ", $19",
         ")",
     );
     const INSERT_COUNTS: Sql = in_shard!(
         "INSERT INTO batch_counts (batch_id, status, n" => ", shard",
         r")
-        SELECT id, s.column1, CASE s.column1 WHEN {queued} THEN rows ELSE 0 END" => ", shard",
+        SELECT id, s.column1,
+               CASE WHEN s.column1 = CASE WHEN waits_until IS NULL THEN {queued} ELSE {scheduled} END
+                   THEN rows ELSE 0 END" => ", shard",
         r"
         FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
     );
-    const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
+    /// A batch that waits for its time or is paused is left out until its rows expire.
+    const NEXT_UNEXPANDED: Sql = unexpanded!(
+        r" AND id > $1 AND cancelled_at IS NULL
+          AND (paused_at IS NULL AND (waits_until IS NULL OR waits_until <= $2)
+            OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)",
+        "$4",
+        " ORDER BY id LIMIT 1"
+    );
+    const NEXT_START: Sql = in_shard!(
+        r"
+        SELECT MIN(waits_until) AS at
+        FROM batches WHERE waits_until IS NOT NULL AND paused_at IS NULL" => " AND shard = $1",
+    );
+    const START: Sql = in_shard!(
+        r"
+        UPDATE batches SET waits_until = NULL, first_message_id = $2, last_message_id = $3
+        WHERE id = $1 AND waits_until IS NOT NULL AND paused_at IS NULL
+          AND expanded_at IS NULL" => " AND shard = $4",
+    );
     const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
     /// SQLite only. On PostgreSQL, spools are rows of a table.
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
@@ -117,12 +153,65 @@ statements! {
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
             expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $7",
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND paused_at IS NULL
+          AND cancelled_at IS NULL" => " AND shard = $7",
     );
     const GIVE_UP: Sql = in_shard!(
         r"
-        UPDATE batches SET expanded_at = $3
+        UPDATE batches SET expanded_at = $3, waits_until = NULL
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $4",
+    );
+    const SCHEDULED: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM batches
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $3",
+        " ORDER BY id",
+    );
+    const SCHEDULED_ROWS: Sql = in_shard!(
+        r"
+        SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at
+        FROM batches
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $3",
+    );
+    const STOPPABLE: Sql = stoppable!(
+        " WHERE application_id = $1 AND test = $2 AND id = $3", "$4"
+    );
+    const FOLLOWED: Sql = stoppable!(
+        " WHERE (cancelling = 1 OR resumed_at IS NOT NULL)", "$1", " ORDER BY id"
+    );
+    const PAUSE: Sql = in_shard!(
+        r"
+        UPDATE batches SET paused_at = $2, paused_by = $3, resumed_at = NULL
+        WHERE id = $1 AND paused_at IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
+            => " AND shard = $4",
+    );
+    const RESUME: Sql = in_shard!(
+        r"
+        UPDATE batches SET paused_at = NULL, resumed_at = $2
+        WHERE id = $1 AND paused_at IS NOT NULL" => " AND shard = $3",
+    );
+    const RESUMED: Sql = in_shard!(
+        "UPDATE batches SET resumed_at = NULL WHERE id = $1 AND resumed_at < $2"
+            => " AND shard = $3",
+    );
+    const CANCEL: Sql = in_shard!(
+        r"
+        UPDATE batches SET cancelled_at = $2, cancelled_by = $3, cancelling = 1, paused_at = NULL,
+            resumed_at = NULL
+        WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL" => " AND shard = $4",
+    );
+    const COUNT_CANCELLED: Sql = in_shard!(
+        r"
+        UPDATE batches SET cancelled_rows = $2, cancelled_cost = $3
+        WHERE id = $1 AND cancelled_rows IS NULL" => " AND shard = $4",
+    );
+    const CANCELLED: Sql = in_shard!(
+        "UPDATE batches SET cancelling = 0 WHERE id = $1" => " AND shard = $2",
+    );
+    const CANCELLED_BY: Sql = in_shard!(
+        "SELECT cancelled_by FROM batches WHERE id = $1 AND cancelled_at IS NOT NULL"
+            => " AND shard = $2",
     );
     /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
     /// The values that all rows share follow. If all rows share one text, only the batch has it,
@@ -160,6 +249,10 @@ pub struct NewBatch {
     pub first_message_id: i64,
     pub last_message_id: i64,
     pub spool: String,
+    /// When its rows begin to become messages. `None` for at once.
+    pub send_at: Option<Timestamp>,
+    /// From when on its rows may no longer be submitted. `None` for 48 hours after their IDs.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A batch whose expansion hasn't ended.
@@ -187,6 +280,12 @@ pub struct UnexpandedBatch {
     pub spool_offset: i64,
     pub expanded_rows: i64,
     pub expanded_cost: Money,
+    /// The time that the batch was scheduled for, until its rows begin to become messages.
+    pub waits_until: Option<Timestamp>,
+    /// From when on its rows may no longer be submitted. `None` for 48 hours after their IDs.
+    pub expires_at: Option<Timestamp>,
+    /// Whether the batch is paused or cancelled, so that no row becomes a message.
+    pub stopped: bool,
 }
 
 /// The pages and the segments of the text that all rows of a batch share.
@@ -199,6 +298,18 @@ pub struct SharedText {
 }
 
 impl UnexpandedBatch {
+    /// Returns the status of the rows that aren't messages yet.
+    pub const fn rows_status(&self) -> MessageStatus {
+        match self.waits_until {
+            Some(_) => MessageStatus::Scheduled,
+            None => MessageStatus::Queued,
+        }
+    }
+
+    pub const fn stream(&self) -> EventStream {
+        EventStream { application_id: self.application_id, test: self.test }
+    }
+
     /// Returns the pages and the segments of the shared text, or `None` if each row has its own.
     pub fn shared_text(&self) -> Option<SharedText> {
         let body = self.body.as_deref()?;
@@ -211,7 +322,15 @@ impl UnexpandedBatch {
 
 fn record(row: &Row<'_>) -> Result<BatchRecord> {
     let done_at = row.get("done_at")?;
-    let expanded = row.get::<Option<i64>>("expanded_at")?.is_some();
+    let is_set = |column| row.get::<Option<i64>>(column).map(|at| at.is_some());
+    let status = match (is_set("expanded_at")?, done_at) {
+        _ if is_set("cancelled_at")? => BatchStatus::Cancelled,
+        (true, Some(_)) => BatchStatus::Done,
+        _ if is_set("paused_at")? => BatchStatus::Paused,
+        _ if is_set("waits_until")? => BatchStatus::Scheduled,
+        (false, _) => BatchStatus::Expanding,
+        (true, None) => BatchStatus::Sending,
+    };
     Ok(BatchRecord {
         batchid: row.get("id")?,
         requestid: row.get("requestid")?,
@@ -219,13 +338,10 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
         pages: row.get("pages")?,
         cost: row.get("cost")?,
         released: row.get("released")?,
-        status: match (expanded, done_at) {
-            (false, _) => BatchStatus::Expanding,
-            (true, None) => BatchStatus::Sending,
-            (true, Some(_)) => BatchStatus::Done,
-        },
+        status,
         counts: StatusCounts::default().with(row::status(row, "batch_counts")?, row.get("n")?),
         created_at: row.get("created_at")?,
+        send_at: row.get("send_at")?,
         done_at,
         test: row.get("test")?,
     })
@@ -251,6 +367,10 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
         spool_offset: row.get("spool_offset")?,
         expanded_rows: row.get("expanded_rows")?,
         expanded_cost: row.get("expanded_cost")?,
+        waits_until: row.get("waits_until")?,
+        expires_at: row.get("expires_at")?,
+        stopped: row.get::<Option<i64>>("paused_at")?.is_some()
+            || row.get::<Option<i64>>("cancelled_at")?.is_some(),
     })
 }
 
@@ -332,7 +452,8 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
 }
 
 /// Returns the least message ID of all batches whose expansion hasn't ended, or `None` if there is
-/// no such batch. An expansion assigns no lower ID.
+/// no such batch. An expansion assigns no lower ID. Batches that wait for their time are left out,
+/// because their rows get new IDs then.
 pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
@@ -356,16 +477,41 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
         now,
         batch.price_id,
     );
-    query(INSERT, values).execute(&mut *conn).await?;
+    let times = [Argument::from(batch.send_at), Argument::from(batch.expires_at)];
+    query(INSERT, values).bind(times).execute(&mut *conn).await?;
     query(INSERT_COUNTS, batch.id).execute(conn).await.map(drop)
 }
 
-/// Returns the batch with the least ID above `after` whose expansion hasn't ended.
+/// Returns the batch with the least ID above `after` whose expansion has something to do. Rows with
+/// IDs below `least` have expired, unless their batch has an expiry of its own.
 pub async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
+    now: Timestamp,
+    least: i64,
 ) -> Result<Option<UnexpandedBatch>> {
-    query(NEXT_UNEXPANDED, after).fetch_optional(conn, unexpanded).await
+    query(NEXT_UNEXPANDED, (after, now, least)).fetch_optional(conn, unexpanded).await
+}
+
+/// Returns when the next batch begins that waits for its time.
+pub async fn next_start(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+    query(NEXT_START, ()).fetch_one(conn, |row| row.get("at")).await
+}
+
+/// Begins a batch whose time has come: its rows count as queued from now on, and get these message
+/// IDs. Returns false if another process changed the batch first.
+pub async fn start(
+    tx: &mut WriteTx<'_>,
+    batch: &UnexpandedBatch,
+    (first, last): (i64, i64),
+    now: Timestamp,
+) -> Result<bool> {
+    if query(START, (batch.id.0, first, last)).execute(&mut *tx).await? != 1 {
+        return Ok(false);
+    }
+    let statuses = (MessageStatus::Scheduled, MessageStatus::Queued);
+    tx.tally.move_rows((batch.stream(), batch.id), (batch.rows, 0), statuses, now);
+    Ok(true)
 }
 
 /// Returns the batch with this ID, or `None` if its expansion has ended.
@@ -413,9 +559,122 @@ pub async fn give_up(
     }
     let lost =
         (batch.rows - batch.expanded_rows, batch.cost.micros() - batch.expanded_cost.micros());
-    let stream = EventStream { application_id: batch.application_id, test: batch.test };
-    tx.tally.give_up((stream, batch.id), lost, rest, now);
+    tx.tally.move_rows((batch.stream(), batch.id), lost, (batch.rows_status(), rest), now);
     Ok(true)
+}
+
+/// A batch, with what decides whether it can be paused or cancelled.
+#[derive(Clone, Copy, Debug)]
+pub struct StoppableBatch {
+    pub id: BatchId,
+    pub stream: EventStream,
+    /// The IDs of the first and the last row.
+    pub ids: (i64, i64),
+    pub cancelled_at: Option<Timestamp>,
+    /// The number and the cost of the rows that its cancellation stopped. `None` until they are
+    /// counted.
+    pub cancelled: Option<(i64, Money)>,
+    /// Whether some of these rows aren't cancelled yet.
+    pub is_cancelling: bool,
+    pub is_done: bool,
+}
+
+fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
+    let (rows, cost) = (row.get("cancelled_rows")?, row.get::<Option<Money>>("cancelled_cost")?);
+    Ok(StoppableBatch {
+        id: row.get("id")?,
+        stream: EventStream { application_id: row.get("application_id")?, test: row.get("test")? },
+        ids: (row.get("first_message_id")?, row.get("last_message_id")?),
+        cancelled_at: row.get("cancelled_at")?,
+        cancelled: Option::zip(rows, cost),
+        is_cancelling: row.get("cancelling")?,
+        is_done: row.get::<Option<i64>>("done_at")?.is_some(),
+    })
+}
+
+/// Returns a batch of an application's key.
+pub async fn to_stop(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    id: BatchId,
+) -> Result<Option<StoppableBatch>> {
+    let finding = query(STOPPABLE, (stream.application_id, stream.test, id));
+    finding.fetch_optional(conn, stoppable).await
+}
+
+/// Returns the batches of a key that wait for their time.
+pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<BatchId>> {
+    let finding = query(SCHEDULED, (stream.application_id, stream.test));
+    finding.fetch_all(conn, |row| row.get("id")).await
+}
+
+/// Returns the number of rows of the batches of a key that wait for their time, and the next time.
+pub async fn scheduled_rows(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+) -> Result<(i64, Option<Timestamp>)> {
+    let counting = query(SCHEDULED_ROWS, (stream.application_id, stream.test));
+    counting.fetch_one(conn, |row| Ok((row.get("n")?, row.get("at")?))).await
+}
+
+/// Returns the batches whose rows still have to be cancelled or to be put into the queue again.
+pub async fn followed(conn: &mut dyn Connection) -> Result<Vec<StoppableBatch>> {
+    query(FOLLOWED, ()).fetch_all(conn, stoppable).await
+}
+
+/// Pauses a batch. Returns false if it is paused, done or cancelled already.
+pub async fn pause(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    by: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
+}
+
+/// Resumes a batch. Returns false if it isn't paused. Its deferred rows follow.
+pub async fn resume(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+    Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
+}
+
+/// Notes that all rows of a batch that was resumed before this time are in the queue again.
+pub async fn set_resumed(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    before: Timestamp,
+) -> Result<bool> {
+    Ok(query(RESUMED, (id, before)).execute(conn).await? == 1)
+}
+
+/// Cancels a batch: no row of it is claimed or becomes a message any more. Returns false if it is
+/// done or cancelled already.
+pub async fn cancel(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    by: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(CANCEL, (id, now, by)).execute(conn).await? == 1)
+}
+
+/// Stores the number and the cost of the rows that the cancellation of a batch stopped. Returns
+/// false if they are stored already.
+pub async fn count_cancelled(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    (rows, cost): (i64, Money),
+) -> Result<bool> {
+    Ok(query(COUNT_CANCELLED, (id, rows, cost)).execute(conn).await? == 1)
+}
+
+/// Notes that all rows that the cancellation of a batch stopped are cancelled.
+pub async fn set_cancelled(conn: &mut dyn Connection, id: BatchId) -> Result<()> {
+    query(CANCELLED, id).execute(conn).await.map(drop)
+}
+
+/// Returns who cancelled a batch, or `None` if it isn't cancelled.
+pub async fn cancelled_by(conn: &mut dyn Connection, id: BatchId) -> Result<Option<String>> {
+    query(CANCELLED_BY, id).fetch_optional(conn, |row| row.get("cancelled_by")).await
 }
 
 /// A row of an upload, as stored in a chunk of the spool: an array of these fields in this order.

@@ -22,7 +22,7 @@ macro_rules! status_word {
 macro_rules! delivery_time {
     () => {
         "(SELECT COUNT(*) FROM (VALUES {delivery_times}) AS d
-          WHERE d.column1 < final_at - created_at)"
+          WHERE d.column1 < final_at - COALESCE(send_at, created_at))"
     };
 }
 
@@ -295,14 +295,16 @@ statements! {
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
            OR (b.done_at IS NOT NULL) <> (b.open = 0))" => " AND b.shard = $1",
     );
-    /// Rows that aren't messages yet count as queued. Rows that never become messages count as
-    /// rejected or expired, and it isn't stored as which of the two.
+    /// Rows that aren't messages yet count as scheduled or queued. Rows that never become messages
+    /// count as rejected, expired or cancelled, and it isn't stored as which of these.
     const BATCH_COUNTS_ARE_ITS_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'batch ' || batch_id || ': ' || n || ' ' || ",
         status_word!("status"),
         r" || ' too many' AS what
-        FROM (SELECT batch_id, CASE status WHEN {expired} THEN {rejected} ELSE status END AS status,
+        FROM (SELECT batch_id,
+                     CASE WHEN status IN ({expired}, {cancelled}) THEN {rejected} ELSE status END
+                         AS status,
                      CAST(SUM(n) AS BIGINT) AS n FROM (
                   SELECT batch_id, status, n FROM batch_counts" => " WHERE shard = $1",
         r"
@@ -310,8 +312,9 @@ statements! {
                   FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"
                   GROUP BY 1, 2
-                  UNION ALL SELECT id, CASE WHEN expanded_at IS NULL THEN {queued}
-                                       ELSE {rejected} END, expanded_rows - rows
+                  UNION ALL SELECT id, CASE WHEN expanded_at IS NOT NULL THEN {rejected}
+                                       WHEN waits_until IS NOT NULL THEN {scheduled}
+                                       ELSE {queued} END, expanded_rows - rows
                   FROM batches" => " WHERE shard = $1",
         r") u GROUP BY 1, 2) s
         WHERE n <> 0 AND batch_id IN (
@@ -420,14 +423,16 @@ statements! {
         r"
         WHERE s.last_id IS NULL OR s.last_id < e.last_id OR s.dropped_id >= e.first_id",
     );
-    /// After the last sweep, every message with an ID below `$1` must be final.
+    /// After the last sweep, every message with an ID below `$1` must be final. A scheduled message
+    /// counts with its time as an ID.
     const OVERDUE_IS_FINAL: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r" || ' after its time' AS what
         FROM messages
-        WHERE id < $1 AND status < {delivered}" => " AND shard = $2",
+        WHERE CASE WHEN send_at IS NULL THEN id ELSE (send_at - 1704067200000) << 21 END < $1
+          AND status < {delivered}" => " AND shard = $2",
     );
 }
 

@@ -19,11 +19,13 @@ statements! {
         FROM (
             SELECT MIN(due_at) AS due_at
             FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND message_id >= $2
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0
+              AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
               AND lease_token = 0
               AND due_at >= $3
             UNION ALL SELECT MIN(due_at) FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1
+              AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
               AND lease_token = 0
               AND due_at >= $4)
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
@@ -33,29 +35,38 @@ statements! {
         -- No SKIP LOCKED: one transaction writes at a time, so no other one has locked a row.
         WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
-            SELECT message_id, application_id, submission, due_at, 0 AS bulk
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at
             FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
-              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+              AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $4),
         of_batches AS (
-            SELECT message_id, application_id, submission, due_at, 1 AS bulk
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at
             FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
-              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+              AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
+              AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
         SELECT json_group_array(
             json_array(
                 q.message_id, q.submission,
-                a.effective_status = 'Suspended', q.due_at, q.bulk))
+                CASE WHEN a.effective_status = 'Suspended' THEN 1
+                    WHEN q.bulk = 1 AND EXISTS (
+                        SELECT 1
+                        FROM batches
+                        WHERE (cancelling = 1 OR paused_at IS NOT NULL)
+                          AND q.message_id BETWEEN first_message_id AND last_message_id) THEN 2
+                    ELSE 0 END,
+                q.due_at, q.bulk, q.expires_at))
             AS found
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
         JOIN applications a ON a.id = q.application_id");
     const CLAIM: Sql = Sql::sqlite(r"
         UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
     const CLAIMED: Sql = Sql::sqlite(r"
-        SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
-               sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
+        SELECT id, application_id, test, batch_id, created_at, status, cost, send_at, number,
+               kind, sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
         FROM messages WHERE id = ?1 AND status < {submitted}");
     const START: Sql = Sql::sqlite(r"
         UPDATE messages SET status = {sending}, sending_at = ?2
@@ -111,12 +122,16 @@ pub struct DueRow {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub id: Transid,
     pub submission: Submission,
-    #[serde(deserialize_with = "flag")]
-    pub suspended: bool,
+    /// 1 if the application is suspended, 2 if the batch is paused or cancelled, and otherwise 0. A
+    /// row with another number than 0 is deferred instead of claimed.
+    pub deferred: i64,
     /// Unix milliseconds.
     pub due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub of_batch: bool,
+    /// When the message expires, in Unix milliseconds. `None` if that is 48 hours after its
+    /// acceptance.
+    pub expires_at: Option<i64>,
 }
 
 /// The lower bounds of `due_at` for scans of the queue, in Unix milliseconds. Earlier scans have
@@ -134,9 +149,9 @@ pub struct DueLimits {
     pub all: i64,
 }
 
-/// Returns the rows of a carrier that are due and unclaimed and whose message IDs are at least
-/// `least`. The rows of suspended applications are among them. Returns no rows if the carrier is
-/// drained.
+/// Returns the rows of a carrier that are due and unclaimed and haven't expired. The messages with
+/// IDs below `least` have, unless they have an expiry of their own. The rows to defer are among
+/// them. Returns no rows if the carrier is drained.
 pub async fn due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -151,15 +166,16 @@ pub async fn due(
     finding.fetch_one(conn, |row| row::found(row, "queue")).await
 }
 
-/// Returns when the next row of a carrier can be claimed, among those whose message IDs are at
-/// least `least`. Returns `None` if there is no such row or the carrier is drained.
+/// Returns when the next row of a carrier can be claimed, among those that haven't expired, as in
+/// [`due`]. Returns `None` if there is no such row or the carrier is drained.
 pub async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
     from: ScanStart,
     least: i64,
+    now: Timestamp,
 ) -> Result<Option<Timestamp>> {
-    let values = (carrier, least, from.singles, from.of_batches);
+    let values = (carrier, least, from.singles, from.of_batches, now);
     query(NEXT_DUE, values).fetch_one(conn, |row| row.get("due_at")).await
 }
 

@@ -159,7 +159,7 @@ statements! {
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const SHARD_OF_SPOOL: Sql = Sql::postgres("SELECT shard FROM batches WHERE spool = $1");
     const WAITING: Sql = Sql::sqlite(r"
-        SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id
+        SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id, expires_at
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
 
@@ -390,6 +390,8 @@ pub struct Waiting {
     pub offset: i64,
     pub rows: i64,
     pub first_message_id: i64,
+    /// As in [`super::batches::UnexpandedBatch`].
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Returns the shard of the copied batch that has this spool.
@@ -404,6 +406,7 @@ pub async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
             offset: row.get("spool_offset")?,
             rows: row.get("waiting")?,
             first_message_id: row.get("first_message_id")?,
+            expires_at: row.get("expires_at")?,
         })
     };
     query(WAITING, ()).fetch_all(conn, waiting).await

@@ -46,8 +46,8 @@ pub(crate) const RUN: &str = r"
             ROW($48, $49, $50)::recipient_rows,
             ROW($51, $52, $53, $54, $55, $56)::limited_rows,
             ROW($57, $58, $59, $60, $61, $62, $63, $64, $65, $66, $67, $68, $69, $70, $71, $72, $73,
-                $74, $75)::send_rows,
-            ROW($76, $77, $78, $79, $80)::claim_rows, $81, $82, $83, $84, $85, $86) AS answer";
+                $74, $75, $76, $77)::send_rows,
+            ROW($78, $79, $80, $81, $82)::claim_rows, $83, $84, $85, $86, $87, $88) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -173,9 +173,11 @@ columns! {
         transfers: i64,
         created_ats: i64,
         sending_ats: Option<i64>,
+        send_ats: Option<i64>,
         carriers: String,
         due_ats: i64,
         tokens: i64,
+        expires_ats: Option<i64>,
     }
 
     /// The carriers to claim messages for.
@@ -282,6 +284,7 @@ pub type KeptFields = (ApplicationId, i64, String, String, String);
 pub struct ClaimAnswer {
     pub found: Option<Vec<DueRow>>,
     pub started: Option<Vec<StartedMessage>>,
+    pub started_scheduled: Option<Vec<StartedMessage>>,
     pub started_before: Option<Vec<StartedMessage>>,
     /// The messages that weren't claimed because their recipients have opted out.
     pub opted_out: Option<Vec<i64>>,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
+use domain::{
+    ApplicationId, EventStream, MessageStatus, MessageText, Money, Number, Timestamp, Transid,
+};
 
 use super::query::{Connection, Row, query};
 use super::recent::{self, MessageLocation};
@@ -11,6 +13,30 @@ use super::sql::{Sql, in_shard, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
+
+/// Selects messages that aren't final.
+macro_rules! overdue {
+    ($($tail:tt)*) => {
+        in_shard!(
+            r"
+        SELECT id, status, submitted_at, send_at,
+               (
+                   SELECT COUNT(*)
+                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND shard = $4",
+            r") AS leased,
+               (
+                   SELECT MAX(expires_at) FROM queue WHERE message_id = id" => " AND shard = $4",
+            r") AS expires_at,
+               (
+                   SELECT MIN(COALESCE(s.error, ''))
+                   FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
+                => " AND shard = $4",
+            r") AS failed
+        FROM messages WHERE status < {delivered}" => " AND shard = $4",
+            $($tail)*
+        )
+    };
+}
 
 statements! {
     const FIRST: Sql = in_shard!(
@@ -29,12 +55,13 @@ statements! {
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
-                released)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                requestid, pages, segments, unit_price, cost, created_at, sending_at, send_at,
+                status, released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         postgres: r"
             COPY messages (id, application_id, test, number, kind, sender, body, requestid, pages,
-                segments, unit_price, cost, created_at, sending_at, status, released, shard)
+                segments, unit_price, cost, created_at, sending_at, send_at, status, released,
+                shard)
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
@@ -84,16 +111,16 @@ statements! {
             ORDER BY id FOR UPDATE) m");
     const OPEN: Sql = Sql {
         sqlite: r"
-            SELECT id, application_id, test, batch_id, created_at, status, cost
+            SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
             FROM messages WHERE id = ?1 AND status < {delivered}",
         postgres: r"
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        id, application_id, test, batch_id, created_at, status, cost)),
+                        id, application_id, test, batch_id, created_at, status, cost, send_at)),
                 '[]')::text AS found
             FROM (
-                SELECT id, application_id, test, batch_id, created_at, status, cost
+                SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
                 FROM messages
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -102,20 +129,31 @@ statements! {
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD
     };
-    const OVERDUE: Sql = in_shard!(
+    const OVERDUE: Sql =
+        overdue!(" AND id >= $1 AND id < $2 AND send_at IS NULL ORDER BY id LIMIT $3");
+    const OVERDUE_SCHEDULED: Sql =
+        overdue!(" AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
+    const OVERDUE_IN_QUEUE: Sql = overdue!(
         r"
-        SELECT id, status, submitted_at,
-               (
-                   SELECT COUNT(*)
-                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND shard = $4",
-        r") AS leased,
-               (
-                   SELECT MIN(COALESCE(s.error, ''))
-                   FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
+          AND id >= $2 AND id IN (
+            SELECT message_id FROM queue WHERE expires_at <= $1 AND lease_token = 0"
             => " AND shard = $4",
-        r") AS failed
-        FROM messages WHERE id >= $1 AND id < $2 AND status < {delivered}" => " AND shard = $4",
-        " ORDER BY id LIMIT $3",
+        " ORDER BY expires_at LIMIT $3)",
+    );
+    const LEAST_SCHEDULED: Sql = in_shard!(
+        "SELECT MIN(id) AS id FROM messages WHERE send_at >= $1 AND status < {delivered}"
+            => " AND shard = $2",
+    );
+    const SCHEDULED: Sql = in_shard!(
+        r"
+        SELECT id, send_at
+        FROM messages
+        WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND status = {scheduled}"
+            => " AND shard = $5",
+        " ORDER BY send_at LIMIT $4",
+    );
+    const DUE: Sql = in_shard!(
+        "SELECT status, send_at FROM messages WHERE id = $1" => " AND shard = $2",
     );
     /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
@@ -159,6 +197,8 @@ pub struct NewMessage {
     pub segments: usize,
     pub unit_price: Money,
     pub cost: Money,
+    /// When the message is to be sent. `None` if it is due at once.
+    pub send_at: Option<Timestamp>,
     /// The time of the claim, if a carrier connection has a slot for the message. The message is
     /// then stored as claimed.
     pub sending_at: Option<Timestamp>,
@@ -167,9 +207,10 @@ pub struct NewMessage {
 impl NewMessage {
     /// Returns the status that the message is stored with.
     pub const fn status(&self) -> MessageStatus {
-        match self.sending_at {
-            Some(_) => MessageStatus::Sending,
-            None => MessageStatus::Queued,
+        match (self.sending_at, self.send_at) {
+            (Some(_), _) => MessageStatus::Sending,
+            (None, Some(_)) => MessageStatus::Scheduled,
+            (None, None) => MessageStatus::Queued,
         }
     }
 }
@@ -196,6 +237,7 @@ pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Resu
             m.cost,
             domain::ids::id_unix_ms(m.id.0),
             m.sending_at,
+            m.send_at,
             m.status().code(),
         )
     });
@@ -249,6 +291,15 @@ pub async fn has_replied(
     finding.finds(conn).await
 }
 
+/// Returns the status of a message, and the time that it was scheduled for.
+pub async fn due(
+    conn: &mut dyn Connection,
+    id: Transid,
+) -> Result<Option<(MessageStatus, Option<Timestamp>)>> {
+    let read = |row: &Row<'_>| Ok((row::status(row, "messages")?, row.get("send_at")?));
+    query(DUE, id).fetch_optional(conn, read).await
+}
+
 pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {
     let read = |row: &Row<'_>| row::status(row, "messages");
     query(STATUS, id).fetch_optional(conn, read).await
@@ -269,6 +320,23 @@ pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Resu
 pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     let id: Option<i64> = query(GREATEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     Ok(id.unwrap_or(0))
+}
+
+/// Returns the next messages of a key that wait for their time, each with its time, at most `limit`.
+/// Times before `from` are left out.
+pub async fn scheduled(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    from: Timestamp,
+    limit: i64,
+) -> Result<Vec<(Transid, Timestamp)>> {
+    let finding = query(SCHEDULED, (stream.application_id, stream.test, from, limit));
+    finding.fetch_all(conn, |row| Ok((row.get("id")?, row.get("send_at")?))).await
+}
+
+/// Returns the least ID of the messages that were scheduled for `from` or later and aren't final.
+pub async fn least_scheduled(conn: &mut dyn Connection, from: Timestamp) -> Result<Option<i64>> {
+    query(LEAST_SCHEDULED, from).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Locks messages before they are changed, in the order of their IDs. Returns false if the database
@@ -354,26 +422,49 @@ pub struct Overdue {
     pub taken: bool,
     /// Whether a carrier connection holds a lease on the message.
     pub leased: bool,
+    /// When it was scheduled for.
+    pub send_at: Option<Timestamp>,
+    /// From when on it may not be submitted. `None` if that is 48 hours after its acceptance, or if
+    /// it isn't in the queue.
+    pub expires_at: Option<Timestamp>,
     /// Set if a receipt says that a segment wasn't delivered: the reason in that receipt, or an
     /// empty text if the receipt has none.
     pub failed: Option<String>,
 }
 
-/// Returns at most `limit` messages that aren't final, in the order of their IDs. The IDs are at
-/// least `from` and below `below`.
+/// The messages to look for that aren't final.
+#[derive(Clone, Copy, Debug)]
+pub enum OverdueOf {
+    /// Messages that were due at once, in the order of their IDs: from the first ID up to but not
+    /// including the second.
+    Ids(i64, i64),
+    /// Messages that were scheduled for a time from the first up to but not including the second.
+    Times(Timestamp, Timestamp),
+    /// Messages in the queue that may no longer be submitted at this time, and that aren't leased.
+    /// Their IDs are at least the number.
+    Queue(Timestamp, i64),
+}
+
+/// Returns at most `limit` messages that aren't final.
 pub async fn overdue(
     conn: &mut dyn Connection,
-    from: i64,
-    below: i64,
+    which: OverdueOf,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    query(OVERDUE, (from, below, limit))
+    let (sql, from, below) = match which {
+        OverdueOf::Ids(from, below) => (OVERDUE, from, below),
+        OverdueOf::Times(from, below) => (OVERDUE_SCHEDULED, from.unix_ms(), below.unix_ms()),
+        OverdueOf::Queue(now, least) => (OVERDUE_IN_QUEUE, now.unix_ms(), least),
+    };
+    query(sql, (from, below, limit))
         .fetch_all(conn, |row| {
             Ok(Overdue {
                 id: row.get("id")?,
                 status: row::status(row, "messages")?,
                 taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
                 leased: row.get::<i64>("leased")? > 0,
+                send_at: row.get("send_at")?,
+                expires_at: row.get("expires_at")?,
                 failed: row.get("failed")?,
             })
         })

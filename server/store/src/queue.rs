@@ -1,6 +1,6 @@
 //! The queue: messages that no carrier has accepted as a whole yet.
 
-use domain::{ApplicationId, Kind, Reference, Submission, Timestamp, Transid};
+use domain::{ApplicationId, Kind, Money, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
@@ -8,6 +8,22 @@ use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
+
+/// Counts the messages that wait at the time `$1`, without those that are scheduled for later, which
+/// all have an expiry of their own. Finds since when the oldest waits.
+macro_rules! waiting {
+    ($and:literal, $shard:literal) => {
+        in_shard!(
+            r"
+        SELECT COUNT(*) AS n,
+               MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
+               MIN(CASE WHEN expires_at IS NOT NULL AND lease_token = 0 THEN due_at END) AS at
+        FROM queue
+        WHERE (expires_at IS NULL OR lease_token <> 0 OR due_at <= $1)",
+            $and => concat!(" AND shard = ", $shard),
+        )
+    };
+}
 
 statements! {
     const QUEUED: Sql = Sql {
@@ -51,34 +67,25 @@ statements! {
         "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
     );
-    const OLDEST: Sql = in_shard!(
-        "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1"
-            => " AND shard = $2",
-    );
-    const STATE: Sql = in_shard!(
-        "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
-    );
+    const WAITING: Sql = waiting!(" AND carrier = $2", "$3");
+    const STATE: Sql = waiting!("", "$2");
     /// The values of a row are message, application, carrier, due at and lease token. The remaining
-    /// values are the same for all rows: `bulk`, `deferred` and 0 attempts. On PostgreSQL this
+    /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On PostgreSQL this
     /// statement queues only the unclaimed messages of batches. There, `run_commit_group` queues
     /// all other messages.
     const INSERT: Sql = Sql {
         sqlite: r"
-            INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
-                deferred, attempts)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, expires_at,
+                bulk, deferred, attempts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         postgres: r"
-            COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, deferred,
-                attempts, shard)
+            COPY queue (message_id, application_id, carrier, due_at, lease_token, expires_at, bulk,
+                deferred, attempts, shard)
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
     /// SQLite only. On PostgreSQL, `run_commit_group` defers messages.
-    const DEFER: Sql = Sql::sqlite(r"
-        UPDATE queue SET deferred = 1
-        WHERE message_id = ?1
-          AND application_id IN (
-              SELECT id FROM applications WHERE effective_status = 'Suspended')");
+    const DEFER: Sql = Sql::sqlite("UPDATE queue SET deferred = ?2 WHERE message_id = ?1");
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
             -- The plus sign keeps SQLite from using an index by carrier. With such an index it
@@ -158,15 +165,60 @@ statements! {
     };
     const DROP_UNCLAIMED: Sql = Sql {
         sqlite: r"
-            DELETE FROM queue WHERE message_id = ?1 AND lease_token = 0 RETURNING message_id",
+            DELETE FROM queue
+            WHERE message_id = ?1 AND lease_token = 0 AND (submission = 0 OR ?2 = 1)
+            RETURNING message_id",
         postgres: r"
             DELETE FROM queue
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND lease_token = 0 AND shard = $2
+              AND lease_token = 0 AND (submission = 0 OR $2 = 1) AND shard = $3
             RETURNING message_id",
         ..Sql::IN_SHARD
     };
+    /// These rows go on although their batch is cancelled.
+    const LET_LEASED_GO: Sql = Sql {
+        sqlite: r"
+            UPDATE queue INDEXED BY queue_leased SET bulk = 0
+            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0",
+        postgres: r"
+            UPDATE queue SET bulk = 0
+            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0 AND shard = $3",
+        ..Sql::IN_SHARD
+    };
+    const LET_BEGUN_GO: Sql = Sql {
+        sqlite: r"
+            UPDATE queue INDEXED BY queue_begun SET bulk = 0
+            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND submission <> 0",
+        postgres: r"
+            UPDATE queue SET bulk = 0
+            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND submission <> 0 AND shard = $3",
+        ..Sql::IN_SHARD
+    };
+    const OF_BATCH: Sql = in_shard!(
+        r"
+        SELECT message_id
+        FROM queue
+        WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
+        " ORDER BY message_id LIMIT $3",
+    );
+    const COST_OF_BATCH: Sql = in_shard!(
+        r"
+        SELECT COUNT(*) AS n, CAST(COALESCE(SUM(m.cost), 0) AS BIGINT) AS cost
+        FROM queue q
+        JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2" => " AND m.shard = $3",
+        r"
+        WHERE q.message_id BETWEEN $1 AND $2 AND q.bulk = 1" => " AND q.shard = $3",
+    );
+    const RELEASE_HELD: Sql = in_shard!(
+        r"
+        UPDATE queue SET deferred = 0, due_at = $4
+        WHERE message_id IN (
+            SELECT message_id
+            FROM queue WHERE message_id BETWEEN $1 AND $2 AND deferred = 2" => " AND shard = $5",
+        r" LIMIT $3)
+          AND deferred = 2" => " AND shard = $5",
+    );
     /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
@@ -195,6 +247,8 @@ pub struct QueuedRow {
     pub due_at: i64,
     /// The token of the claim, or 0 if the row is unclaimed.
     pub lease_token: i64,
+    /// From when on the row may no longer be claimed. `None` for 48 hours after the acceptance.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The values that messages share when they are queued together.
@@ -213,7 +267,7 @@ pub async fn insert(
 ) -> Result<()> {
     let values = rows.iter().map(|r| {
         let carrier = r.carrier.as_str();
-        (r.message_id, r.application_id, carrier, r.due_at, r.lease_token)
+        (r.message_id, r.application_id, carrier, r.due_at, r.lease_token, r.expires_at)
     });
     let inserting = query(INSERT, (queued_as.of_batch, queued_as.deferred, 0_i64));
     let written = inserting.insert_each(conn, values).await?;
@@ -241,11 +295,13 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(CARRIERS, ()).fetch_all(conn, |row| row.get("carrier")).await
 }
 
-/// Returns when a carrier's oldest queued message was accepted, and how many messages it has in the
-/// queue.
-pub async fn waiting(conn: &mut dyn Connection, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
-    let read = |row: &Row<'_>| Ok((accepted_at(row, "id")?, row.get("n")?));
-    query(OLDEST, carrier).fetch_one(conn, read).await
+/// Returns how many messages wait for a carrier, and since when.
+pub async fn waiting(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    now: Timestamp,
+) -> Result<QueueState> {
+    query(WAITING, (now, carrier)).fetch_one(conn, read_state).await
 }
 
 /// Returns whether a carrier has an unclaimed row.
@@ -318,30 +374,30 @@ pub async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Re
 /// The length and the age of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// The number of messages in the queue.
+    /// The number of messages in the queue, without those that are scheduled for later.
     pub waiting: i64,
-    /// When the oldest message in the queue was accepted.
+    /// When the oldest of them was accepted. A message with an expiry of its own counts from the
+    /// time when it is due.
     pub oldest: Option<Timestamp>,
 }
 
-pub async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
-    let read = |row: &Row<'_>| {
-        Ok(QueueState { waiting: row.get("n")?, oldest: accepted_at(row, "oldest")? })
-    };
-    query(STATE, ()).fetch_one(conn, read).await
+pub async fn state(conn: &mut dyn Connection, now: Timestamp) -> Result<QueueState> {
+    query(STATE, now).fetch_one(conn, read_state).await
 }
 
-/// Returns the time of acceptance of the message whose ID is in this column.
-fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
-    let id: Option<i64> = row.get(column)?;
-    Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
+fn read_state(row: &Row<'_>) -> Result<QueueState> {
+    let (id, at): (Option<i64>, Option<Timestamp>) = (row.get("id")?, row.get("at")?);
+    let accepted_at = id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)));
+    Ok(QueueState { waiting: row.get("n")?, oldest: accepted_at.into_iter().chain(at).min() })
 }
 
-/// Defers those of these rows whose application is suspended. A lease on such a row stays valid, so
-/// that an answer to an earlier submit still counts.
-pub async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    let deferring = query(DEFER, ());
-    deferring.execute_each(tx, ids.iter().copied()).await.map(drop)
+/// Defers rows, each for the reason with this number ([`super::claims::DueRow::deferred`]). A lease
+/// on such a row stays valid, so that an answer to an earlier submit still counts.
+pub async fn defer(
+    tx: &mut WriteTx<'_>,
+    rows: impl Iterator<Item = (Transid, i64)> + Send,
+) -> Result<()> {
+    query(DEFER, ()).execute_each(tx, rows).await.map(drop)
 }
 
 /// Deletes rows, whether they are claimed or not.
@@ -353,10 +409,51 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     dropping.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
-/// Deletes those of these rows that aren't claimed, and returns them.
-pub async fn drop_unclaimed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
-    let dropping = query(DROP_UNCLAIMED, ());
+/// Deletes those of these rows that aren't claimed, and returns them. Rows of messages of which a
+/// carrier has, or may have, a segment are deleted only if `begun` is true.
+pub async fn drop_unclaimed(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    begun: bool,
+) -> Result<Vec<Transid>> {
+    let dropping = query(DROP_UNCLAIMED, begun);
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
+}
+
+/// Lets the rows of a batch go on that are claimed, or of whose messages a carrier has, or may have,
+/// a segment. The batch is being cancelled.
+pub async fn let_claimed_go(conn: &mut dyn Connection, (first, last): (i64, i64)) -> Result<()> {
+    query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
+    query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)
+}
+
+/// Returns at most `limit` unclaimed rows of a batch, in the order of their IDs.
+pub async fn of_batch(
+    conn: &mut dyn Connection,
+    (first, last): (i64, i64),
+    limit: i64,
+) -> Result<Vec<Transid>> {
+    query(OF_BATCH, (first, last, limit)).fetch_all(conn, |row| row.get("message_id")).await
+}
+
+/// Returns the number and the cost of the messages of a batch that its cancellation stops.
+pub async fn cost_of_batch(
+    conn: &mut dyn Connection,
+    (first, last): (i64, i64),
+) -> Result<(i64, Money)> {
+    let read = |row: &Row<'_>| Ok((row.get("n")?, row.get("cost")?));
+    query(COST_OF_BATCH, (first, last)).fetch_one(conn, read).await
+}
+
+/// Puts at most `limit` deferred rows of a batch that was paused into the queue again. Returns how
+/// many there were.
+pub async fn release_held(
+    conn: &mut dyn Connection,
+    (first, last): (i64, i64),
+    limit: i64,
+    now: Timestamp,
+) -> Result<u64> {
+    query(RELEASE_HELD, (first, last, limit, now)).execute(conn).await
 }
 
 /// A claimed row that becomes unclaimed again.

@@ -74,6 +74,7 @@ struct Columns {
     sending_at: Option<i64>,
     submitted_at: Option<i64>,
     final_at: Option<i64>,
+    send_at: Option<i64>,
 }
 
 impl From<Columns> for MessageRow {
@@ -99,6 +100,7 @@ impl From<Columns> for MessageRow {
                 released: Money::from_micros(columns.released),
                 error: columns.error,
                 created_at: time(columns.created_at),
+                send_at: columns.send_at.map(time),
                 submitted_at: columns.submitted_at.map(time),
                 final_at: columns.final_at.map(time),
                 test: columns.test == 1,

@@ -116,7 +116,8 @@ CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
     senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
     unit_prices BIGINT[], costs BIGINT[], spent BIGINT[], transfers BIGINT[], created_ats BIGINT[],
-    sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
+    sending_ats BIGINT[], send_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[],
+    expires_ats BIGINT[]
 );
 -- The carriers to claim messages for. `all_max` is the maximum number of rows for a carrier, and
 -- `singles_max` is the maximum number of single messages among them. The search leaves out single
@@ -256,7 +257,8 @@ BEGIN
                     -- Like `Figure::of_ending`: counts the limits that the delivery time exceeds.
                     CASE status WHEN {delivered} THEN 100 + (
                         SELECT COUNT(*) FROM (VALUES {delivery_times}) AS d
-                        WHERE d.column1 < final_at - created_at) ELSE status END AS figure),
+                        WHERE d.column1 < final_at - COALESCE(send_at, created_at))
+                        ELSE status END AS figure),
             -- Like `Tally`: unless a message was delivered, reports find it by this row.
             noted AS (
                 INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
@@ -429,13 +431,14 @@ BEGIN
         AS r (id, total, test_total, transfers, tests, spend_day) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
     INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
-        pages, segments, unit_price, cost, created_at, sending_at, status, released)
-    SELECT of_shard, m.*, CASE WHEN m.sending_at IS NULL THEN {queued} ELSE {sending} END, 0
+        pages, segments, unit_price, cost, created_at, sending_at, send_at, status, released)
+    SELECT of_shard, m.*, CASE WHEN m.sending_at IS NOT NULL THEN {sending}
+               WHEN m.send_at IS NOT NULL THEN {scheduled} ELSE {queued} END, 0
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.numbers, sends.kinds,
         sends.senders, sends.bodies, sends.requestids, sends.pages, sends.segment_counts,
-        sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats)
+        sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats, sends.send_ats)
         AS m (id, application_id, test, number, kind, sender, body, requestid, pages, segments,
-              unit_price, cost, created_at, sending_at)
+              unit_price, cost, created_at, sending_at, send_at)
     WHERE m.application_id = ANY (charged);
     INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, balance_after, created_at)
@@ -448,10 +451,11 @@ BEGIN
       ON c.id = m.application
     WHERE m.test = 0;
     INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at,
-        lease_token, attempts)
-    SELECT of_shard, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
-    FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens)
-        AS m (id, application, carrier, due_at, token)
+        lease_token, attempts, expires_at)
+    SELECT of_shard, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0, m.expires_at
+    FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens,
+        sends.expires_ats)
+        AS m (id, application, carrier, due_at, token, expires_at)
     WHERE m.application = ANY (charged);
     IF keys.keys <> '{}' THEN
         INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
@@ -473,18 +477,20 @@ BEGIN
     INTO counts
     FROM (
         SELECT application, test, created_at / 900000 AS quarter,
-               CASE WHEN sending_at IS NULL THEN {queued} ELSE {sending} END AS status,
+               CASE WHEN sending_at IS NOT NULL THEN {sending}
+                   WHEN send_at IS NOT NULL THEN {scheduled} ELSE {queued} END AS status,
                COUNT(*) AS n,
                SUM(cost) AS cost
         FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats,
-            sends.costs)
-            AS m (application, test, created_at, sending_at, cost)
+            sends.send_ats, sends.costs)
+            AS m (application, test, created_at, sending_at, send_at, cost)
         WHERE application = ANY (charged)
         GROUP BY 1, 2, 3, 4) s;
 END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
--- messages among them. Instead of claiming the rows of suspended applications, defers them. Doesn't
+-- messages among them. Instead of claiming the rows of suspended applications, and of batches that
+-- are paused or cancelled, defers them. Doesn't
 -- claim messages whose recipients have opted out, and returns them, so that the process rejects
 -- them. If it doesn't, they are due again when the lease would end. Replies, which are free, and
 -- messages of which a carrier has or may have a segment are claimed all the same.
@@ -499,8 +505,12 @@ DECLARE
     due_rows JSON;
     due_count BIGINT;
     singles_count BIGINT;
-    deferred_ids BIGINT[];
+    suspended_ids BIGINT[];
+    -- The rows of batches that are paused or cancelled.
+    held_ids BIGINT[];
     due BIGINT[];
+    -- The rows among `due` that a stop of their batch would hold.
+    due_of_batches BIGINT[];
     begun BIGINT[];
     -- The messages of applications that have opt-outs, and those whose recipients have opted out.
     looked_up BIGINT[];
@@ -510,13 +520,14 @@ DECLARE
             UPDATE messages SET status = COALESCE($5, status),
                 sending_at = CASE WHEN status < {unknown} THEN $2 ELSE sending_at END
             WHERE id = ANY ($1) AND status BETWEEN $3 AND $4
-            RETURNING id, application_id, test, batch_id, created_at, status, cost, number, kind,
-                sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
+            RETURNING id, application_id, test, batch_id, created_at, status, cost, send_at,
+                number, kind, sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
                 AS body)
         SELECT (SELECT json_agg(
                     json_build_array(
                         json_build_array(
-                            id, application_id, test, batch_id, created_at, status, cost),
+                            id, application_id, test, batch_id, created_at, status, cost,
+                            send_at),
                         number, kind, sender, body))
                 FROM started),
                (SELECT array_agg(id) FROM started),
@@ -531,24 +542,27 @@ DECLARE
                     (VALUES ($3, -1), ($5, 1)) AS s (status, sign))
         $statement$;
     started JSON;
+    started_scheduled JSON;
     started_before JSON;
     ids BIGINT[];
-    none counted[];
+    more counted[];
     submitted_segments JSON;
     next_due BIGINT;
 BEGIN
     EXECUTE $statement$
         WITH singles AS MATERIALIZED (
-            SELECT message_id, application_id, submission, due_at, 0 AS bulk
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at
             FROM queue
             WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0
-              AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
+              AND due_at BETWEEN $6 AND $3 AND lease_token = 0
+              AND (expires_at > $3 OR expires_at IS NULL AND message_id >= $8)
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
         of_batches AS MATERIALIZED (
-            SELECT message_id, application_id, submission, due_at, 1 AS bulk
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at
             FROM queue
             WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1
-              AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
+              AND due_at BETWEEN $7 AND $3 AND lease_token = 0
+              AND (expires_at > $3 OR expires_at IS NULL AND message_id >= $8)
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
         due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
@@ -564,25 +578,40 @@ BEGIN
             FROM unnest(ARRAY(SELECT DISTINCT application_id FROM due)) AS a (id)
             CROSS JOIN LATERAL (
                 SELECT 1 FROM opt_outs o WHERE o.application_id = a.id LIMIT 1) o),
+        held AS MATERIALIZED (
+            SELECT first_message_id, last_message_id
+            FROM batches
+            WHERE shard = $1 AND (cancelling = 1 OR paused_at IS NOT NULL)
+              AND first_message_id <= (SELECT MAX(message_id) FROM of_batches)),
         judged AS (
-            SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
-                AS is_suspended,
+            SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1
+                WHEN bulk = 1 AND EXISTS (
+                    SELECT 1
+                    FROM held
+                    WHERE message_id BETWEEN first_message_id AND last_message_id) THEN 2
+                ELSE 0 END AS hold,
                 submission = 0 AND application_id IN (SELECT id FROM stopping) AS is_looked_up
             FROM due)
         SELECT json_agg(
-                   json_build_array(message_id, submission, is_suspended, due_at, bulk)),
+                   json_build_array(message_id, submission, hold, due_at, bulk, expires_at)),
                COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
-               array_agg(message_id) FILTER (WHERE is_suspended = 1),
-               array_agg(message_id ORDER BY message_id) FILTER (WHERE is_suspended = 0),
-               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND submission <> 0),
-               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND is_looked_up)
+               array_agg(message_id) FILTER (WHERE hold = 1),
+               array_agg(message_id) FILTER (WHERE hold = 2),
+               array_agg(message_id ORDER BY message_id) FILTER (WHERE hold = 0),
+               array_agg(message_id) FILTER (WHERE hold = 0 AND bulk = 1),
+               array_agg(message_id) FILTER (WHERE hold = 0 AND submission <> 0),
+               array_agg(message_id) FILTER (WHERE hold = 0 AND is_looked_up)
         FROM judged
         $statement$
-        INTO due_rows, due_count, singles_count, deferred_ids, due, begun, looked_up
+        INTO due_rows, due_count, singles_count, suspended_ids, held_ids, due, due_of_batches,
+            begun, looked_up
         USING of_shard, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
             least_id;
-    IF deferred_ids IS NOT NULL THEN
-        UPDATE queue SET deferred = 1 WHERE message_id = ANY (deferred_ids);
+    IF suspended_ids IS NOT NULL THEN
+        UPDATE queue SET deferred = 1 WHERE message_id = ANY (suspended_ids);
+    END IF;
+    IF held_ids IS NOT NULL THEN
+        UPDATE queue SET deferred = 2 WHERE message_id = ANY (held_ids);
     END IF;
     IF looked_up IS NOT NULL THEN
         EXECUTE $statement$
@@ -605,12 +634,30 @@ BEGIN
     IF due IS NOT NULL THEN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
         WHERE message_id = ANY (due);
-        -- Nearly all messages are `queued`. The others were claimed before and keep their status.
+        -- Nearly all messages are `queued`. The others were scheduled, or were claimed before and
+        -- keep their status.
         EXECUTE start INTO started, ids, counts USING due, now_ms, {queued}, {queued}, {sending};
         IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
             due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
-            EXECUTE start INTO started_before, ids, none
+            EXECUTE start INTO started_scheduled, ids, more
+            USING due, now_ms, {scheduled}, {scheduled}, {sending};
+            counts := counts || more;
+        END IF;
+        IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
+            due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
+            EXECUTE start INTO started_before, ids, more
             USING due, now_ms, {sending}, {unknown}, NULL::bigint;
+            -- Changes no count. `commit_group_counts` checks that the batches haven't been stopped.
+            IF due_of_batches IS NOT NULL THEN
+                EXECUTE $statement$
+                    SELECT array_agg(
+                        ROW(application_id, test, 0, batch_id, {sending}, 0, NULL, 0)::counted)
+                    FROM messages
+                    WHERE id = ANY ($1) AND id = ANY ($2) AND batch_id IS NOT NULL
+                    $statement$
+                    INTO more USING due, due_of_batches;
+                counts := counts || more;
+            END IF;
         END IF;
     END IF;
     IF begun IS NOT NULL THEN
@@ -626,18 +673,20 @@ BEGIN
                 (SELECT MIN(due_at)
                  FROM queue
                  WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0
-                   AND message_id >= $5
+                   AND (expires_at > $6 OR expires_at IS NULL AND message_id >= $5)
                    AND lease_token = 0 AND due_at >= $3),
                 (SELECT MIN(due_at)
                  FROM queue
                  WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1
-                   AND message_id >= $5
+                   AND (expires_at > $6 OR expires_at IS NULL AND message_id >= $5)
                    AND lease_token = 0 AND due_at >= $4))
             $statement$
-            INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id;
+            INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id,
+                now_ms;
     END IF;
     answer := json_build_object('found', due_rows, 'started', started,
-        'started_before', started_before, 'submitted_segments', submitted_segments,
+        'started_scheduled', started_scheduled, 'started_before', started_before,
+        'submitted_segments', submitted_segments,
         'opted_out', stopped, 'next_due', next_due);
 END $$;
 
@@ -648,6 +697,7 @@ RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
     batch_ids BIGINT[] := ARRAY(
         SELECT DISTINCT batch_id FROM unnest(counts) WHERE batch_id IS NOT NULL);
+    stopped BIGINT[];
 BEGIN
     INSERT INTO message_days AS d (shard, application_id, test, day, status, node, writer, n)
     SELECT of_shard, application_id, test, quarter / 96 AS day, status, of_node, 0, SUM(n)
@@ -670,7 +720,18 @@ BEGIN
         RETURN;
     END IF;
     -- A transaction changes the counts of a batch only while it holds the lock on the batch's row.
-    PERFORM 1 FROM batches WHERE id = ANY (batch_ids) ORDER BY id FOR NO KEY UPDATE;
+    SELECT array_agg(id) FILTER (WHERE cancelling = 1 OR paused_at IS NOT NULL) INTO stopped
+    FROM (
+        SELECT id, cancelling, paused_at
+        FROM batches WHERE id = ANY (batch_ids) ORDER BY id FOR NO KEY UPDATE) l;
+    -- The claims of this call looked for stopped batches before this lock. A batch that was stopped
+    -- in between must not lose rows any more, so the whole call is rolled back and made again.
+    IF stopped IS NOT NULL AND EXISTS (
+        SELECT 1
+        FROM unnest(counts)
+        WHERE batch_id = ANY (stopped) AND status = {sending} AND n >= 0) THEN
+        RAISE EXCEPTION 'a batch was stopped' USING ERRCODE = 'serialization_failure';
+    END IF;
     UPDATE batch_counts b SET n = b.n + c.n
     FROM (
         SELECT batch_id, status, SUM(n)::bigint AS n
@@ -679,7 +740,8 @@ BEGIN
         HAVING SUM(n) <> 0) c
     WHERE b.batch_id = ANY (batch_ids) AND b.batch_id = c.batch_id AND b.status = c.status;
     UPDATE batches b SET open = b.open - c.n,
-        done_at = CASE WHEN b.open = c.n THEN COALESCE(b.done_at, now_ms) END
+        done_at = CASE WHEN b.open = c.n THEN COALESCE(b.done_at, now_ms) END,
+        paused_at = CASE WHEN b.open > c.n THEN b.paused_at END
     FROM (
         SELECT batch_id, SUM(n)::bigint AS n
         FROM unnest(counts) WHERE status >= {delivered}

@@ -143,12 +143,14 @@ statements! {
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
             UPDATE batches SET open = open - ?2, released = released + ?3,
-                done_at = CASE WHEN open = ?2 THEN COALESCE(done_at, ?4) END
+                done_at = CASE WHEN open = ?2 THEN COALESCE(done_at, ?4) END,
+                paused_at = CASE WHEN open > ?2 THEN paused_at END
             WHERE id = ?1",
         postgres: r"
             UPDATE batches SET open = open - (r.value ->> 1)::bigint,
                 released = released + (r.value ->> 2)::bigint,
-                done_at = CASE WHEN open = (r.value ->> 1)::bigint THEN COALESCE(done_at, $2) END
+                done_at = CASE WHEN open = (r.value ->> 1)::bigint THEN COALESCE(done_at, $2) END,
+                paused_at = CASE WHEN open > (r.value ->> 1)::bigint THEN paused_at END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
               AND batches.shard = $3",
@@ -303,7 +305,8 @@ impl Tally {
         *self.days.entry(key(message.status)).or_default() -= 1;
         *self.days.entry(key(to)).or_default() += 1;
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
-        if let Some(figure) = Figure::of_ending(to, now.ms_since(accepted_at)) {
+        let due_at = message.send_at.map_or(accepted_at, Timestamp::from_unix_ms);
+        if let Some(figure) = Figure::of_ending(to, now.ms_since(due_at)) {
             (self.quarters).add(message.whose(), accepted_at, figure, (1, 0));
         }
         if let Some(was) = Unusual::of(message, message.status)
@@ -326,18 +329,18 @@ impl Tally {
         }
     }
 
-    /// Moves rows of a batch that never become messages from `Queued` to the status `to`. Adds
-    /// their price, `released` micro-units, to the released amount of the batch.
-    pub(crate) fn give_up(
+    /// Moves rows of a batch that aren't messages to another status. Adds their price, `released`
+    /// micro-units, to the released amount of the batch if they never become messages.
+    pub(crate) fn move_rows(
         &mut self,
         (stream, batch): (EventStream, BatchId),
         (rows, released): (i64, i64),
-        to: MessageStatus,
+        (from, to): (MessageStatus, MessageStatus),
         now: Timestamp,
     ) {
         self.now = Some(now);
         let change = self.batches.entry(batch).or_insert_with(|| BatchChange::of(stream));
-        change.count(MessageStatus::Queued, to, rows);
+        change.count(from, to, rows);
         change.released += released;
     }
 
@@ -450,6 +453,8 @@ pub struct OpenMessage {
     pub status: MessageStatus,
     /// Micro-units.
     pub cost: i64,
+    /// When it was scheduled for, in Unix milliseconds.
+    pub send_at: Option<i64>,
 }
 
 impl OpenMessage {

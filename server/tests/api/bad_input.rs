@@ -171,7 +171,7 @@ fn the_answer_leads_to_the_fault() {
         ),
         (
             "number=57000001&message=Hi&from=Acme",
-            "from isn't a parameter here. Known are number, message, requestid, dryrun.",
+            "from isn't a parameter here. Known are number, message, requestid, sendat, validity, dryrun.",
         ),
         ("number=57000001&message=Tom+&+Jerry", "An & that belongs to a value is written %26."),
         ("Number=57000001&message=Hi", "Did you mean number?"),

@@ -38,10 +38,11 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
     }
     let examples = examples(&page);
     // One example per call, two for those with files, and one with the key in the header.
-    assert_eq!(examples.len(), 20, "{examples:?}");
+    assert_eq!(examples.len(), 22, "{examples:?}");
     let mut limited = 0;
     for example in examples {
-        let changes = ["/sms/send", "/sms/bulk", " 'url=", " 'test=", " 'number"];
+        let changes =
+            ["/sms/send", "/sms/bulk", "/sms/cancel", " 'url=", " 'test=", " 'pause=", " 'number"];
         let changes = changes.iter().any(|part| example.contains(part));
         assert!(example.contains("--retry 3"), "{example}");
         assert_eq!(example.contains("Idempotency-Key: "), changes, "{example}");

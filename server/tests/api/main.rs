@@ -46,6 +46,7 @@ mod portal;
 mod prices;
 mod report_pages;
 mod reports;
+mod schedules;
 mod sends;
 mod settings;
 mod staff_commands;

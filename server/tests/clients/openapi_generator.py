@@ -5,10 +5,13 @@ Prints a line for each call: its operation, and a value from the answer.
 """
 
 import sys
+from datetime import datetime, timedelta, timezone
 
 from sms_client import (
     ApiClient,
     ApiException,
+    BatchChangeParameters,
+    CancelParameters,
     Configuration,
     DefaultApi,
     LimitParameters,
@@ -44,6 +47,19 @@ print("batch", api.batch(key, batchid).batch.batchid)
 print("batchWithHeader", api.batch_with_header(batchid).batch.batchid)
 print("batches", api.batches(key).batches[0].batchid)
 print("batchesWithHeader", api.batches_with_header(limit=1).batches[0].batchid)
+later = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat(timespec="seconds")
+kind = "application/x-www-form-urlencoded"
+waiting = api.bulk(key, sendat=later, _content_type=kind, **rows).batchid
+change = BatchChangeParameters(pause="1")
+changed = api.change_batch(key, waiting, batch_change_parameters=change)
+print("changeBatch", changed.batch.batchid)
+change = BatchChangeParameters(resume="1")
+changed = api.change_batch_with_header(waiting, batch_change_parameters=change)
+print("changeBatchWithHeader", changed.batch.batchid)
+message = api.send(key, sendat=later, validity="60", **sms).transid
+print("cancel", api.cancel(key, transid=message).cancelled)
+stop = CancelParameters(batchid=waiting)
+print("cancelWithHeader", api.cancel_with_header(cancel_parameters=stop).cancelled)
 print("inbound", len(api.inbound(key, number="57000001").inbound))
 print("inboundWithHeader", len(api.inbound_with_header(limit=1).inbound))
 print("events", api.events(key).next)

@@ -33,6 +33,16 @@ async function run(): Promise<void> {
   print('batchesWithHeader', (await api.batchesWithHeader({ limit: 1 })).batches[0]?.batchid);
   const inbound = await api.inbound({ key, number: '57000001' });
   print('inbound', String(inbound.inbound.length));
+  const sendat = new Date(Date.now() + 3_600_000).toISOString();
+  const waiting = (await api.bulk({ key, sendat, ...rows })).batchid ?? '';
+  const pause = { key, batchid: waiting, batchChangeParameters: { pause: '1' as const } };
+  print('changeBatch', (await api.changeBatch(pause)).batch.batchid);
+  const resume = { batchid: waiting, batchChangeParameters: { resume: '1' as const } };
+  print('changeBatchWithHeader', (await api.changeBatchWithHeader(resume)).batch.batchid);
+  const later = (await api.send({ key, sendat, validity: '60', ...sms })).transid ?? '';
+  print('cancel', String((await api.cancel({ key, transid: later })).cancelled));
+  const stop = { cancelParameters: { batchid: waiting } };
+  print('cancelWithHeader', String((await api.cancelWithHeader(stop)).cancelled));
   const signedInbound = await api.inboundWithHeader({ limit: 1 });
   print('inboundWithHeader', String(signedInbound.inbound.length));
   print('events', (await api.events({ key })).next);

@@ -5,6 +5,7 @@ Prints a line for each call: its operation, and a value from the answer.
 """
 
 import sys
+from datetime import datetime, timedelta, timezone
 
 from sms_client import AuthenticatedClient, Client
 from sms_client import models
@@ -17,6 +18,10 @@ from sms_client.api.default import (
     batches_with_header,
     bulk,
     bulk_with_header,
+    cancel,
+    cancel_with_header,
+    change_batch,
+    change_batch_with_header,
     change_limits,
     change_limits_with_header,
     change_optouts,
@@ -80,6 +85,18 @@ print("batch", batch.sync(key, batchid, client=plain).batch.batchid)
 print("batchWithHeader", batch_with_header.sync(batchid, client=signed).batch.batchid)
 print("batches", batches.sync(key, client=plain).batches[0].batchid)
 print("batchesWithHeader", batches_with_header.sync(client=signed, limit=1).batches[0].batchid)
+later = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat(timespec="seconds")
+waiting = bulk.sync(key, client=plain, body=models.OneToOne(sendat=later, **rows)).batchid
+change = models.BatchChangeParameters(pause=models.OnlyOne.VALUE_0)
+changed = change_batch.sync(key, waiting, client=plain, body=change)
+print("changeBatch", changed.batch.batchid)
+change = models.BatchChangeParameters(resume=models.OnlyOne.VALUE_0)
+changed = change_batch_with_header.sync(waiting, client=signed, body=change)
+print("changeBatchWithHeader", changed.batch.batchid)
+message = send.sync(key, client=plain, sendat=later, validity="60", **sms).transid
+print("cancel", cancel.sync(key, client=plain, transid=message).cancelled)
+stop = models.CancelParameters(batchid=waiting)
+print("cancelWithHeader", cancel_with_header.sync(client=signed, body=stop).cancelled)
 print("inbound", len(inbound.sync(key, client=plain, number="57000001").inbound))
 print("inboundWithHeader", len(inbound_with_header.sync(client=signed, limit=1).inbound))
 print("events", events.sync(key, client=plain).next_)

@@ -78,6 +78,32 @@ async function run(): Promise<void> {
   const signedBatches = await signed.GET('/sms/batches', { params: { query: { limit: 1 } } });
   print('batchesWithHeader', signedBatches.data?.batches[0]?.batchid);
   const inbound = await plain.GET('/sms/inbound/{key}', { params: { path } });
+  const sendat = new Date(Date.now() + 3_600_000).toISOString();
+  const scheduled = await plain.POST('/sms/bulk/{key}', {
+    params: { path },
+    body: { ...rows, sendat },
+    headers: form,
+  });
+  const waiting = scheduled.data?.batchid ?? '';
+  const paused = await plain.POST('/sms/batches/{key}/{batchid}', {
+    params: { path: { key, batchid: waiting } },
+    body: { pause: '1' },
+  });
+  print('changeBatch', paused.data?.batch.batchid);
+  const resumed = await signed.POST('/sms/batches/{batchid}', {
+    params: { path: { batchid: waiting } },
+    body: { resume: '1' },
+  });
+  print('changeBatchWithHeader', resumed.data?.batch.batchid);
+  const waits = { ...sms, sendat, validity: '60' };
+  const later = await plain.GET('/sms/send/{key}', { params: { path, query: waits } });
+  const transidToCancel = later.data?.transid ?? '';
+  const cancelled = await plain.POST('/sms/cancel/{key}', {
+    params: { path, query: { transid: transidToCancel } },
+  });
+  print('cancel', String(cancelled.data?.cancelled));
+  const signedCancelled = await signed.POST('/sms/cancel', { body: { batchid: waiting } });
+  print('cancelWithHeader', String(signedCancelled.data?.cancelled));
   print('inbound', inbound.data?.inbound.length.toString());
   const signedInbound = await signed.GET('/sms/inbound', { params: { query: { limit: 1 } } });
   print('inboundWithHeader', signedInbound.data?.inbound.length.toString());

@@ -17,14 +17,14 @@ fn each_type_has_a_code_of_its_own() {
 
 #[test]
 fn a_status_has_the_event_with_its_name() {
-    for status in MessageStatus::SHOWN {
+    for status in MessageStatus::ALL {
         let event = EventType::of_status(status);
         let expected = EventType::parse(&format!("message.{status}"));
         assert_eq!(event, expected, "{status}");
         assert_eq!(event.and_then(EventType::status), expected.map(|_| status));
     }
     // Every final status has one.
-    let finals = MessageStatus::SHOWN.into_iter().filter(|status| status.is_final());
+    let finals = MessageStatus::ALL.into_iter().filter(|status| status.is_final());
     assert!(finals.into_iter().all(|status| EventType::of_status(status).is_some()));
 }
 

@@ -32,6 +32,7 @@ mod reasons;
 mod records;
 mod refusals;
 mod routes;
+mod schedules;
 mod spending;
 mod statuses;
 mod submissions;

@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 38] = [
+const TABLE: [(Reason, &str, u16, u16); 40] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),
@@ -36,6 +36,8 @@ const TABLE: [(Reason, &str, u16, u16); 38] = [
     (Reason::IdempotencyInProgress, "idempotency_in_progress", 500, 409),
     (Reason::InvalidUrl, "invalid_url", 500, 400),
     (Reason::TooManyWebhooks, "too_many_webhooks", 500, 409),
+    (Reason::NotCancellable, "not_cancellable", 500, 409),
+    (Reason::BatchEnded, "batch_ended", 500, 409),
     (Reason::IdempotencyMismatch, "idempotency_mismatch", 500, 422),
     (Reason::RateLimited, "rate_limited", 500, 429),
     (Reason::Internal, "internal", 500, 500),

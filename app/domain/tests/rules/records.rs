@@ -102,6 +102,7 @@ fn messages_arrive() {
             released: Money::ZERO,
             error: None,
             created_at: at,
+            send_at: Some(at),
             submitted_at: Some(at),
             final_at: None,
             test: true,

@@ -3,7 +3,7 @@
 
 use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
-use domain::{EventStream, MessageText, Number, RequestId, Timestamp};
+use domain::{EventStream, MessageText, Number, RequestId, Schedule, Timestamp, Validity};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -72,27 +72,31 @@ pub(crate) fn digest_of_send(
     number: &Number,
     message: &MessageText,
     requestid: Option<&RequestId>,
+    schedule: Schedule,
 ) -> String {
     let mut digest = Digest::new("send");
     digest.text(number.kind().as_str());
     digest.text(number.digits());
     digest.text(message.as_str());
     digest.optional(requestid.map(RequestId::as_str));
+    digest.schedule(schedule);
     digest.finish()
 }
 
-/// Returns the digest of the content of an upload: its mode, its file, the message to all numbers
-/// and the `requestid`.
+/// Returns the digest of the content of an upload: its mode, its file, the message to all numbers,
+/// the `requestid` and the schedule.
 pub(crate) fn digest_of_bulk(
     mode: &str,
     file: &[u8],
     message: Option<&MessageText>,
     requestid: Option<&RequestId>,
+    schedule: Schedule,
 ) -> String {
     let mut digest = Digest::new(mode);
     digest.bytes(file);
     digest.optional(message.map(MessageText::as_str));
     digest.optional(requestid.map(RequestId::as_str));
+    digest.schedule(schedule);
     digest.finish()
 }
 
@@ -158,6 +162,14 @@ impl Digest {
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
+    }
+
+    fn schedule(&mut self, schedule: Schedule) {
+        let times =
+            [schedule.send_at.map(Timestamp::unix_ms), schedule.validity.map(Validity::minutes)];
+        for time in times {
+            self.optional(time.map(|time| time.to_string()).as_deref());
+        }
     }
 
     fn optional(&mut self, text: Option<&str>) {

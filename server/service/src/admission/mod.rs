@@ -10,7 +10,7 @@ use domain::ids::Shard;
 use domain::reason::Reason;
 use domain::{
     ApiKey, ApplicationId, EventStream, Guard, KeyKind, Leak, MessageText, Money, Number,
-    Reference, RequestId, SendLimits, Timestamp, Transid,
+    Reference, RequestId, Schedule, SendLimits, Timestamp, Transid,
 };
 
 use serde::{Deserialize, Serialize};
@@ -95,6 +95,9 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
+    /// If its time is too far away, the send is refused with [`Reason::InvalidParameter`], which has
+    /// no other cause. A repeated request isn't, because its time may have passed meanwhile.
+    pub schedule: Schedule,
     /// A second request with the same idempotency key gets the first one's answer and isn't
     /// charged.
     pub idempotency: Option<IdempotencyKey>,
@@ -127,7 +130,7 @@ impl PreparedSend {
     ) -> Self {
         let digest = request.idempotency.is_some().then(|| {
             let requestid = request.requestid.as_ref();
-            digest_of_send(&request.number, &request.message, requestid)
+            digest_of_send(&request.number, &request.message, requestid, request.schedule)
         });
         Self {
             key_hash: request.key.hash(),
@@ -159,6 +162,8 @@ pub struct Sent {
     pub cost: Money,
     /// The balance right after the message's charge.
     pub balance: Money,
+    /// When the message is to be sent. `None` if it is due at once.
+    pub send_at: Option<Timestamp>,
     /// True if the message was already accepted and answered under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,

@@ -57,15 +57,14 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Returns when the oldest message that waits for a carrier was accepted, and the number of
-    /// waiting messages.
+    /// Returns since when the oldest message waits for a carrier, and the number of waiting messages.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
         let waiting = self.in_each_shard(|shard| async move {
-            queue::waiting(&mut self.store().read_at(shard).await?, carrier).await
+            queue::waiting(&mut self.store().read_at(shard).await?, carrier, self.now()).await
         });
         let waiting = waiting.await?;
-        let oldest = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
-        Ok((oldest, waiting.iter().map(|(_, n)| n).sum()))
+        let oldest = waiting.iter().filter_map(|state| state.oldest).min();
+        Ok((oldest, waiting.iter().map(|state| state.waiting).sum()))
     }
 
     /// Stops submitting messages to a carrier until it is resumed. The carrier keeps the messages

@@ -1,6 +1,7 @@
-//! Expiry: the end of a message's 48 hours.
+//! Expiry: the end of a message's 48 hours, or of its validity.
 
 use domain::ids::Shard;
+use domain::schedule::{DAYS_AHEAD_MAX, is_by_validity};
 use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
@@ -8,7 +9,8 @@ use crate::money::releases::settle;
 use crate::{Delivery, MESSAGE_LIFETIME_MS, run_detached, run_detached_with_attempts};
 use store::error::Result;
 use store::gate::Priority;
-use store::messages::{self, Ending, Overdue};
+use store::messages::{self, Ending, Overdue, OverdueOf};
+use store::query::Connection;
 use store::{Chore, batches, installation, queue};
 
 /// The number of messages that one transaction makes final.
@@ -61,10 +63,11 @@ impl Delivery<'_> {
             return Ok(run);
         };
         tx.at(shard);
-        let from = match run.from {
-            Some(id) => id,
+        let low = match run.begun_at {
+            Some(low) => low,
             None => installation::swept(&mut tx).await?.low,
         };
+        let from = *run.begun_at.insert(low);
         let below = first_unexpired(now);
         if run.unexpanded.is_none() {
             // Read this before the overdue messages: rows that become messages meanwhile must not
@@ -72,32 +75,51 @@ impl Delivery<'_> {
             let least = batches::least_unexpanded(&mut tx).await?;
             run.unexpanded = Some(least.unwrap_or(i64::MAX));
         }
-        let overdue = messages::overdue(&mut tx, from, below, CHUNK).await?;
-        run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
+        let which = match run.stage {
+            Stage::Ids => OverdueOf::Ids(run.from.unwrap_or(from), below),
+            Stage::Times => OverdueOf::Times(time_of(from), time_of(below)),
+            Stage::Queue => OverdueOf::Queue(now, least_queued(now)),
+        };
+        let overdue = messages::overdue(&mut tx, which, CHUNK).await?;
+        let found = i64::try_from(overdue.len()).unwrap_or(CHUNK);
         run.from = overdue.last().map(|message| message.id.0 + 1);
         // A message may have been claimed meanwhile, so the deciding rows are read again under the
         // lock.
         let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
         let overdue = if messages::lock(&mut tx, &ids).await? {
-            let mut locked = messages::overdue(&mut tx, from, below, CHUNK).await?;
+            let mut locked = messages::overdue(&mut tx, which, CHUNK).await?;
             locked.retain(|message| ids.contains(&message.id));
             locked
         } else {
             overdue
         };
-        let mut endings = Vec::with_capacity(overdue.len());
+        let (mut gone, mut endings) = (Vec::new(), Vec::with_capacity(overdue.len()));
         for message in overdue {
             // A running submit is decided within its lease. A later sweep checks the message again.
             if message.leased {
-                run.first_leased = run.first_leased.or(Some(message.id.0));
-            } else {
+                let due =
+                    message.send_at.map_or(message.id.0, |at| ids::compose_id(at.unix_ms(), 0));
+                run.first_leased = Some(run.first_leased.map_or(due, |first| first.min(due)));
+                continue;
+            }
+            gone.push(message.id);
+            // Its validity only ends its time in the queue. A receipt may still settle it.
+            if run.stage != Stage::Queue || message.status != MessageStatus::Unknown {
                 endings.push(ending(&message));
             }
         }
-        let gone: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
         let ended = messages::finish(&mut tx, &endings, now).await?;
         queue::drop_all(&mut tx, &gone).await?;
         settle(&mut tx, &ended, now).await?;
+        // Except for the stage by ID, a chunk that changes nothing would be found again.
+        if found < CHUNK || run.stage != Stage::Ids && gone.is_empty() {
+            run.from = None;
+            match run.stage {
+                Stage::Ids => run.stage = Stage::Times,
+                Stage::Times => run.stage = Stage::Queue,
+                Stage::Queue => run.done = true,
+            }
+        }
         if run.done {
             run.greatest = messages::greatest(&mut tx).await?;
             // Rows of an upload become messages with IDs from the time of its acceptance.
@@ -116,23 +138,59 @@ pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
 }
 
+/// Returns whether the rows of an upload may no longer be submitted. Unless they have an expiry of
+/// their own, that is 48 hours after the ID of the first one.
+pub(crate) fn have_expired(expires_at: Option<Timestamp>, first_id: i64, now: Timestamp) -> bool {
+    expires_at.map_or(first_id < first_unexpired(now), |at| at <= now)
+}
+
 /// Returns the smallest ID of a message that can be in the queue. A sweep takes a message out of
 /// the queue within a week after its expiry.
 pub(crate) fn least_queued(now: Timestamp) -> i64 {
-    first_unexpired(now.plus_ms(-7 * DAY_MS))
+    first_unexpired(now.plus_ms(-(DAYS_AHEAD_MAX + 7) * DAY_MS))
+}
+
+/// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
+/// messages that were scheduled for later.
+pub(crate) async fn final_below(conn: &mut dyn Connection) -> Result<i64> {
+    let low = installation::swept(conn).await?.low;
+    let scheduled = messages::least_scheduled(conn, time_of(low)).await?;
+    Ok(scheduled.map_or(low, |id| id.min(low)))
+}
+
+/// Returns the time of an ID.
+const fn time_of(id: i64) -> Timestamp {
+    Timestamp::from_unix_ms(ids::id_unix_ms(id))
+}
+
+/// The messages that a sweep is looking at. It takes the stages in this order.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Messages that were due at once, 48 hours after their acceptance.
+    #[default]
+    Ids,
+    /// Scheduled messages, 48 hours after their time.
+    Times,
+    /// Messages in the queue whose validity has ended.
+    Queue,
 }
 
 /// The progress of a sweep.
 #[derive(Clone, Copy, Default)]
 struct Run {
     expired: u64,
-    /// Where the next chunk begins.
+    stage: Stage,
+    /// The mark at the beginning of the sweep.
+    begun_at: Option<i64>,
+    /// Where the next chunk by ID begins.
     from: Option<i64>,
     /// The smallest ID that a row of an upload could still get when the sweep began.
     unexpanded: Option<i64>,
-    /// The smallest ID of an overdue message that is leased.
+    /// The smallest ID of an overdue message that is leased. A scheduled message counts with its
+    /// time as an ID.
     first_leased: Option<i64>,
-    /// At the end of a sweep, every message of the shard with an ID below this is final.
+    /// At the end of a sweep, every message of the shard with an ID below this is final, and every
+    /// scheduled message with a time before that of the ID.
     low: Option<i64>,
     /// The greatest message ID of the shard, at the end of a sweep.
     greatest: i64,
@@ -156,6 +214,13 @@ fn ending(message: &Overdue) -> Ending {
         MessageStatus::Unknown => (DeliveryError::NoAnswer, false),
         // A carrier has some of the message's segments, and the others can't follow any more.
         _ if message.taken => (DeliveryError::ExpiredInPart, false),
+        _ if is_by_validity(
+            message.expires_at,
+            message.send_at.unwrap_or(time_of(message.id.0)),
+        ) =>
+        {
+            (DeliveryError::Validity, true)
+        }
         _ => (DeliveryError::ExpiredInQueue, true),
     };
     Ending {

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use domain::ids::Shard;
 use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid};
 
-use crate::delivery::expiry::{first_unexpired, least_queued};
+use crate::delivery::expiry::{final_below, first_unexpired, least_queued};
 use crate::delivery::opted_out::reject;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Router;
@@ -43,7 +43,7 @@ use store::group_call::ClaimAnswer;
 use store::queue::{self, QueueState};
 use store::segments::{self, Segment};
 use store::submits::{self, Outstanding};
-use store::{WriteTx, installation, opt_outs};
+use store::{WriteTx, opt_outs};
 
 /// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
 /// stored in that time. The margin also covers the difference between the clocks of two nodes.
@@ -51,7 +51,7 @@ const LEASE_PARTS: i64 = 6;
 /// The share of batches in a claim: one in this many messages is from a batch, even if many single
 /// messages wait.
 pub const BATCHES_SHARE: usize = 8;
-/// The maximum number of searches per claim while all rows found are of suspended applications.
+/// The maximum number of searches per claim while all rows found are deferred.
 const ROUNDS_MAX: usize = 2;
 /// How soon to search again if due rows were locked.
 const LOCKED_MS: i64 = 100;
@@ -205,9 +205,14 @@ impl ClaimSearch {
         scan_starts.learn(of, self.from, self.limits, &found, now);
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
         let router = &service.inner.router;
-        let started = [answer.started, answer.started_before].into_iter().flatten();
-        let started = started.flatten().map(|row| Claimed::of(row, &self.carrier, router));
+        let started = [answer.started, answer.started_scheduled, answer.started_before];
+        let started = started
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|row| Claimed::of(row, &self.carrier, router));
         let mut claimed: Vec<Claimed> = started.collect();
+        set_expiries(&found, &mut claimed);
         let segments = answer.submitted_segments.unwrap_or_default();
         skip_submitted(&begun(&found), segments, &mut claimed);
         (claimed, learned)
@@ -240,7 +245,7 @@ fn singles(found: &[DueRow]) -> i64 {
 
 /// Returns the found messages of which a carrier has, or may have, some segments.
 fn begun(found: &[DueRow]) -> HashMap<Transid, Submission> {
-    let due = found.iter().filter(|row| !row.suspended);
+    let due = found.iter().filter(|row| row.deferred == 0);
     let begun = due.filter(|row| row.submission != Submission::None);
     begun.map(|row| (row.id, row.submission)).collect()
 }
@@ -262,20 +267,19 @@ pub(crate) async fn claim_due(
         let found = claims::due(tx, carrier, limits, search.from, least_id, now).await?;
         let claimed = claim_found(service, tx, (carrier, &found), lease, now).await?;
         let next_due = if search.is_exhausted(&found) {
-            claims::next_due(tx, carrier, search.from, least_id).await?
+            claims::next_due(tx, carrier, search.from, least_id, now).await?
         } else {
             None
         };
-        // If all found rows were deferred because their applications are suspended, more rows may
-        // be due. After the last round the next commit group searches for them.
+        // If all found rows were deferred, more rows may be due. After the last round the next commit group searches for them.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, search.learn(&found, next_due, now)));
         }
     }
 }
 
-/// Claims the rows that were found. Defers rows of suspended applications, and rejects messages
-/// whose recipients have opted out.
+/// Claims the rows that were found. Defers rows of suspended applications and of stopped batches,
+/// and rejects messages whose recipients have opted out.
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -286,10 +290,9 @@ async fn claim_found(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let (deferred, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
+    let (deferred, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.deferred != 0);
     if !deferred.is_empty() {
-        let deferred: Vec<Transid> = deferred.into_iter().map(|row| row.id).collect();
-        queue::defer(tx, &deferred).await?;
+        queue::defer(tx, deferred.into_iter().map(|row| (row.id, row.deferred))).await?;
     }
     let router = &service.inner.router;
     let new = due.iter().filter(|row| row.submission == Submission::None);
@@ -306,6 +309,7 @@ async fn claim_found(
     let started = claims::start(tx, &ids, now).await?;
     let claimed = started.into_iter();
     let mut claimed: Vec<_> = claimed.map(|row| Claimed::of(row, carrier, router)).collect();
+    set_expiries(found, &mut claimed);
     let begun = begun(found);
     if !begun.is_empty() {
         let ids: Vec<Transid> = begun.keys().copied().collect();
@@ -355,7 +359,7 @@ impl Delivery<'_> {
 
     pub async fn queue_state(&self) -> Result<QueueState> {
         let states = self.in_each_shard(|shard| async move {
-            queue::state(&mut self.store().read_at(shard).await?).await
+            queue::state(&mut self.store().read_at(shard).await?, self.now()).await
         });
         let states = states.await?;
         Ok(QueueState {
@@ -376,10 +380,11 @@ impl Delivery<'_> {
         let mut after = if let Some(id) = after {
             id.0
         } else {
-            let mut conn = self.store().read().await?;
-            // Every message with a smaller ID is final.
-            let swept = installation::swept(&mut conn).await?.low - 1;
-            swept.max(least_queued(submitted_before))
+            let lows = self.in_each_shard(|shard| async move {
+                final_below(&mut self.store().read_at(shard).await?).await
+            });
+            let low = lows.await?.into_iter().min().unwrap_or(0) - 1;
+            low.max(least_queued(submitted_before))
         };
         let end = domain::ids::compose_id(submitted_before.unix_ms() + 1, 0);
         // Reads one hour of IDs at a time. If the carrier has few messages, a single query would
@@ -398,6 +403,17 @@ impl Delivery<'_> {
                 return Ok(found);
             }
             after = below - 1;
+        }
+    }
+}
+
+/// Sets when messages expire that have an expiry of their own.
+fn set_expiries(found: &[DueRow], claimed: &mut [Claimed]) {
+    let own = found.iter().filter_map(|row| Some((row.id, row.expires_at?)));
+    let own: HashMap<Transid, i64> = own.collect();
+    for message in claimed.iter_mut().filter(|_| !own.is_empty()) {
+        if let Some(at) = own.get(&message.id) {
+            message.expires_at = Timestamp::from_unix_ms(*at);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Messages that are rejected before they are submitted, because their recipients have opted out or
-//! because of the application's limits.
+//! Messages that end before a carrier gets them: their recipients opted out, the application's limits
+//! refuse them, or they are cancelled.
 
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid};
 
@@ -7,32 +7,33 @@ use store::error::Result;
 use store::messages::{self, Ended, Ending};
 use store::{WriteTx, queue};
 
-/// Rejects these messages because their recipients have opted out; see [`reject_with`].
+/// Rejects messages to recipients who opted out, as [`withdraw`] does.
 pub(crate) async fn reject(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
-    reject_with(DeliveryError::OptedOut, tx, ids, now).await
+    withdraw(tx, ids, (MessageStatus::Rejected, Some(DeliveryError::OptedOut)), now).await
 }
 
-/// Rejects these messages, except those that have been claimed. The caller still has to settle the
-/// charges that this releases.
-pub(crate) async fn reject_with(
-    error: DeliveryError,
+/// Gives these messages a final status and an error, except those that have been claimed or of
+/// which a carrier has, or may have, a segment. The caller still has to settle the charges that
+/// this releases.
+pub(crate) async fn withdraw(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
+    (status, error): (MessageStatus, Option<DeliveryError>),
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     messages::lock(tx, ids).await?;
-    let unclaimed = queue::drop_unclaimed(tx, ids).await?;
+    let unclaimed = queue::drop_unclaimed(tx, ids, false).await?;
     let endings = unclaimed.into_iter().map(|id| Ending {
         id,
-        status: MessageStatus::Rejected,
-        error: Some(error.as_str().to_owned()),
+        status,
+        error: error.map(|error| error.as_str().to_owned()),
         release: true,
         taken: false,
     });

@@ -464,9 +464,11 @@ impl Deciding<'_> {
         rows.transfers.push(transfers);
         rows.created_ats.push(domain::ids::id_unix_ms(message.id.0));
         rows.sending_ats.push(message.sending_at.map(Timestamp::unix_ms));
+        rows.send_ats.push(message.send_at.map(Timestamp::unix_ms));
         rows.carriers.push(row.carrier);
         rows.due_ats.push(row.due_at);
         rows.tokens.push(row.lease_token);
+        rows.expires_ats.push(row.expires_at.map(Timestamp::unix_ms));
         Ok(Decided::Accepted { kind, sent, total })
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::ledger::{LedgerAccount, TransferKind};
@@ -40,6 +41,9 @@ pub(super) struct Accepted {
     pub(super) message: NewMessage,
     /// The balance after the send, which its transfer records. `None` for a test key.
     balance_after: Option<Money>,
+    /// From when on the message may no longer be submitted. `None` for 48 hours after its
+    /// acceptance.
+    pub(super) expires_at: Option<Timestamp>,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
 }
@@ -247,6 +251,7 @@ impl AdmittedSends {
     ) -> std::result::Result<Decision, Reason> {
         let request = &prepared.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
+        let due = request.schedule.due(self.now).ok_or(Reason::InvalidParameter)?;
         let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),
@@ -261,8 +266,14 @@ impl AdmittedSends {
         if !application.may_spend(kind, cost) {
             return Err(Reason::SpendCapReached);
         }
-        let mut sent =
-            Sent { transid: None, pages, cost, balance: application.of(kind), replayed: false };
+        let mut sent = Sent {
+            transid: None,
+            pages,
+            cost,
+            balance: application.of(kind),
+            send_at: due.send_at,
+            replayed: false,
+        };
         if request.dry_run {
             let left = application.left(kind, cost);
             return left.map(|_| Decision::Answered(sent)).ok_or(Reason::InsufficientFunds);
@@ -294,6 +305,7 @@ impl AdmittedSends {
             segments: prepared.segments,
             unit_price: (self.prices).per_page(request.number.kind(), request.number.digits()),
             cost,
+            send_at: due.send_at,
             sending_at: None,
         };
         Ok(Decision::Accepted(Box::new(Accepted {
@@ -301,6 +313,7 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
+            expires_at: due.expires_at,
             kept: None,
         })))
     }
@@ -371,7 +384,8 @@ fn recipient(application: &Funds, send: &PreparedSend) -> Recipient {
 }
 
 impl Accepted {
-    /// Returns the message's row in the queue, claimed at once if its carrier has a free slot.
+    /// Returns the message's row in the queue, claimed at once if it is due and its carrier has a
+    /// free slot.
     pub(super) fn queue(
         &mut self,
         service: &Service,
@@ -386,16 +400,21 @@ impl Accepted {
             application_id: message.application_id,
             due_at: now.unix_ms(),
             lease_token: 0,
+            expires_at: self.expires_at,
             carrier,
         };
-        if let Some(slot) = slots.take_one(&row.carrier) {
+        if let Some(at) = message.send_at {
+            row.due_at = at.unix_ms();
+            let after = Duration::from_millis(at.ms_since(now).max(0).unsigned_abs());
+            slots.queued(&row.carrier, after);
+        } else if let Some(slot) = slots.take_one(&row.carrier) {
             message.sending_at = Some(now);
             row.due_at = lease.until.unix_ms();
             row.lease_token = lease.token;
-            let claimed = claimed(message, &row.carrier, service);
+            let claimed = claimed(message, &row, service);
             slots.fill(&slot, claimed);
         } else {
-            slots.queued(&row.carrier, std::time::Duration::ZERO);
+            slots.queued(&row.carrier, Duration::ZERO);
         }
         row
     }
@@ -440,10 +459,11 @@ impl Accepted {
 }
 
 /// Returns the message in the form in which its connection receives it.
-fn claimed(message: &NewMessage, carrier: &str, service: &Service) -> Claimed {
+fn claimed(message: &NewMessage, row: &QueuedRow, service: &Service) -> Claimed {
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
     let router = &service.inner.router;
-    let (address, sender) = router.written(carrier, &message.number, message.sender.as_deref());
+    let (address, sender) =
+        router.written(&row.carrier, &message.number, message.sender.as_deref());
     Claimed {
         id: message.id,
         application_id: message.application_id,
@@ -452,7 +472,7 @@ fn claimed(message: &NewMessage, carrier: &str, service: &Service) -> Claimed {
         sender,
         message: message.body.clone(),
         submitted_segments: Vec::new(),
-        expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+        expires_at: row.expires_at.unwrap_or_else(|| created_at.plus_ms(MESSAGE_LIFETIME_MS)),
     }
 }
 

@@ -232,6 +232,7 @@ impl Service {
             requestid: None,
             unit_price: Money::ZERO,
             cost: Money::ZERO,
+            send_at: None,
             sending_at: None,
         };
         let queued = QueuedRow {
@@ -240,6 +241,7 @@ impl Service {
             carrier,
             due_at: now.unix_ms(),
             lease_token: 0,
+            expires_at: None,
         };
         tx.tally.add_new((application_id, test), message.id, message.status(), message.cost);
         messages::insert(tx, &[&message]).await?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use domain::{Money, Timestamp};
 
 use crate::accounts::sealing::{self, Sealing};
-use crate::delivery::expiry::first_unexpired;
+use crate::delivery::expiry::have_expired;
 use crate::operations::check::violations;
 use crate::operations::history;
 use crate::uploads::spool_folder::SpoolFolder;
@@ -186,7 +186,7 @@ async fn copy_uploads(
     let mut rows = 0;
     for upload in copy::waiting(from).await? {
         // Older uploads have expired. They will be given up without reading their rows.
-        if upload.first_message_id >= first_unexpired(now) {
+        if !have_expired(upload.expires_at, upload.first_message_id, now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;
         }

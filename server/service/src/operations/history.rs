@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::ids::{self, Shard, id_of_day};
 
+use crate::delivery::expiry::final_below;
 use crate::transactions::work;
 use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
@@ -60,10 +61,13 @@ impl Operations<'_> {
         let tx = store.begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
-        // Every message below the sweep's mark is final.
-        let below = kept_from.min(installation::swept(&mut tx).await?.low);
-        let low = installation::history_low(&mut tx).await?;
         let shards: Vec<Shard> = self.shards().collect();
+        let mut below = kept_from;
+        for shard in &shards {
+            tx.at(*shard);
+            below = below.min(final_below(&mut tx).await?);
+        }
+        let low = installation::history_low(&mut tx).await?;
         let Some(first) = first(&mut tx, &shards, low, below).await? else {
             return Ok(false);
         };
@@ -114,8 +118,7 @@ impl Operations<'_> {
             work!(|tx, now| {
                 let below = now.day() - TEST_HISTORY_DAYS;
                 installation::raise_test_low(tx, id_of_day(below)).await?;
-                // Every message below the sweep's mark is final.
-                let low = installation::swept(tx).await?.low;
+                let low = final_below(tx).await?;
                 history::delete_tests(tx, below, low, CHUNK).await
             }),
         )
@@ -129,9 +132,8 @@ impl Operations<'_> {
             Chore::FoldDays,
             Priority::Bulk,
             work!(|tx, _| {
-                // Every message below the sweep's mark is final, but later messages of the mark's
-                // day may not be.
-                let low = installation::swept(tx).await?.low;
+                // Later messages of the mark's day may not be final.
+                let low = final_below(tx).await?;
                 let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
                 if let Some(day) = tally::first_unfolded(tx, low.day()).await? {
                     tally::fold(tx, day).await?;

@@ -7,6 +7,7 @@ use domain::records::{MarginFigures, MarginLine, MarginReport, SYSTEM_KIND};
 use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
 use crate::applications::chosen;
+use crate::delivery::expiry::final_below;
 use crate::delivery::routing::Message;
 use crate::{Messages, run_detached};
 use store::error::{Error, Fault, Refusal, Result};
@@ -41,9 +42,11 @@ impl Messages<'_> {
                 None => self.first_day().await?.unwrap_or(today),
             };
             let counted = margins::counted(&mut conn, first).await?;
-            // Every message below the sweep's mark is final, but later messages of the mark's day
-            // may not be.
-            let low = installation::swept(&mut conn).await?.low;
+            let mut low = i64::MAX;
+            for shard in self.shards() {
+                low = low.min(final_below(&mut self.store().read_at(shard).await?).await?);
+            }
+            // Later messages of the mark's day may not be final.
             let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
             (first, counted, below)
         };

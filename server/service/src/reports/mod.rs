@@ -24,6 +24,7 @@ use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
 use search::{Found, search};
 use shares::Searcher;
+use store::batches;
 use store::error::{Error, Refusal, Result};
 use store::query::{At, Connection};
 use store::recent::MessageLocation;
@@ -162,7 +163,16 @@ impl Messages<'_> {
         conn: &mut dyn Connection,
         row: MessageRow,
     ) -> Result<MessageDetail> {
-        let entries = store::timeline::list(conn, row.record.transid, row.application_id).await?;
+        let record = &row.record;
+        let mut entries = store::timeline::list(conn, record.transid, row.application_id).await?;
+        if let (MessageStatus::Cancelled, Some(batch), Some(at)) =
+            (record.status, record.batchid, record.final_at)
+            && let Some(by) = batches::cancelled_by(conn, batch).await?
+            && entries.iter().all(|entry| entry.status != MessageStatus::Cancelled)
+        {
+            let detail = Some(format!("the batch was cancelled {by}"));
+            entries.push(TimelineEntry { status: record.status, at, detail });
+        }
         let prices = self.money().price_history(conn).await?;
         let charge =
             charge(&row, &prices).ok_or(Error::Failed(store::error::Fault::MoneyOverflow))?;
@@ -311,8 +321,17 @@ fn timeline(row: &MessageRow, entries: Vec<TimelineEntry>) -> Vec<TimelineEntry>
     };
     let by = row.carrier.as_ref().map(|carrier| format!("taken by {carrier}"));
     let last = record.final_at.and_then(|at| step(record.status, Some(at), record.error.clone()));
+    let accepted = Some(record.created_at);
+    // The rows of a scheduled batch become messages at its time, so they never were scheduled.
+    let first = match record.send_at.filter(|at| *at > record.created_at) {
+        Some(at) => step(MessageStatus::Scheduled, accepted, Some(format!("scheduled for {at}"))),
+        None => step(MessageStatus::Queued, accepted, None),
+    };
+    // If it was cancelled by itself, an entry says who cancelled it.
+    let is_cancelled = |entry: &TimelineEntry| entry.status == MessageStatus::Cancelled;
+    let last = last.filter(|_| !entries.iter().any(is_cancelled));
     let own = [
-        step(MessageStatus::Queued, Some(record.created_at), None),
+        first,
         step(MessageStatus::Sending, row.sending_at, None),
         step(MessageStatus::Submitted, record.submitted_at, by),
         last,

@@ -1,12 +1,12 @@
 //! Decisions of staff about messages whose outcome is unknown, when the carrier has told them.
 
 use domain::support::SegmentRecord;
-use domain::{DeliveryError, MessageStatus, Submission, Transid};
+use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};
 
-use crate::Support;
 use crate::money::releases::settle;
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
+use crate::{MESSAGE_LIFETIME_MS, Support};
 use store::WriteTx;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
@@ -120,7 +120,7 @@ impl Support<'_> {
         let actor = *actor;
         self.in_transaction(work!(|tx, now| {
             tx.at(shard);
-            must_be_unknown(tx, transid).await?;
+            let send_at = must_be_unknown(tx, transid).await?;
             let segments = segments::of_message(tx, transid).await?;
             let mut open = segments.iter().filter(|segment| !is_taken(segment));
             let again = open.find(|segment| segment.submits < SUBMITS_MAX);
@@ -131,6 +131,7 @@ impl Support<'_> {
                 carrier,
                 due_at: now.unix_ms(),
                 lease_token: 0,
+                expires_at: send_at.map(|at| at.plus_ms(MESSAGE_LIFETIME_MS)),
             };
             queue::insert(tx, &[row], QueuedAs::default()).await?;
             let requeued = Requeued {
@@ -157,17 +158,18 @@ fn is_taken(segment: &SegmentRecord) -> bool {
 }
 
 /// Refuses a message whose outcome is known, or that is being submitted. Takes any other message
-/// out of the queue, where it may wait to be submitted once more.
-async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<()> {
+/// out of the queue, where it may wait to be submitted once more. Returns the time that it was
+/// scheduled for.
+async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<Option<Timestamp>> {
     messages::lock(tx, &[transid]).await?;
-    match messages::status(tx, transid).await? {
+    let send_at = match messages::due(tx, transid).await? {
         None => return Err(Refusal::NoSuchMessage.into()),
-        Some(MessageStatus::Unknown) => {}
+        Some((MessageStatus::Unknown, send_at)) => send_at,
         Some(_) => return Err(Refusal::OutcomeKnown.into()),
-    }
-    queue::drop_unclaimed(tx, &[transid]).await?;
+    };
+    queue::drop_unclaimed(tx, &[transid], true).await?;
     if queue::queued(tx, &[transid]).await?.is_empty() {
-        Ok(())
+        Ok(send_at)
     } else {
         Err(Refusal::BeingSubmitted.into())
     }

@@ -8,7 +8,7 @@ use domain::ledger::{LedgerAccount, TransferKind};
 use domain::limits::LimitedRows;
 use domain::{
     AlarmKind, BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason,
-    RequestId, Timestamp, WarningCounts,
+    RequestId, Schedule, Timestamp, WarningCounts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub struct BatchRequest {
     /// The message to all numbers, in mode one to many.
     pub message: Option<MessageText>,
     pub requestid: Option<RequestId>,
+    /// As in [`crate::SendRequest::schedule`].
+    pub schedule: Schedule,
     /// Whether to only check the upload. If so, nothing is stored, charged or sent, and no
     /// idempotency key is read or kept.
     pub dry_run: bool,
@@ -57,6 +59,8 @@ pub struct AcceptedBatch {
     /// rejected and cost nothing.
     #[serde(default)]
     pub limited: LimitedRows,
+    /// When the messages are to be sent. `None` if they are due at once.
+    pub send_at: Option<Timestamp>,
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
@@ -231,6 +235,9 @@ impl Messages<'_> {
             (Ok(_), Some(row), _) => row,
             (Ok(_), None, _) => return Ok(Err(Reason::ApiInvalid)),
         };
+        let Some(due) = pending.request.schedule.due(now) else {
+            return Ok(Err(Reason::InvalidParameter));
+        };
         if !prices.has_prefixes_of(&pending.prices) {
             return Ok(Ok(BatchDecision::CountAgain(prices)));
         }
@@ -250,6 +257,7 @@ impl Messages<'_> {
         let Some(mut accepted) = priced.filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
         };
+        accepted.send_at = due.send_at;
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
@@ -260,7 +268,11 @@ impl Messages<'_> {
         };
         let id = BatchId(self.next_id(now));
         accepted.batchid = Some(id);
-        let new = self.new_batch(id, (pending, spool), &accepted, &funds, (price_id, &prices), now);
+        let new = NewBatch {
+            send_at: due.send_at,
+            expires_at: due.expires_at,
+            ..self.new_batch(id, (pending, spool), &accepted, &funds, (price_id, &prices), now)
+        };
         funds.spend(kind, accepted.cost, messages);
         if kind == KeyKind::Live && funds.is_nearly_spent() {
             let noted = Noted { count: 1, ..Noted::default() };
@@ -303,6 +315,8 @@ impl Messages<'_> {
             first_message_id,
             last_message_id,
             spool: spool.to_owned(),
+            send_at: None,
+            expires_at: None,
         }
     }
 
@@ -344,7 +358,13 @@ impl PendingUpload {
         Self {
             key: permit.key.clone(),
             kept_key,
-            digest: digest_of_bulk(mode_name(spooled.mode), file, message, requestid),
+            digest: digest_of_bulk(
+                mode_name(spooled.mode),
+                file,
+                message,
+                requestid,
+                request.schedule,
+            ),
             count: spooled.count.clone(),
             prices: Arc::clone(&spooled.prices),
             spool: spooled.spool.as_ref().map(|spool| spool.name.clone()),
@@ -367,6 +387,7 @@ impl PendingUpload {
             warnings: self.count.warnings,
             opted_out: self.count.opted_out,
             limited: self.count.limited,
+            send_at: None,
             replayed: false,
         })
     }

@@ -10,7 +10,7 @@ use domain::{
     BatchId, EventStream, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid,
 };
 
-use crate::delivery::expiry::first_unexpired;
+use crate::delivery::expiry::{first_unexpired, have_expired};
 use crate::delivery::opted_out::reject;
 use crate::delivery::routing::Message;
 use crate::money::releases::settle;
@@ -36,15 +36,27 @@ use store::{Chore, WriteTx, opt_outs};
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Messages<'_> {
-    /// Returns the oldest upload after this one whose rows aren't all messages yet.
+    /// Returns the oldest upload after this one whose rows aren't all messages yet, unless it waits
+    /// for its time or is paused.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
-        let after = after.map_or(0, |id| id.0);
+        let (after, now) = (after.map_or(0, |id| id.0), self.now());
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
-            let found = batches::next_unexpanded(&mut conn, after).await?;
+            let least = first_unexpired(now);
+            let found = batches::next_unexpanded(&mut conn, after, now, least).await?;
             Ok(found.map(|batch| batch.id))
         });
         Ok(found.await?.into_iter().flatten().min())
+    }
+
+    /// Returns how long it takes until the next upload begins that waits for its time.
+    pub async fn next_start(&self) -> Result<Option<Duration>> {
+        let found = self.in_each_shard(|shard| async move {
+            batches::next_start(&mut self.store().read_at(shard).await?).await
+        });
+        let at = found.await?.into_iter().flatten().min();
+        let ms = at.map(|at| at.ms_since(self.now()).max(0).unsigned_abs());
+        Ok(ms.map(Duration::from_millis))
     }
 
     /// Turns the next rows of an upload into messages. Releases the price of rows that can't be
@@ -67,8 +79,12 @@ impl Messages<'_> {
         let Some((shard, upload)) = found else {
             return Ok(false);
         };
-        let step = if upload.first_message_id < first_unexpired(self.now()) {
+        let step = if has_expired(&upload, self.now()) {
             self.give_up(shard, &upload, MessageStatus::Expired).await?
+        } else if upload.stopped {
+            Step::Elsewhere
+        } else if upload.waits_until.is_some() {
+            self.start(shard, &upload).await?
         } else {
             let left = upload.rows - upload.expanded_rows;
             let chunk = self.chunk(shard, &upload.spool, upload.spool_offset, left);
@@ -94,6 +110,22 @@ impl Messages<'_> {
             self.remove_spool(shard, &upload.spool);
         }
         Ok(step != Step::Elsewhere)
+    }
+
+    /// Begins an upload whose time has come.
+    async fn start(&self, shard: Shard, upload: &UnexpandedBatch) -> Result<Step> {
+        let now = self.now();
+        if upload.waits_until.is_some_and(|at| at > now) {
+            return Ok(Step::Elsewhere);
+        }
+        let mut tx = self.store().begin_as(Priority::Bulk).await?;
+        tx.at(shard);
+        let ids = self.inner.ids.range(now, upload.rows, self.inner.node.slot());
+        if !batches::start(&mut tx, upload, ids, now).await? {
+            return Ok(Step::Elsewhere);
+        }
+        tx.commit().await?;
+        Ok(Step::Some)
     }
 
     /// Reads the chunk at an offset. `left` is the number of rows that aren't messages yet.
@@ -140,7 +172,7 @@ impl Messages<'_> {
         let still = still.filter(|still| still.spool_offset == upload.spool_offset);
         // The upload may have expired while this transaction waited. The next call then gives it
         // up.
-        let Some(upload) = still.filter(|_| upload.first_message_id >= first_unexpired(now)) else {
+        let Some(upload) = still.filter(|still| !still.stopped && !has_expired(still, now)) else {
             return Ok(Step::Elsewhere);
         };
         let prices = self.prices_of(&mut tx, &upload).await?;
@@ -246,6 +278,7 @@ impl Messages<'_> {
             carrier,
             due_at: now.unix_ms(),
             lease_token: 0,
+            expires_at: upload.expires_at,
         };
         let slots = first..first + chunk.rows;
         // If all messages have the same carrier, the numbers needn't be read.
@@ -304,40 +337,18 @@ impl Messages<'_> {
         settle(tx, &rejected, now).await
     }
 
-    /// Gives up the remaining rows. They don't become messages, and their price is released.
+    /// Gives up the remaining rows, and commits.
     async fn give_up(
         &self,
         shard: Shard,
         upload: &UnexpandedBatch,
         rest: MessageStatus,
     ) -> Result<Step> {
-        let now = self.now();
-        let amount = upload
-            .cost
-            .checked_sub(upload.expanded_cost)
-            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         tx.at(shard);
-        let id = upload.application_id;
-        let found = balances::of(&mut tx, &[id]).await?;
-        if !batches::give_up(&mut tx, upload, rest, now).await? {
+        if !release_rest(&mut tx, upload, rest, self.now()).await? {
             return Ok(Step::Elsewhere);
         }
-        let before = found.first().map_or(Money::ZERO, |found| found.balance);
-        let (back, test_money) =
-            if upload.test { (Money::ZERO, amount) } else { (amount, Money::ZERO) };
-        let balance = before.checked_add(back).ok_or(Error::Failed(Fault::MoneyOverflow))?;
-        let settled = SettledApplication { id, before, balance, test_money };
-        balances::settle(&mut tx, &[settled], test_money_max()).await?;
-        let release = (back > Money::ZERO).then_some(MessageTransfer {
-            debit: LedgerAccount::RESERVED,
-            credit: id.into(),
-            amount: back,
-            kind: TransferKind::Release,
-            subject: Subject::Batch(upload.id),
-            application: Some((id, balance)),
-        });
-        transfers::insert_of_messages(&mut tx, release.as_slice(), now).await?;
         tx.commit().await?;
         Ok(Step::Last)
     }
@@ -365,6 +376,44 @@ impl Messages<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the rows of an upload may no longer be submitted.
+fn has_expired(upload: &UnexpandedBatch, now: Timestamp) -> bool {
+    have_expired(upload.expires_at, upload.first_message_id, now)
+}
+
+/// Gives up the remaining rows of an upload. They don't become messages, and their price is
+/// released. Returns false if another process changed the upload first.
+pub(crate) async fn release_rest(
+    tx: &mut WriteTx<'_>,
+    upload: &UnexpandedBatch,
+    rest: MessageStatus,
+    now: Timestamp,
+) -> Result<bool> {
+    let left = upload.cost.checked_sub(upload.expanded_cost);
+    let amount = left.ok_or(Error::Failed(Fault::MoneyOverflow))?;
+    let id = upload.application_id;
+    let found = balances::of(tx, &[id]).await?;
+    if !batches::give_up(tx, upload, rest, now).await? {
+        return Ok(false);
+    }
+    let before = found.first().map_or(Money::ZERO, |found| found.balance);
+    let (back, test_money) =
+        if upload.test { (Money::ZERO, amount) } else { (amount, Money::ZERO) };
+    let balance = before.checked_add(back).ok_or(Error::Failed(Fault::MoneyOverflow))?;
+    let settled = SettledApplication { id, before, balance, test_money };
+    balances::settle(tx, &[settled], test_money_max()).await?;
+    let release = (back > Money::ZERO).then_some(MessageTransfer {
+        debit: LedgerAccount::RESERVED,
+        credit: id.into(),
+        amount: back,
+        kind: TransferKind::Release,
+        subject: Subject::Batch(upload.id),
+        application: Some((id, balance)),
+    });
+    transfers::insert_of_messages(tx, release.as_slice(), now).await?;
+    Ok(true)
 }
 
 /// The result of expanding an upload's next rows.

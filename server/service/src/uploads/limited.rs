@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::ids::nth_id;
 use domain::limits::RecentMessages;
-use domain::{AlarmKind, DeliveryError, Guard, Number, Reason, SendLimits, Timestamp, Transid};
+use domain::{
+    AlarmKind, DeliveryError, Guard, MessageStatus, Number, Reason, SendLimits, Timestamp, Transid,
+};
 
 use crate::Service;
 use crate::applications::alarms::{Noted, SHOWN_DAYS};
-use crate::delivery::opted_out::reject_with;
+use crate::delivery::opted_out::withdraw;
 use crate::money::releases::settle;
 use crate::uploads::spool_format::Chunk;
 use store::batches::UnexpandedBatch;
@@ -133,7 +135,8 @@ impl<'a> LimitedMessages<'a> {
             let (day, n) = (now.day(), ids.len() as u64);
             let counted = (error.as_str(), n.cast_signed());
             alarms::count(tx, self.upload.application_id, counted, day, day - SHOWN_DAYS).await?;
-            let rejected = reject_with(error, tx, &ids, now).await?;
+            let outcome = (MessageStatus::Rejected, Some(error));
+            let rejected = withdraw(tx, &ids, outcome, now).await?;
             settle(tx, &rejected, now).await?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Uploads for the tests.
 
 use domain::records::BatchRecord;
-use domain::{ApiKey, BatchId, BulkMode, BulkWriting};
+use domain::{ApiKey, BatchId, BulkMode, BulkWriting, Schedule};
 use service::{AcceptedBatch, BatchRequest, IdempotencyKey, SendError, Service};
 
 use crate::world::{Customer, World};
@@ -39,7 +39,7 @@ pub async fn upload(
 
 /// A request without options.
 pub fn plain() -> BatchRequest {
-    BatchRequest { message: None, requestid: None, dry_run: false }
+    BatchRequest { message: None, requestid: None, schedule: Schedule::default(), dry_run: false }
 }
 
 /// Uploads a file with the live key, which must be accepted.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use domain::records::{AccountRecord, MessageDetail};
 use domain::{
     ApiKey, Category, Email, KeyKind, MessageStatus, MessageText, Money, Number, Password, Prices,
-    Reference, SenderName, Timestamp, Transid,
+    Reference, Schedule, SenderName, Timestamp, Transid,
 };
 use service::{
     Actor, Clock, Config, DepositRequest, Entropy, IdempotencyKey, KeyAccess, Lease, Limits,
@@ -265,6 +265,7 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
         number: Number::parse(number).unwrap(),
         message: MessageText::parse(text.to_owned(), 10).unwrap(),
         requestid: None,
+        schedule: Schedule::default(),
         idempotency: None,
         dry_run: false,
         origin: Origin::default(),

@@ -41,7 +41,7 @@ impl Files for UploadPermit {
     type Rows = Spooled;
 
     const KNOWN: &'static [&'static str] =
-        &["bulksms", "numbers", "message", "requestid", "dryrun"];
+        &["bulksms", "numbers", "message", "requestid", "sendat", "validity", "dryrun"];
     const FILES: &'static [(&'static str, BulkMode)] =
         &[("bulksms", BulkMode::OneToOne), ("numbers", BulkMode::OneToMany)];
 

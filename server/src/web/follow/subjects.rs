@@ -8,7 +8,6 @@ use app::reports::{ReportFilter, is_under_way, open_counts};
 use app::support::CarriersNow;
 use axum::extract::Path;
 use axum::response::Response;
-use domain::records::BatchStatus;
 use domain::{BatchId, Reference, Refusal, Zone};
 
 use super::Follower;
@@ -25,7 +24,7 @@ pub async fn batch(Path(id): Path<String>, follower: Follower) -> Result<Respons
     let events = follower.follow(OFTEN, move |service, account| async move {
         let found = service.messages().account_batch(account.id, batchid).await?;
         Ok(found.map(|(_, batch)| {
-            let goes_on = batch.status != BatchStatus::Done;
+            let goes_on = batch.done_at.is_none();
             (batch, goes_on)
         }))
     });

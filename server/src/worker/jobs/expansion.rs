@@ -32,10 +32,15 @@ impl Work for Expansion {
                 advanced |= self.expand(&context.service, batch).await;
             }
         }
+        // The rows of batches that were cancelled or resumed.
+        advanced |= context.service.messages().follow_stops().await?;
         Ok(match (advanced, self.failed.is_empty()) {
             (true, _) => Next::AtOnce,
             (false, false) => Next::Soon,
-            (false, true) => Next::AfterInterval,
+            (false, true) => match context.service.messages().next_start().await? {
+                Some(after) => Next::Within(after),
+                None => Next::AfterInterval,
+            },
         })
     }
 }

@@ -178,6 +178,7 @@ impl Job {
                 }
                 Ok(Next::Soon) => RETRY,
                 Ok(Next::AfterInterval) => self.interval,
+                Ok(Next::Within(wait)) => wait.min(self.interval),
                 Err(error) => {
                     tracing::error!(detail = ?error, "a job failed; it runs again in a second");
                     context.pause(RETRY).await;

@@ -1,5 +1,7 @@
 //! The work of a job, and when the job runs again.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use service::{Result, Service};
 
@@ -22,6 +24,8 @@ pub(super) enum Next {
     Soon,
     /// After the interval, or when the job is woken.
     AfterInterval,
+    /// After this time or the interval, whichever is shorter, or when the job is woken.
+    Within(Duration),
 }
 
 /// Work that keeps no state between two runs. If a run fails, the next one is after the interval.

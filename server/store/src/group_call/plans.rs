@@ -250,9 +250,11 @@ fn sends(call: i64, day: i64, now: i64) -> SendRows {
         transfers: each(|_| 1),
         created_ats: each(|_| now),
         sending_ats: each(|_| None),
+        send_ats: each(|_| None),
         carriers: each(|_| "acme".to_owned()),
         due_ats: each(|_| now),
         tokens: each(|_| 0),
+        expires_ats: each(|_| None),
     }
 }
 

@@ -19,7 +19,9 @@ const LISTED: Sql = Sql {
                 id, application_id, test, number, kind, sender,
                 COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)), requestid,
                 batch_id, status, pages, segments, unit_price, cost, released, error, carrier,
-                created_at, sending_at, submitted_at, final_at)) AS found",
+                created_at, sending_at, submitted_at, final_at,
+                COALESCE(send_at, (SELECT b.send_at FROM batches b WHERE b.id = batch_id))))
+            AS found",
     postgres: r"
         SELECT COALESCE(
             json_agg(
@@ -28,7 +30,10 @@ const LISTED: Sql = Sql {
                     COALESCE(body, (
                         SELECT b.body FROM batches b WHERE b.shard = $shard AND b.id = batch_id)),
                     requestid, batch_id, status, pages, segments, unit_price, cost, released,
-                    error, carrier, created_at, sending_at, submitted_at, final_at)),
+                    error, carrier, created_at, sending_at, submitted_at, final_at,
+                    COALESCE(send_at, (
+                        SELECT b.send_at
+                        FROM batches b WHERE b.shard = $shard AND b.id = batch_id)))),
             '[]')::text AS found",
     ..Sql::ANYWHERE
 };

@@ -35,6 +35,7 @@ mod receipts;
 mod reports;
 mod review;
 mod routes;
+mod schedules;
 mod search;
 mod second_factors;
 mod segments;

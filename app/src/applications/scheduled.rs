@@ -1,0 +1,81 @@
+//! What an application has scheduled, and cancelling all of it.
+
+use domain::records::ScheduledCount;
+use domain::{MessageStatus, Reference};
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+use crate::reports::{REPORTS_PATH, ReportFilter, counted};
+use crate::ui::{AcceptedNotice, DateTime, FormState, PostForm, SubmitButton, in_zone, parameter};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::signed_in, domain::KeyKind, service::StopAuthor};
+
+/// The confirmation's name in the page's address.
+const CANCEL: &str = "cancel-scheduled";
+
+/// Cancels everything that an application has scheduled with its live key.
+#[server(prefix = "/fn", endpoint = "cancel-scheduled")]
+pub async fn cancel_scheduled(reference: Reference) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let access = service.webhooks().access_of(account.id, reference, KeyKind::Live).await?;
+    service.messages().cancel_scheduled(&access, StopAuthor::Owner(account.id)).await?;
+    leptos_axum::redirect(&format!("/applications/{reference}?cancelled=1"));
+    Ok(())
+}
+
+#[component]
+pub fn Scheduled(
+    reference: Reference,
+    scheduled: ScheduledCount,
+    form: FormState,
+) -> impl IntoView {
+    let sentence = "Everything that was scheduled is cancelled.";
+    view! {
+        <AcceptedNotice parameter="cancelled" sentence/>
+        {(scheduled.messages > 0).then(|| view! { <Waiting reference scheduled form/> })}
+    }
+}
+
+#[component]
+fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> impl IntoView {
+    let confirm = parameter("confirm");
+    let count = counted(scheduled.messages, "message");
+    let filter = ReportFilter {
+        application: reference.to_string(),
+        status: MessageStatus::Scheduled.as_str().to_owned(),
+        ..ReportFilter::default()
+    };
+    let list = filter.address(REPORTS_PATH, &[]);
+    let next = scheduled.next.map(|at| view! { ", next at " <DateTime at/> });
+    let zone = in_zone(" (UTC)");
+    let buttons = move || {
+        if confirm.get().as_deref() != Some(CANCEL) {
+            let address = format!("/applications/{reference}?confirm={CANCEL}");
+            return view! {
+                <a class="button button-danger" href=address>"Cancel everything scheduled"</a>
+            }
+            .into_any();
+        }
+        let warning =
+            format!("{count} aren't sent, and their price is released. You can't undo this.");
+        let label = "Cancel everything scheduled";
+        view! {
+            <PostForm form>
+                <p>{warning}</p>
+                <input type="hidden" name="reference" value=reference.to_string()/>
+                <div class="buttons">
+                    <SubmitButton label form danger=true/>
+                    <a class="button button-quiet" href=format!("/applications/{reference}")>"Back"</a>
+                </div>
+            </PostForm>
+        }
+        .into_any()
+    };
+    let shown = counted(scheduled.messages, "message");
+    view! {
+        <h2 id="scheduled">"Scheduled"</h2>
+        <p><a href=list>{shown}</a> {next} {zone} "."</p>
+        {buttons}
+    }
+}

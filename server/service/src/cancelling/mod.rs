@@ -1,0 +1,201 @@
+//! Cancelling messages and batches, and pausing batches.
+
+pub(crate) mod batches;
+mod following;
+mod scheduled;
+
+use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
+use serde::{Deserialize, Serialize};
+
+use crate::admission::KeyAccess;
+use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
+use crate::delivery::opted_out::withdraw;
+use crate::money::releases::settle;
+use crate::{Messages, Service, run_detached_with_attempts};
+use store::WriteTx;
+use store::audit::{self, Actor};
+use store::error::{Error, Fault, Refusal, Result};
+use store::gate::Priority;
+use store::messages::{self, Ended};
+use store::timeline::{self, NewEntry};
+
+/// What to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelTarget {
+    Message(Transid),
+    Batch(BatchId),
+}
+
+/// Who cancels, pauses or resumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopAuthor {
+    /// A program, with an API key.
+    Program,
+    /// The owner's account, in the portal. The audit log records it.
+    Owner(i64),
+}
+
+/// The outcome of a cancellation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancelled {
+    /// The number of cancelled messages.
+    pub messages: i64,
+    /// The amount that is released for them.
+    pub released: Money,
+    /// Whether this is the answer to an earlier request with the same idempotency key.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+impl Messages<'_> {
+    /// Cancels a message, or all messages of a batch, unless a carrier has them or may have them.
+    ///
+    /// # Errors
+    /// `NoSuchMessage`, `NoSuchBatch`, `NotCancellable`, `IdempotencyMismatch`.
+    pub async fn cancel(
+        &self,
+        access: &KeyAccess,
+        target: CancelTarget,
+        author: StopAuthor,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Cancelled> {
+        let once = key.map(|key| Once::new(access.stream(), key, target.digest()));
+        match target {
+            CancelTarget::Message(id) => self.cancel_message(*access, id, author, once).await,
+            CancelTarget::Batch(id) => self.cancel_batch(*access, id, author, once).await,
+        }
+    }
+
+    async fn cancel_message(
+        &self,
+        access: KeyAccess,
+        id: Transid,
+        author: StopAuthor,
+        once: Option<Once>,
+    ) -> Result<Cancelled> {
+        let shard = self.shard_of(access.reference).await?;
+        run_detached_with_attempts(self, move |service| {
+            let once = once.clone();
+            async move {
+                let mut tx = service.store().begin_as(Priority::Verb).await?;
+                tx.at(shard);
+                let now = service.now();
+                if let Some(answered) = answered(once.as_ref(), &mut tx, now).await? {
+                    return Ok(answered);
+                }
+                let found = messages::locate(&mut tx, id).await?.filter(|found| {
+                    let stream = access.stream();
+                    (found.application_id, found.test) == (stream.application_id, stream.test)
+                });
+                found.ok_or(Refusal::NoSuchMessage)?;
+                let ended = cancel_each(&service, &mut tx, &[id], author, now).await?;
+                if ended.is_empty() {
+                    return Err(Refusal::NotCancellable.into());
+                }
+                author.note(&mut tx, "message.cancel", &id.to_string(), now).await?;
+                let cancelled = total(&ended)?;
+                if let Some(once) = once {
+                    once.keep(&mut tx, &cancelled, now).await?;
+                }
+                tx.commit().await?;
+                Ok(cancelled)
+            }
+        })
+        .await
+    }
+}
+
+/// Cancels those of these messages that no carrier has or may have, and releases their prices.
+async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
+    let ended = withdraw(tx, ids, (MessageStatus::Cancelled, None), now).await?;
+    settle(tx, &ended, now).await?;
+    Ok(ended)
+}
+
+/// Like [`cancel_all`], for messages that weren't cancelled with their batch. Their timelines say who
+/// cancelled them.
+async fn cancel_each(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    author: StopAuthor,
+    now: Timestamp,
+) -> Result<Vec<Ended>> {
+    let ended = cancel_all(tx, ids, now).await?;
+    let entries = ended.iter().map(|ended| NewEntry {
+        id: ended.id,
+        application_id: ended.application_id,
+        status: MessageStatus::Cancelled,
+        detail: Some(format!("cancelled {}", author.words())),
+    });
+    let entries: Vec<_> = entries.collect();
+    timeline::insert(tx, &entries, now, || service.next_id(now)).await?;
+    Ok(ended)
+}
+
+fn total(ended: &[Ended]) -> Result<Cancelled> {
+    let mut released = Money::ZERO;
+    for ended in ended {
+        released =
+            released.checked_add(ended.released).ok_or(Error::Failed(Fault::MoneyOverflow))?;
+    }
+    let messages = i64::try_from(ended.len()).unwrap_or(i64::MAX);
+    Ok(Cancelled { messages, released, replayed: false })
+}
+
+/// Returns the answer to an earlier request with the same idempotency key.
+async fn answered(
+    once: Option<&Once>,
+    tx: &mut WriteTx<'_>,
+    now: Timestamp,
+) -> Result<Option<Cancelled>> {
+    let Some(once) = once else {
+        return Ok(None);
+    };
+    let answered = once.answered::<Cancelled>(tx, now).await?;
+    Ok(answered.map(|answered| Cancelled { replayed: true, ..answered }))
+}
+
+impl CancelTarget {
+    fn digest(self) -> Digest {
+        let mut digest = Digest::new("cancel");
+        digest.text(&match self {
+            Self::Message(id) => id.to_string(),
+            Self::Batch(id) => id.to_string(),
+        });
+        digest
+    }
+}
+
+impl StopAuthor {
+    /// Returns the words that follow what was done.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Program => "with the API key",
+            Self::Owner(_) => "in the portal",
+        }
+    }
+
+    /// Notes what a person did in the audit log.
+    async fn note(
+        self,
+        tx: &mut WriteTx<'_>,
+        action: &'static str,
+        subject: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        match self {
+            Self::Program => Ok(()),
+            Self::Owner(id) => {
+                audit::insert(tx, now, &Actor::Account(id), action, subject, None).await
+            }
+        }
+    }
+}
+
+/// Begins a transaction of a verb in a shard.
+async fn begin(service: &Service, shard: domain::ids::Shard) -> Result<WriteTx<'_>> {
+    let mut tx = service.store().begin_as(Priority::Verb).await?;
+    tx.at(shard);
+    Ok(tx)
+}

@@ -1,0 +1,90 @@
+//! Everything that an application has scheduled.
+
+use domain::records::ScheduledCount;
+use domain::{MessageStatus, Money};
+
+use super::{Cancelled, StopAuthor, begin, cancel_each, total};
+use crate::admission::KeyAccess;
+use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts};
+use domain::schedule::DAYS_AHEAD_MAX;
+use store::error::{Error, Fault, Refusal, Result};
+use store::{batches, messages, tally};
+
+/// The maximum number of messages that one transaction cancels.
+const CHUNK: i64 = 500;
+
+impl Messages<'_> {
+    /// Returns how many messages wait for their time, and the next time.
+    pub async fn scheduled(&self, access: &KeyAccess) -> Result<ScheduledCount> {
+        let (stream, now) = (access.stream(), self.now());
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let whose = (stream.application_id, stream.test);
+        let days = (now.day() - DAYS_AHEAD_MAX - 2, now.day());
+        let counts = tally::totals(&mut conn, whose.0, whose.1, days).await?;
+        let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
+        let next = messages::scheduled(&mut conn, stream, from, 1).await?;
+        let (rows, next_batch) = batches::scheduled_rows(&mut conn, stream).await?;
+        Ok(ScheduledCount {
+            messages: counts.get(MessageStatus::Scheduled) + rows,
+            next: next.first().map(|(_, at)| *at).into_iter().chain(next_batch).min(),
+        })
+    }
+
+    /// Cancels everything that waits for its time, some messages per transaction.
+    ///
+    /// # Errors
+    /// `NotCancellable` if nothing waits for its time.
+    pub async fn cancel_scheduled(
+        &self,
+        access: &KeyAccess,
+        author: StopAuthor,
+    ) -> Result<Cancelled> {
+        let mut sum = Cancelled { messages: 0, released: Money::ZERO, replayed: false };
+        let shard = self.shard_of(access.reference).await?;
+        let stream = access.stream();
+        let waiting = batches::scheduled(&mut self.store().read_at(shard).await?, stream).await?;
+        for batch in waiting {
+            match self.cancel_batch(*access, batch, author, None).await {
+                Ok(cancelled) => sum.add(&cancelled)?,
+                Err(error) if error.refusal() == Some(&Refusal::NotCancellable) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let reference = access.reference.to_string();
+        loop {
+            let subject = reference.clone();
+            let step = run_detached_with_attempts(self, move |service| {
+                let subject = subject.clone();
+                async move {
+                    let mut tx = begin(&service, shard).await?;
+                    let now = service.now();
+                    let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
+                    let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
+                    let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
+                    let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
+                    if !ended.is_empty() {
+                        author.note(&mut tx, "application.cancel_scheduled", &subject, now).await?;
+                    }
+                    tx.commit().await?;
+                    total(&ended)
+                }
+            });
+            let step = step.await?;
+            if step.messages == 0 {
+                break;
+            }
+            sum.add(&step)?;
+        }
+        if sum.messages == 0 { Err(Refusal::NotCancellable.into()) } else { Ok(sum) }
+    }
+}
+
+impl Cancelled {
+    fn add(&mut self, other: &Self) -> Result<()> {
+        self.messages += other.messages;
+        let released = self.released.checked_add(other.released);
+        self.released = released.ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,654 @@
+//! Scheduled messages and batches, validity, cancelling and pausing.
+
+use domain::records::{BatchRecord, BatchStatus, TimelineEntry};
+use domain::{BatchId, EventType, MessageStatus, Reason, Schedule, Transid, Validity};
+use service::{
+    Actor, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter, IdempotencyKey,
+    SendError, SendRequest, StopAuthor,
+};
+
+use super::events::page;
+use crate::database::Backend;
+use crate::network::{answered, lost, taken_as, throttled};
+use crate::sending::{Handed, Sending};
+use crate::uploads::{batch, plain, rows, upload};
+use crate::world::{HOUR_MS, World, keyed, money, request};
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+on_each_backend![
+    a_scheduled_message_goes_out_at_its_time,
+    a_time_that_has_just_passed_means_now,
+    a_time_that_is_too_far_away_is_refused,
+    a_repeated_scheduled_send_is_answered_even_after_its_time,
+    a_dry_run_with_a_time_stores_nothing,
+    the_forty_eight_hours_begin_at_the_time,
+    a_message_expires_at_the_end_of_its_validity,
+    what_is_left_of_the_validity_goes_to_the_carrier,
+    an_unanswered_message_outlives_its_validity,
+    a_cancelled_message_is_released_once,
+    what_a_carrier_has_cannot_be_cancelled,
+    a_message_that_waits_for_another_attempt_can_be_cancelled,
+    a_cancellation_and_a_claim_exclude_each_other,
+    cancellations_are_kept_to_their_key,
+    a_scheduled_batch_begins_at_its_time,
+    a_scheduled_batch_is_cancelled_at_once,
+    a_cancelled_batch_leaves_only_what_carriers_have,
+    a_cancelled_batch_that_is_not_expanded_yet_releases_its_rest,
+    a_cancellation_of_a_batch_counts_exactly_what_it_stops,
+    everything_scheduled_is_cancelled,
+    a_paused_batch_waits_until_it_is_resumed,
+    a_paused_batch_expires,
+    a_batch_that_has_ended_is_neither_paused_nor_resumed,
+];
+
+fn at(world: &World, after_ms: i64) -> Schedule {
+    Schedule { send_at: Some(world.now().plus_ms(after_ms)), validity: None }
+}
+
+fn of_events() -> EventFilter {
+    EventFilter { limit: 10, ..EventFilter::default() }
+}
+
+fn valid_for(minutes: &str) -> Schedule {
+    Schedule { send_at: None, validity: Validity::parse(minutes) }
+}
+
+async fn send(sending: &Sending, schedule: Schedule) -> Result<Transid, Reason> {
+    let send = SendRequest { schedule, ..request(&sending.customer.live, "12345678", "hello") };
+    match sending.world.service.messages().send(send).await {
+        Ok(sent) => Ok(sent.transid.unwrap()),
+        Err(SendError::Refused(reason)) => Err(reason),
+        Err(SendError::Lost) => panic!("no answer"),
+    }
+}
+
+async fn uploaded(sending: &Sending, count: usize, schedule: Schedule) -> BatchId {
+    let request = BatchRequest { schedule, ..plain() };
+    let (service, key) = (&sending.world.service, &sending.customer.live);
+    let accepted = upload(service, key, None, &rows(count), request).await.unwrap();
+    accepted.batchid.unwrap()
+}
+
+async fn cancel(sending: &Sending, target: CancelTarget) -> Result<Cancelled, service::Refusal> {
+    let access = sending.world.access(&sending.customer.live).await;
+    let messages = sending.world.service.messages();
+    let cancelled = messages.cancel(&access, target, StopAuthor::Program, None).await;
+    cancelled.map_err(|error| error.refusal().unwrap().clone())
+}
+
+async fn cancel_one(sending: &Sending, id: Transid) -> Result<Cancelled, service::Refusal> {
+    cancel(sending, CancelTarget::Message(id)).await
+}
+
+async fn change(sending: &Sending, id: BatchId, change: BatchChange) -> BatchRecord {
+    try_change(sending, id, change).await.unwrap()
+}
+
+async fn try_change(
+    sending: &Sending,
+    id: BatchId,
+    change: BatchChange,
+) -> Result<BatchRecord, service::Refusal> {
+    let access = sending.world.access(&sending.customer.live).await;
+    let messages = sending.world.service.messages();
+    let changed = messages.change_batch(&access, id, change, StopAuthor::Program, None).await;
+    changed.map(|changed| changed.batch).map_err(|error| error.refusal().unwrap().clone())
+}
+
+/// Returns the types of the events about messages and batches. The first call makes the service store
+/// them.
+async fn events(sending: &Sending) -> Vec<EventType> {
+    let page = page(&sending.world, &sending.customer, of_events()).await;
+    let kinds = page.events.into_iter().map(|event| event.kind);
+    let earlier = [EventType::Activated, EventType::DepositReceived];
+    kinds.filter(|kind| !earlier.contains(kind)).collect()
+}
+
+/// Does what follows a cancellation or a resumption, and checks every invariant before and after.
+async fn follow(sending: &Sending) {
+    sending.assert_sound().await;
+    while sending.world.service.messages().follow_stops().await.unwrap() {
+        sending.assert_sound().await;
+    }
+    sending.assert_sound().await;
+}
+
+async fn record(sending: &Sending, id: BatchId) -> BatchRecord {
+    batch(&sending.world, &sending.customer, id).await
+}
+
+async fn counts(sending: &Sending, id: BatchId, status: MessageStatus) -> i64 {
+    record(sending, id).await.counts.get(status)
+}
+
+/// Submits and delivers everything that is due.
+async fn deliver_all(sending: &Sending) {
+    loop {
+        let claimed = sending.claim("acme").await;
+        if claimed.is_empty() {
+            return;
+        }
+        for handed in claimed {
+            let name = handed.id().to_string();
+            sending.answer(&handed, taken_as(&name)).await;
+            sending.receive(crate::sending::receipt(&name, MessageStatus::Delivered)).await;
+        }
+    }
+}
+
+async fn a_scheduled_message_goes_out_at_its_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = send(&sending, at(&sending.world, 3 * DAY_MS)).await.unwrap();
+    let due = sending.world.now().plus_ms(3 * DAY_MS);
+    sending.assert_balance("99.95").await;
+    let detail = sending.detail(id).await;
+    assert_eq!(detail.record.status, MessageStatus::Scheduled);
+    assert_eq!(detail.record.send_at, Some(due));
+    let [TimelineEntry { status, detail, .. }] = detail.timeline.as_slice() else {
+        panic!("{:?}", detail.timeline);
+    };
+    assert_eq!(*status, MessageStatus::Scheduled);
+    assert_eq!(detail.as_deref(), Some(format!("scheduled for {due}").as_str()));
+    sending.world.pass(3 * DAY_MS - 1);
+    sending.world.service.delivery().expire().await.unwrap();
+    sending.assert_nothing_due("acme").await;
+    sending.assert_sound().await;
+    sending.world.pass(1);
+    let handed = sending.claim_one("acme").await;
+    assert_eq!(handed.message.expires_at, due.plus_ms(48 * HOUR_MS));
+    sending.answer(&handed, taken_as("one")).await;
+    sending.world.pass(500);
+    sending.receive(crate::sending::receipt("one", MessageStatus::Delivered)).await;
+    sending.assert_status(id, MessageStatus::Delivered).await;
+    sending.assert_sound().await;
+}
+
+async fn a_time_that_has_just_passed_means_now(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    for ms in [0, -1, -5 * MINUTE_MS] {
+        let id = send(&sending, at(&sending.world, ms)).await.unwrap();
+        let record = sending.detail(id).await.record;
+        assert_eq!((record.status, record.send_at), (MessageStatus::Queued, None), "{ms}");
+    }
+    let soon = send(&sending, at(&sending.world, 1)).await.unwrap();
+    sending.assert_status(soon, MessageStatus::Scheduled).await;
+    assert_eq!(sending.claim("acme").await.len(), 3);
+}
+
+async fn a_time_that_is_too_far_away_is_refused(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    for ms in [35 * DAY_MS + 1, -5 * MINUTE_MS - 1, i64::MAX, i64::MIN] {
+        let refused = send(&sending, at(&sending.world, ms)).await;
+        assert_eq!(refused, Err(Reason::InvalidParameter), "{ms}");
+    }
+    send(&sending, at(&sending.world, 35 * DAY_MS)).await.unwrap();
+    sending.assert_balance("99.95").await;
+}
+
+async fn a_repeated_scheduled_send_is_answered_even_after_its_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let schedule = at(&sending.world, HOUR_MS);
+    let order = |schedule| {
+        let order = request(&sending.customer.live, "12345678", "hello");
+        keyed("one", SendRequest { schedule, ..order })
+    };
+    let messages = sending.world.service.messages();
+    let first = messages.send(order(schedule)).await.unwrap();
+    assert_eq!(first.send_at, schedule.send_at);
+    sending.world.pass(2 * HOUR_MS);
+    let again = messages.send(order(schedule)).await.unwrap();
+    assert_eq!(
+        (again.transid, again.send_at, again.replayed),
+        (first.transid, first.send_at, true)
+    );
+    let other = messages.send(order(Schedule::default())).await;
+    assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
+    sending.assert_balance("99.95").await;
+}
+
+async fn a_dry_run_with_a_time_stores_nothing(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let schedule = at(&sending.world, HOUR_MS);
+    let order = request(&sending.customer.live, "12345678", "hello");
+    let order = SendRequest { dry_run: true, schedule, ..order };
+    let sent = sending.world.service.messages().send(order).await.unwrap();
+    assert_eq!((sent.transid, sent.send_at), (None, schedule.send_at));
+    sending.assert_balance("100").await;
+    sending.world.pass(HOUR_MS);
+    sending.assert_nothing_due("acme").await;
+}
+
+async fn the_forty_eight_hours_begin_at_the_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let waiting = send(&sending, at(&sending.world, 10 * DAY_MS)).await.unwrap();
+    let taken = send(&sending, at(&sending.world, 10 * DAY_MS)).await.unwrap();
+    sending.send().await;
+    let now = sending.claim_one("acme").await;
+    sending.answer(&now, taken_as("now")).await;
+    sending.world.pass(10 * DAY_MS);
+    let claimed = sending.claim("acme").await;
+    let handed = claimed.iter().find(|handed| handed.id() == taken).unwrap();
+    sending.answer(handed, taken_as("one")).await;
+    let other = claimed.iter().find(|handed| handed.id() == waiting).unwrap();
+    sending.answer(other, throttled()).await;
+    let expire = async || sending.world.service.delivery().expire().await.unwrap();
+    assert_eq!(expire().await, 1);
+    sending.assert_ended(now.id(), MessageStatus::Expired, "no_receipt").await;
+    sending.world.pass(48 * HOUR_MS - 1);
+    assert_eq!(expire().await, 0);
+    sending.assert_sound().await;
+    sending.world.pass(1);
+    sending.assert_nothing_due("acme").await;
+    assert_eq!(expire().await, 1);
+    sending.world.pass(1);
+    assert_eq!(expire().await, 1);
+    sending.assert_ended(waiting, MessageStatus::Expired, "expired_in_queue").await;
+    sending.assert_ended(taken, MessageStatus::Expired, "no_receipt").await;
+    sending.assert_balance("99.9").await;
+    sending.assert_sound().await;
+}
+
+async fn a_message_expires_at_the_end_of_its_validity(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = send(&sending, valid_for("1")).await.unwrap();
+    let schedule = Schedule { validity: Validity::parse("60"), ..at(&sending.world, DAY_MS) };
+    let later = send(&sending, schedule).await.unwrap();
+    let file = BatchRequest { schedule: valid_for("1"), ..plain() };
+    let (service, key) = (&sending.world.service, &sending.customer.live);
+    let file = upload(service, key, None, &rows(3), file).await.unwrap().batchid.unwrap();
+    sending.world.expand_all().await;
+    sending.world.pass(MINUTE_MS - 1);
+    let expire = async || sending.world.service.delivery().expire().await.unwrap();
+    assert_eq!(expire().await, 0);
+    sending.world.pass(1);
+    sending.assert_nothing_due("acme").await;
+    assert_eq!(expire().await, 4);
+    sending.assert_ended(id, MessageStatus::Expired, "validity").await;
+    assert_eq!(counts(&sending, file, MessageStatus::Expired).await, 3);
+    sending.assert_balance("99.95").await;
+    sending.world.pass(DAY_MS + 59 * MINUTE_MS - 1);
+    assert_eq!(expire().await, 0);
+    sending.world.pass(1);
+    assert_eq!(expire().await, 1);
+    sending.assert_ended(later, MessageStatus::Expired, "validity").await;
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
+async fn what_is_left_of_the_validity_goes_to_the_carrier(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    send(&sending, valid_for("30")).await.unwrap();
+    let until = sending.world.now().plus_ms(30 * MINUTE_MS);
+    sending.world.pass(10 * MINUTE_MS);
+    assert_eq!(sending.claim_one("acme").await.message.expires_at, until);
+    // The longest validity is that of every message.
+    send(&sending, valid_for("2880")).await.unwrap();
+    let until = sending.world.now().plus_ms(48 * HOUR_MS);
+    assert_eq!(sending.claim_one("acme").await.message.expires_at, until);
+}
+
+async fn an_unanswered_message_outlives_its_validity(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    sending.set_lost_answer(domain::LostAnswer::Resend).await;
+    let id = send(&sending, valid_for("1")).await.unwrap();
+    let handed = sending.claim_one("acme").await;
+    sending.answer(&handed, lost()).await;
+    sending.world.pass(MINUTE_MS);
+    sending.world.service.delivery().expire().await.unwrap();
+    sending.assert_status(id, MessageStatus::Unknown).await;
+    sending.assert_nothing_due("acme").await;
+    sending.assert_sound().await;
+    sending.world.pass(48 * HOUR_MS);
+    sending.world.service.delivery().expire().await.unwrap();
+    sending.assert_ended(id, MessageStatus::Expired, "no_answer").await;
+    sending.assert_sound().await;
+}
+
+async fn a_cancelled_message_is_released_once(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    assert_eq!(events(&sending).await, []);
+    let ids = [
+        send(&sending, at(&sending.world, HOUR_MS)).await.unwrap(),
+        send(&sending, Schedule::default()).await.unwrap(),
+    ];
+    for id in ids {
+        let cancelled = cancel_one(&sending, id).await.unwrap();
+        assert_eq!((cancelled.messages, cancelled.released), (1, money("0.05")));
+        assert_eq!(cancel_one(&sending, id).await, Err(service::Refusal::NotCancellable));
+        let detail = sending.detail(id).await;
+        assert_eq!(detail.record.status, MessageStatus::Cancelled);
+        assert_eq!((detail.record.released, detail.record.error), (money("0.05"), None));
+        let last = detail.timeline.last().unwrap();
+        assert_eq!(last.status, MessageStatus::Cancelled);
+        assert_eq!(last.detail.as_deref(), Some("cancelled with the API key"));
+        assert_eq!(detail.timeline.len(), 2);
+    }
+    sending.assert_balance("100").await;
+    sending.world.pass(HOUR_MS);
+    sending.assert_nothing_due("acme").await;
+    let events = events(&sending).await;
+    assert_eq!(events, [EventType::Cancelled, EventType::Cancelled]);
+    sending.assert_sound().await;
+}
+
+async fn what_a_carrier_has_cannot_be_cancelled(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.submitted().await;
+    let refused = Err(service::Refusal::NotCancellable);
+    assert_eq!(cancel_one(&sending, handed.id()).await, refused);
+    sending.answer(&handed, taken_as("one")).await;
+    assert_eq!(cancel_one(&sending, handed.id()).await, refused);
+    let unanswered = sending.submitted().await;
+    sending.answer(&unanswered, lost()).await;
+    assert_eq!(cancel_one(&sending, unanswered.id()).await, refused);
+    sending.assert_balance("99.9").await;
+    sending.assert_sound().await;
+}
+
+async fn a_message_that_waits_for_another_attempt_can_be_cancelled(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let handed = sending.submitted().await;
+    sending.answer(&handed, throttled()).await;
+    sending.assert_status(handed.id(), MessageStatus::Sending).await;
+    assert_eq!(cancel_one(&sending, handed.id()).await.unwrap().messages, 1);
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
+async fn a_cancellation_and_a_claim_exclude_each_other(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let mut cancelled = 0;
+    for _ in 0..20 {
+        let id = sending.send().await;
+        let (claimed, stopped) =
+            futures_util::join!(sending.claim("acme"), cancel_one(&sending, id));
+        assert_eq!(claimed.len() + usize::from(stopped.is_ok()), 1);
+        cancelled += i64::from(stopped.is_ok());
+        if let [handed] = claimed.as_slice() {
+            sending.answer(handed, taken_as(&id.to_string())).await;
+        }
+    }
+    let paid = domain::Money::from_micros((20 - cancelled) * 50_000);
+    let balance = money("100").checked_sub(paid).unwrap();
+    assert_eq!(sending.world.balance(&sending.customer.live).await, balance);
+    sending.assert_sound().await;
+}
+
+async fn cancellations_are_kept_to_their_key(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let world = &sending.world;
+    let other = world.active("two@example.org", "1").await;
+    let id = send(&sending, at(world, HOUR_MS)).await.unwrap();
+    let file = uploaded(&sending, 2, at(world, HOUR_MS)).await;
+    let messages = world.service.messages();
+    for key in [&sending.customer.test, &other.live] {
+        let access = world.access(key).await;
+        for (target, refusal) in [
+            (CancelTarget::Message(id), service::Refusal::NoSuchMessage),
+            (CancelTarget::Batch(file), service::Refusal::NoSuchBatch),
+        ] {
+            let refused = messages.cancel(&access, target, StopAuthor::Program, None).await;
+            assert_eq!(refused.unwrap_err().refusal(), Some(&refusal));
+        }
+    }
+    let key = IdempotencyKey::parse("stop").unwrap();
+    let access = world.access(&sending.customer.live).await;
+    let cancel =
+        async |target| messages.cancel(&access, target, StopAuthor::Program, Some(&key)).await;
+    // It works while the application is suspended.
+    let suspended = world.service.applications();
+    suspended.suspend(&Actor::CommandLine, sending.customer.reference, "why").await.unwrap();
+    let first = cancel(CancelTarget::Message(id)).await.unwrap();
+    let again = cancel(CancelTarget::Message(id)).await.unwrap();
+    assert_eq!((first.replayed, again), (false, Cancelled { replayed: true, ..first }));
+    let mismatch = cancel(CancelTarget::Batch(file)).await.unwrap_err();
+    assert_eq!(mismatch.refusal(), Some(&service::Refusal::IdempotencyMismatch));
+    sending.assert_sound().await;
+}
+
+async fn a_scheduled_batch_begins_at_its_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 5, at(&sending.world, 3 * DAY_MS)).await;
+    sending.assert_balance("99.75").await;
+    sending.world.expand_all().await;
+    let found = record(&sending, id).await;
+    assert_eq!(
+        (found.status, found.counts.get(MessageStatus::Scheduled)),
+        (BatchStatus::Scheduled, 5)
+    );
+    assert_eq!(found.send_at, Some(sending.world.now().plus_ms(3 * DAY_MS)));
+    sending.assert_sound().await;
+    sending.world.pass(3 * DAY_MS - 1);
+    sending.world.service.delivery().expire().await.unwrap();
+    sending.world.expand_all().await;
+    assert_eq!(record(&sending, id).await.status, BatchStatus::Scheduled);
+    let next = sending.world.service.messages().next_start().await.unwrap();
+    assert_eq!(next, Some(std::time::Duration::from_millis(1)));
+    sending.world.pass(1);
+    sending.world.expand_all().await;
+    let found = record(&sending, id).await;
+    assert_eq!((found.status, found.counts.get(MessageStatus::Queued)), (BatchStatus::Sending, 5));
+    sending.assert_sound().await;
+    deliver_all(&sending).await;
+    assert_eq!(record(&sending, id).await.status, BatchStatus::Done);
+    sending.assert_sound().await;
+}
+
+async fn a_scheduled_batch_is_cancelled_at_once(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    assert_eq!(events(&sending).await, []);
+    let id = uploaded(&sending, 5, at(&sending.world, HOUR_MS)).await;
+    let cancelled = cancel(&sending, CancelTarget::Batch(id)).await.unwrap();
+    assert_eq!((cancelled.messages, cancelled.released), (5, money("0.25")));
+    sending.assert_balance("100").await;
+    let found = record(&sending, id).await;
+    assert_eq!(
+        (found.status, found.counts.get(MessageStatus::Cancelled)),
+        (BatchStatus::Cancelled, 5)
+    );
+    assert_eq!((found.released, found.done_at), (money("0.25"), Some(sending.world.now())));
+    sending.world.database.assert_spools(0).await;
+    let refused = cancel(&sending, CancelTarget::Batch(id)).await;
+    assert_eq!(refused, Err(service::Refusal::NotCancellable));
+    sending.world.pass(HOUR_MS);
+    sending.world.expand_all().await;
+    sending.assert_nothing_due("acme").await;
+    assert_eq!(events(&sending).await, [EventType::BatchDone]);
+    sending.assert_sound().await;
+}
+
+async fn a_cancelled_batch_leaves_only_what_carriers_have(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 8, Schedule::default()).await;
+    sending.world.expand_all().await;
+    let (lease, claimed) = sending.world.service.delivery().claim("acme", 4).await.unwrap();
+    assert_eq!(claimed.len(), 4);
+    let [taken, waits, goes_on, again] = &claimed[..] else { panic!() };
+    let results = vec![answered(taken, taken_as("one")), answered(waits, throttled())];
+    sending.world.record("acme", &lease, results).await;
+    // Four rows are queued, and one waits for another attempt.
+    let cancelled = cancel(&sending, CancelTarget::Batch(id)).await.unwrap();
+    assert_eq!((cancelled.messages, cancelled.released), (5, money("0.25")));
+    // A repetition while rows follow has the same totals.
+    assert_eq!(cancel(&sending, CancelTarget::Batch(id)).await.unwrap(), cancelled);
+    sending.assert_nothing_due("acme").await;
+    // A row that was claimed goes on, even if it has to be submitted once more.
+    let results = vec![answered(goes_on, taken_as("two")), answered(again, throttled())];
+    sending.world.record("acme", &lease, results).await;
+    follow(&sending).await;
+    assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, 5);
+    let refused = cancel(&sending, CancelTarget::Batch(id)).await;
+    assert_eq!(refused, Err(service::Refusal::NotCancellable));
+    sending.world.pass(HOUR_MS);
+    let last: Vec<Handed> = sending.claim("acme").await;
+    assert_eq!(last.iter().map(Handed::id).collect::<Vec<_>>(), [again.id]);
+    sending.answer(&last[0], taken_as("three")).await;
+    for name in ["one", "two", "three"] {
+        sending.receive(crate::sending::receipt(name, MessageStatus::Delivered)).await;
+    }
+    let found = record(&sending, id).await;
+    assert_eq!(
+        (found.status, found.counts.get(MessageStatus::Delivered)),
+        (BatchStatus::Cancelled, 3)
+    );
+    assert_eq!((found.released, found.done_at), (money("0.25"), Some(sending.world.now())));
+    sending.assert_balance("99.85").await;
+    sending.assert_sound().await;
+}
+
+async fn a_cancelled_batch_that_is_not_expanded_yet_releases_its_rest(backend: Backend) {
+    let sending = Sending::by(backend, &[("acme", 1, None)]).await;
+    sending.world.deposit("more", sending.customer.reference, "1000").await;
+    let id = uploaded(&sending, 12_000, Schedule::default()).await;
+    sending.world.service.messages().expand(id).await.unwrap();
+    let expanded = record(&sending, id).await;
+    assert_eq!(expanded.status, BatchStatus::Expanding);
+    let handed = sending.claim("acme").await;
+    let left = 12_000 - i64::try_from(handed.len()).unwrap();
+    let cancelled = cancel(&sending, CancelTarget::Batch(id)).await.unwrap();
+    assert_eq!(cancelled.messages, left);
+    assert_eq!(cancelled.released, domain::Money::from_micros(left * 50_000));
+    sending.world.expand_all().await;
+    follow(&sending).await;
+    sending.world.database.assert_spools(0).await;
+    let found = record(&sending, id).await;
+    assert_eq!(found.counts.get(MessageStatus::Cancelled), left);
+    assert_eq!(found.released, cancelled.released);
+    sending.assert_nothing_due("acme").await;
+}
+
+async fn a_cancellation_of_a_batch_counts_exactly_what_it_stops(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    for _ in 0..6 {
+        let id = uploaded(&sending, 60, Schedule::default()).await;
+        sending.world.expand_all().await;
+        let delivery = sending.world.service.delivery();
+        let claim = async || delivery.claim("acme", 7).await.unwrap();
+        let (first, second, cancelled, third) = futures_util::join!(
+            claim(),
+            claim(),
+            cancel(&sending, CancelTarget::Batch(id)),
+            claim()
+        );
+        let cancelled = cancelled.unwrap();
+        let mut claimed = 0;
+        for (lease, messages) in [first, second, third] {
+            claimed += i64::try_from(messages.len()).unwrap();
+            // Messages that wait for another attempt go on.
+            let results = messages.iter().map(|message| answered(message, throttled())).collect();
+            sending.world.record("acme", &lease, results).await;
+        }
+        assert_eq!(cancelled.messages, 60 - claimed);
+        follow(&sending).await;
+        assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, cancelled.messages);
+        assert_eq!(record(&sending, id).await.released, cancelled.released);
+        sending.world.pass(HOUR_MS);
+        deliver_all(&sending).await;
+        assert_eq!(counts(&sending, id, MessageStatus::Delivered).await, claimed);
+        sending.assert_sound().await;
+    }
+}
+
+async fn everything_scheduled_is_cancelled(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let world = &sending.world;
+    for hours in 1..=3 {
+        send(&sending, at(world, hours * HOUR_MS)).await.unwrap();
+    }
+    let file = uploaded(&sending, 4, at(world, 30 * HOUR_MS / 60)).await;
+    let now = sending.send().await;
+    let access = world.access(&sending.customer.live).await;
+    let messages = world.service.messages();
+    let scheduled = messages.scheduled(&access).await.unwrap();
+    assert_eq!((scheduled.messages, scheduled.next), (7, Some(world.now().plus_ms(HOUR_MS / 2))));
+    let author = StopAuthor::Owner(sending.customer.account.id);
+    let cancelled = messages.cancel_scheduled(&access, author).await.unwrap();
+    assert_eq!((cancelled.messages, cancelled.released), (7, money("0.35")));
+    assert_eq!(messages.scheduled(&access).await.unwrap().messages, 0);
+    assert_eq!(record(&sending, file).await.status, BatchStatus::Cancelled);
+    sending.assert_status(now, MessageStatus::Queued).await;
+    let again = messages.cancel_scheduled(&access, author).await.unwrap_err();
+    assert_eq!(again.refusal(), Some(&service::Refusal::NotCancellable));
+    sending.assert_balance("99.95").await;
+    sending.assert_sound().await;
+}
+
+async fn a_paused_batch_waits_until_it_is_resumed(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 3, Schedule::default()).await;
+    let unexpanded = uploaded(&sending, 2, Schedule::default()).await;
+    sending.world.service.messages().expand(id).await.unwrap();
+    for file in [id, unexpanded] {
+        for _ in 0..2 {
+            assert_eq!(
+                change(&sending, file, BatchChange::Pause).await.status,
+                BatchStatus::Paused
+            );
+        }
+    }
+    sending.world.expand_all().await;
+    sending.assert_nothing_due("acme").await;
+    sending.assert_nothing_due("acme").await;
+    // Other messages aren't held up.
+    let other = sending.submitted().await;
+    sending.answer(&other, taken_as("other")).await;
+    follow(&sending).await;
+    sending.assert_nothing_due("acme").await;
+    for file in [id, unexpanded] {
+        for _ in 0..2 {
+            let status = change(&sending, file, BatchChange::Resume).await.status;
+            assert!(matches!(status, BatchStatus::Sending | BatchStatus::Expanding), "{status:?}");
+        }
+    }
+    follow(&sending).await;
+    sending.world.expand_all().await;
+    deliver_all(&sending).await;
+    for file in [id, unexpanded] {
+        assert_eq!(record(&sending, file).await.status, BatchStatus::Done);
+    }
+    sending.assert_sound().await;
+}
+
+async fn a_paused_batch_expires(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let expanded = uploaded(&sending, 2, valid_for("60")).await;
+    sending.world.expand_all().await;
+    let file = uploaded(&sending, 2, valid_for("60")).await;
+    let later = uploaded(&sending, 2, at(&sending.world, HOUR_MS)).await;
+    for id in [expanded, file, later] {
+        change(&sending, id, BatchChange::Pause).await;
+    }
+    sending.assert_nothing_due("acme").await;
+    sending.world.pass(HOUR_MS);
+    sending.world.service.delivery().expire().await.unwrap();
+    sending.world.expand_all().await;
+    for id in [expanded, file] {
+        assert_eq!(counts(&sending, id, MessageStatus::Expired).await, 2);
+    }
+    sending.assert_sound().await;
+    assert_eq!(counts(&sending, later, MessageStatus::Scheduled).await, 2);
+    sending.world.pass(48 * HOUR_MS);
+    sending.world.expand_all().await;
+    assert_eq!(counts(&sending, later, MessageStatus::Expired).await, 2);
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
+}
+
+async fn a_batch_that_has_ended_is_neither_paused_nor_resumed(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let done = uploaded(&sending, 1, Schedule::default()).await;
+    sending.world.expand_all().await;
+    deliver_all(&sending).await;
+    let cancelled = uploaded(&sending, 1, at(&sending.world, HOUR_MS)).await;
+    cancel(&sending, CancelTarget::Batch(cancelled)).await.unwrap();
+    for id in [done, cancelled] {
+        for action in [BatchChange::Pause, BatchChange::Resume] {
+            let refused = try_change(&sending, id, action).await;
+            assert_eq!(refused, Err(service::Refusal::BatchEnded));
+        }
+    }
+    let refused = try_change(&sending, BatchId(1), BatchChange::Pause).await;
+    assert_eq!(refused, Err(service::Refusal::NoSuchBatch));
+}

@@ -1,0 +1,176 @@
+//! `/sms/cancel`: cancels a message or a batch. This file also reads the requests that pause or
+//! resume a batch.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use domain::{BatchId, Reason, Transid};
+use serde::Serialize;
+use service::{CancelTarget, Cancelled, IdempotencyKey, KeyAccess, Refusal, StopAuthor};
+use utoipa::ToSchema;
+
+use super::address::Address;
+use super::answer::{self, Answer, Failure, Head};
+use super::frames::drop_rest;
+use super::listing;
+use super::parameters::Parameters;
+use super::{Api, SharedApi, body, shared_parameters};
+use crate::json::Amount;
+use crate::openapi::refusals::StopRefusals;
+use crate::openapi::schemas;
+
+/// The parameters of a cancellation.
+const KNOWN: [&str; 2] = ["transid", "batchid"];
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Cancelled)]
+struct CancelledAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    /// The number of cancelled messages.
+    cancelled: i64,
+    /// The amount that is released for them.
+    released: Amount,
+    #[schema(value_type = schemas::Currency)]
+    currency: &'a str,
+}
+
+/// What to cancel, in a body.
+#[derive(ToSchema)]
+#[schema(as = CancelParameters)]
+#[expect(dead_code, reason = "bodies are read by hand; this documents them")]
+struct CancelBody {
+    #[schema(value_type = schemas::Transid, required = false)]
+    transid: String,
+    #[schema(value_type = schemas::BatchId, required = false)]
+    batchid: String,
+}
+
+/// Cancels a message or a batch.
+#[utoipa::path(
+    post,
+    path = "/sms/cancel/{key}",
+    operation_id = "cancel",
+    summary = "Cancel a message or a batch",
+    description = "Give transid or batchid. All messages are cancelled that no carrier has or may \
+        have: those that are scheduled or queued, and those that wait for another attempt. Their \
+        price is released. For a batch, the response has the final numbers, although its messages \
+        may become cancelled in the seconds after it.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("transid" = Option<schemas::Transid>, Query),
+        ("batchid" = Option<schemas::BatchId>, Query),
+        ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
+    ),
+    request_body(
+        description = "Optional if all parameters are in the query. multipart/form-data is \
+            accepted too, with the same fields.",
+        content(
+            (Option<CancelBody> = "application/json", example = json!({"transid": "m_0000000000000"})),
+            (Option<CancelBody> = "application/x-www-form-urlencoded"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = CancelledAnswer,
+         headers(("Idempotency-Replayed")), example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS", "cancelled": 1, "released": 0.05,
+            "currency": "USD"
+        })),
+        StopRefusals,
+    ),
+)]
+pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
+    let answered = take(&api, &address, request).await;
+    address.answer(&api, answered)
+}
+
+async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
+    let (head, body) = request.into_parts();
+    let (access, target, once) = read(api, address, &KNOWN, (&head, body), target).await?;
+    let messages = api.service.messages();
+    let cancelled = messages.cancel(&access, target, StopAuthor::Program, once.as_ref()).await;
+    let Cancelled { messages, released, replayed } = cancelled.map_err(failure)?;
+    let response = answer::json(&CancelledAnswer {
+        head: Head::success(),
+        cancelled: messages,
+        released: Amount(released),
+        currency: &api.currency,
+    });
+    Ok(shared_parameters::answered(response, replayed))
+}
+
+/// Reads a request of a known key. Every request counts towards the limit, but its own error takes
+/// precedence.
+pub async fn read<T>(
+    api: &Api,
+    address: &Address,
+    known: &'static [&'static str],
+    (head, body): (&Parts, Body),
+    wanted: impl FnOnce(&Parameters) -> Result<T, Failure>,
+) -> Result<(KeyAccess, T, Option<IdempotencyKey>), Failure> {
+    let messages = api.service.messages();
+    let access = match messages.authorize(address.key.as_deref()).await {
+        Ok(access) => access,
+        Err(reason) => {
+            drop_rest(body);
+            return Err(reason.into());
+        }
+    };
+    let mut parameters = Parameters::of_query(known, head.uri.query());
+    let taken = body::read_parameters(&head.headers, body, &mut parameters, 1).await;
+    let wanted = taken.and_then(|()| wanted(&parameters));
+    let allowed = messages.take_request(&access).await;
+    let wanted = wanted?;
+    parameters.refuse_unknown()?;
+    let once = shared_parameters::idempotency(&head.headers)?;
+    allowed?;
+    Ok((access, wanted, once))
+}
+
+fn target(parameters: &Parameters) -> Result<CancelTarget, Failure> {
+    match (parameters.has("transid"), parameters.has("batchid")) {
+        (true, false) => {
+            let text = parameters.required("transid", Reason::InvalidParameter)?;
+            let id = Transid::parse(text).ok_or(Refusal::NoSuchMessage).map_err(not_found)?;
+            Ok(CancelTarget::Message(id))
+        }
+        (false, true) => {
+            let text = parameters.required("batchid", Reason::InvalidParameter)?;
+            let id = BatchId::parse(text).ok_or(Refusal::NoSuchBatch).map_err(not_found)?;
+            Ok(CancelTarget::Batch(id))
+        }
+        (false, false) => Err(parameters.missing("transid")),
+        (true, true) => {
+            let detail = "Give transid or batchid, but not both.";
+            Err(Failure::with_detail(Reason::InvalidParameter, detail))
+        }
+    }
+}
+
+fn not_found(refusal: Refusal) -> Failure {
+    Failure::with_detail(Reason::NotFound, refusal.to_string())
+}
+
+/// Converts the error of a verb that cancels, pauses or resumes.
+pub fn failure(error: service::Error) -> Failure {
+    match error.refusal() {
+        Some(refusal @ (Refusal::NoSuchMessage | Refusal::NoSuchBatch)) => {
+            not_found(refusal.clone())
+        }
+        Some(Refusal::NotCancellable) => Reason::NotCancellable.into(),
+        Some(Refusal::BatchEnded) => Reason::BatchEnded.into(),
+        Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),
+        _ => error.into(),
+    }
+}
+
+/// Reads a parameter that can only be given as 1 or true.
+pub fn is_asked(parameters: &Parameters, name: &str) -> Result<bool, Failure> {
+    if let Some(yes) = parameters.json_boolean(name) {
+        return if yes { Ok(true) } else { Err(Failure::invalid(name, "1 or true")) };
+    }
+    let read = listing::read(parameters, name, "1 or true", |text| {
+        matches!(text, "1" | "true").then_some(true)
+    });
+    Ok(read?.unwrap_or(false))
+}
