@@ -1,7 +1,7 @@
 //! Ranges of IP addresses.
 
+use core::net::{AddrParseError as InvalidAddress, IpAddr};
 use std::fmt;
-use std::net::{AddrParseError as InvalidAddress, IpAddr};
 use std::str::FromStr;
 
 use ipnet::{AddrParseError, IpNet};

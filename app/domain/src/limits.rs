@@ -1,7 +1,7 @@
 //! The limits that an application's owner sets. They protect the owner's money and the recipients
 //! if a program fails or a key is stolen.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};

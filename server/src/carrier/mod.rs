@@ -8,7 +8,6 @@ pub mod smpp;
 
 use std::time::Duration;
 
-use ::smpp::trace::TracedPdu;
 use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{ApplicationId, Transid};
@@ -51,7 +50,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
 
     /// Copies the connection's PDUs to a channel. Returns false if it has none. `source` is the
     /// connection's number.
-    fn trace(&self, _source: usize, _to: &mpsc::Sender<TracedPdu>) -> bool {
+    fn trace(&self, _source: usize, _to: &mpsc::Sender<::smpp::trace::TracedPdu>) -> bool {
         false
     }
 
