@@ -327,9 +327,9 @@ impl SendLimits {
                 }
             }
             LimitField::Prefixes => self.prefixes = list(text, |part| Prefix::parse(part).ok())?,
-            LimitField::PerRecipientHour => self.per_recipient_hour = optional(text, messages)?,
-            LimitField::PerRecipientDay => self.per_recipient_day = optional(text, messages)?,
-            LimitField::SpendPerDay => self.spend_per_day = optional(text, amount)?,
+            LimitField::PerRecipientHour => optional(text, messages, &mut self.per_recipient_hour)?,
+            LimitField::PerRecipientDay => optional(text, messages, &mut self.per_recipient_day)?,
+            LimitField::SpendPerDay => optional(text, amount, &mut self.spend_per_day)?,
             LimitField::Addresses => {
                 self.addresses = list(text, |part| AddressRange::from_str(part).ok())?;
             }
@@ -342,8 +342,9 @@ impl SendLimits {
             }
             LimitField::TrafficPumping => self.traffic_pumping = Guard::parse(text)?,
             LimitField::TrafficPumpingMessages => {
-                let messages = optional(text, messages)?;
-                self.traffic_pumping_messages = messages.unwrap_or(PUMPING_MESSAGES);
+                let mut max = None;
+                optional(text, messages, &mut max)?;
+                self.traffic_pumping_messages = max.unwrap_or(PUMPING_MESSAGES);
             }
             LimitField::LeakedKey => self.leaked_key = Guard::parse(text)?,
         }
@@ -412,9 +413,10 @@ fn list<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<V
     (found.len() <= LISTED_MAX).then_some(found)
 }
 
-/// Parses a value that is absent if the text is empty.
-fn optional<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
-    if text.is_empty() { Some(None) } else { parse(text).map(Some) }
+/// Sets a limit that is off if the text is empty. Returns `None` if the text is invalid.
+fn optional<T>(text: &str, parse: impl Fn(&str) -> Option<T>, limit: &mut Option<T>) -> Option<()> {
+    *limit = if text.is_empty() { None } else { Some(parse(text)?) };
+    Some(())
 }
 
 fn messages(text: &str) -> Option<u32> {

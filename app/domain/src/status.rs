@@ -73,7 +73,6 @@ const SEND_AGAIN_LATER: &str =
 
 impl MessageStatus {
     /// Returns everything about the status except its code.
-    #[expect(clippy::too_many_lines, reason = "a table")]
     pub const fn describe(self) -> Description {
         match self {
             Self::Scheduled => Description {

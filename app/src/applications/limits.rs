@@ -114,10 +114,8 @@ pub async fn set_limits(
 #[component]
 pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) -> impl IntoView {
     let LimitsView { limits, currency, refusals } = data;
-    let zone = limits.zone.clone().unwrap_or_else(|| "UTC".to_owned());
     let by_api = if limits.changed_by_api { ALLOWED } else { LOCKED };
     let by_api = form.typed(BY_API).unwrap_or_else(|| by_api.to_owned());
-    let text = move |field: LimitField| limits.text(field);
     view! {
         <section>
             <h2 id="limits">"Limits"</h2>
@@ -129,71 +127,12 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
             {refused(&refusals)}
             <PostForm form>
                 <input type="hidden" name="reference" value=reference.to_string()/>
-                {choice(
-                    "International numbers",
-                    LimitField::International,
-                    &[("allowed", "Allowed"), ("off", "Refused")],
-                    text(LimitField::International),
-                    form,
-                )}
-                {field(
-                    "Allowed international prefixes",
-                    LimitField::Prefixes,
-                    "For example 27, 49: all other international numbers are refused. Leave the \
-                     field empty to allow all."
-                        .to_owned(),
-                    text(LimitField::Prefixes),
-                    form,
-                )}
-                {choice(
-                    "Doubtful numbers",
-                    LimitField::RefuseDoubtful,
-                    &[("false", "Sent, with a warning"), ("true", "Refused")],
-                    text(LimitField::RefuseDoubtful),
-                    form,
-                )}
-                {field(
-                    "Messages to a recipient per hour",
-                    LimitField::PerRecipientHour,
-                    "Further messages to the same number within 60 minutes are refused. Leave the \
-                     field empty for no limit."
-                        .to_owned(),
-                    text(LimitField::PerRecipientHour),
-                    form,
-                )}
-                {field(
-                    "Messages to a recipient per day",
-                    LimitField::PerRecipientDay,
-                    "Further messages to the same number within 24 hours are refused. Leave the \
-                     field empty for no limit."
-                        .to_owned(),
-                    text(LimitField::PerRecipientDay),
-                    form,
-                )}
-                {field(
-                    "Spend per day",
-                    LimitField::SpendPerDay,
-                    format!(
-                        "An amount in {currency}: messages and files that exceed it are refused \
-                         until the next day ({zone}). Leave the field empty for no limit.",
-                    ),
-                    text(LimitField::SpendPerDay),
-                    form,
-                )}
-                {field(
-                    "Addresses that may use the keys",
-                    LimitField::Addresses,
-                    "For example 192.0.2.7, 2001:db8::/32: requests from other addresses are \
-                     refused. Leave the field empty to allow all."
-                        .to_owned(),
-                    text(LimitField::Addresses),
-                    form,
-                )}
+                {of_messages(&limits, &currency, form)}
                 {choice(
                     "Traffic pumping",
                     LimitField::TrafficPumping,
                     &GUARDS,
-                    text(LimitField::TrafficPumping),
+                    limits.text(LimitField::TrafficPumping),
                     form,
                 )}
                 {field(
@@ -202,14 +141,14 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                     "More messages than this within 10 minutes to numbers that differ only in their \
                      last three digits are suspicious."
                         .to_owned(),
-                    text(LimitField::TrafficPumpingMessages),
+                    limits.text(LimitField::TrafficPumpingMessages),
                     form,
                 )}
                 {choice(
                     "Leaked key",
                     LimitField::LeakedKey,
                     &GUARDS,
-                    text(LimitField::LeakedKey),
+                    limits.text(LimitField::LeakedKey),
                     form,
                 )}
                 <p class="hint">
@@ -230,6 +169,74 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
             </PostForm>
         </section>
     }
+}
+
+/// The fields for what may be sent, how much, and from where.
+fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView {
+    let zone = limits.zone.as_deref().unwrap_or("UTC");
+    view! {
+        {choice(
+            "International numbers",
+            LimitField::International,
+            &[("allowed", "Allowed"), ("off", "Refused")],
+            limits.text(LimitField::International),
+            form,
+        )}
+        {field(
+            "Allowed international prefixes",
+            LimitField::Prefixes,
+            "For example 27, 49: all other international numbers are refused. Leave the \
+             field empty to allow all."
+                .to_owned(),
+            limits.text(LimitField::Prefixes),
+            form,
+        )}
+        {choice(
+            "Doubtful numbers",
+            LimitField::RefuseDoubtful,
+            &[("false", "Sent, with a warning"), ("true", "Refused")],
+            limits.text(LimitField::RefuseDoubtful),
+            form,
+        )}
+        {field(
+            "Messages to a recipient per hour",
+            LimitField::PerRecipientHour,
+            "Further messages to the same number within 60 minutes are refused. Leave the \
+             field empty for no limit."
+                .to_owned(),
+            limits.text(LimitField::PerRecipientHour),
+            form,
+        )}
+        {field(
+            "Messages to a recipient per day",
+            LimitField::PerRecipientDay,
+            "Further messages to the same number within 24 hours are refused. Leave the \
+             field empty for no limit."
+                .to_owned(),
+            limits.text(LimitField::PerRecipientDay),
+            form,
+        )}
+        {field(
+            "Spend per day",
+            LimitField::SpendPerDay,
+            format!(
+                "An amount in {currency}: messages and files that exceed it are refused \
+                 until the next day ({zone}). Leave the field empty for no limit.",
+            ),
+            limits.text(LimitField::SpendPerDay),
+            form,
+        )}
+        {field(
+            "Addresses that may use the keys",
+            LimitField::Addresses,
+            "For example 192.0.2.7, 2001:db8::/32: requests from other addresses are \
+             refused. Leave the field empty to allow all."
+                .to_owned(),
+            limits.text(LimitField::Addresses),
+            form,
+        )}
+    }
+    .into_any()
 }
 
 /// Shows what the limits refused.

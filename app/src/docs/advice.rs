@@ -54,34 +54,14 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Use the test key, which the application's page Keys can replace. Calls below /sms/test \
              change nothing for live messages."
         }
-        Reason::InternationalDisabled => {
-            "Check the number. If the destination is right, allow it in the application's settings."
-        }
-        Reason::DoubtfulNumber => {
-            "Write a local number with 8 digits, and an international one with its country code."
-        }
-        Reason::TrafficPumping => {
-            "Find out who asks for these messages. Raise the number in the application's settings \
-             if they are wanted."
-        }
-        Reason::AddressNotAllowed => {
-            "Send from one of the addresses in the application's settings, or add this one there."
-        }
-        Reason::LeakedKey => {
-            "Replace the key, and use it only on a server, over HTTPS and in the header \
-             Authorization."
-        }
-        Reason::LimitsLocked => {
-            "Change the limits in the application's settings, or allow changes by API there."
-        }
-        Reason::RecipientFlooded => {
-            "Check why your program sends so much to this recipient. Wait as long as Retry-After \
-             says."
-        }
-        Reason::SpendCapReached => {
-            "Check what your program sends. Raise the limit in the application's settings, or wait \
-             as long as Retry-After says."
-        }
+        Reason::InternationalDisabled
+        | Reason::DoubtfulNumber
+        | Reason::TrafficPumping
+        | Reason::AddressNotAllowed
+        | Reason::LeakedKey
+        | Reason::LimitsLocked
+        | Reason::RecipientFlooded
+        | Reason::SpendCapReached => advice_about_limits(reason),
         Reason::NotFound => "Compare the path and the id in it with the API reference.",
         Reason::MethodNotAllowed => "Use one of the methods in the header Allow.",
         Reason::Timeout => "Send it again, with a shorter body or by a faster connection.",
@@ -113,5 +93,39 @@ pub const fn advice(reason: Reason) -> &'static str {
              application's page Keys and use the new one. A key is shown only once."
         }
         Reason::ApiNotApplicable => "Use the key of an application of the category SMS.",
+    }
+}
+
+/// Returns what the caller can do if an application's limits refuse a request.
+const fn advice_about_limits(reason: Reason) -> &'static str {
+    match reason {
+        Reason::InternationalDisabled => {
+            "Check the number. If the destination is right, allow it in the application's settings."
+        }
+        Reason::DoubtfulNumber => {
+            "Write a local number with 8 digits, and an international one with its country code."
+        }
+        Reason::TrafficPumping => {
+            "Find out who asks for these messages. Raise the number in the application's settings \
+             if they are wanted."
+        }
+        Reason::AddressNotAllowed => {
+            "Send from one of the addresses in the application's settings, or add this one there."
+        }
+        Reason::LeakedKey => {
+            "Replace the key, and use it only on a server, over HTTPS and in the header \
+             Authorization."
+        }
+        Reason::LimitsLocked => {
+            "Change the limits in the application's settings, or allow changes by API there."
+        }
+        Reason::RecipientFlooded => {
+            "Check why your program sends so much to this recipient. Wait as long as Retry-After \
+             says."
+        }
+        _ => {
+            "Check what your program sends. Raise the limit in the application's settings, or wait \
+             as long as Retry-After says."
+        }
     }
 }

@@ -200,7 +200,7 @@ fn example() -> serde_json::Value {
     request_body(
         description = "The limits can also be in the query.",
         content(
-            (ChangeBody = "application/json"),
+            (ChangeBody = "application/json", example = json!({"per_recipient_hour": "3"})),
             (ChangeBody = "application/x-www-form-urlencoded"),
         ),
     ),

@@ -179,8 +179,9 @@ schemas! {
             domain::Reason::InternationalDisabled.as_str(),
             domain::Reason::DoubtfulNumber.as_str(),
         ],
-        "As for a single message. opted_out: the recipient has opted out, so the message is \
-         rejected and costs nothing.",
+        "As for a single message. opted_out: the recipient has opted out. international_disabled, \
+         doubtful_number: the application's limits refuse the number. The messages of these three \
+         are rejected and cost nothing.",
     );
     OptOutCursor = id("o_", "The next of the previous response.");
     OptOutSource = choice(

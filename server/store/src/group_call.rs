@@ -239,9 +239,8 @@ pub struct GroupAnswer {
     /// The recipients that have opted out: application, whether it is of the test key (0 or 1),
     /// number.
     pub opted_out: Option<Vec<(ApplicationId, i64, String)>>,
-    /// The recipients that got more messages than the sends allow: application, whether it is of
-    /// the test key (0 or 1), number, messages within an hour and within a day.
-    pub flooded: Option<Vec<(ApplicationId, i64, String, i64, i64)>>,
+    /// The recipients that got more messages than the sends allow.
+    pub flooded: Option<Vec<FloodedFields>>,
     pub charged: Option<Vec<ApplicationId>>,
     pub claims: Option<Vec<ClaimAnswer>>,
 }
@@ -276,6 +275,10 @@ pub struct FoundApplication {
 pub type ApplicationFields =
     (String, String, String, String, String, Option<String>, Option<String>);
 
+/// A recipient that got messages: application, whether it is of the test key (0 or 1), number,
+/// messages within an hour and within a day.
+pub type FloodedFields = (ApplicationId, i64, String, i64, i64);
+
 /// A stored answer: application, whether it is of the test key (0 or 1), key, digest, answer.
 pub type KeptFields = (ApplicationId, i64, String, String, String);
 
@@ -295,7 +298,7 @@ pub struct ClaimAnswer {
 
 /// Whether the database answered a call.
 pub enum Called {
-    Answered(GroupAnswer),
+    Answered(Box<GroupAnswer>),
     /// It isn't known whether the group is stored. [`UnansweredCall::settle`] finds out.
     Unanswered(sqlx::Error),
 }
@@ -321,7 +324,7 @@ impl GroupConnection {
             Ok(row) => {
                 self.0 = Some(conn);
                 let answer: String = row.try_get("answer")?;
-                Ok(Called::Answered(read(&answer)?))
+                Ok(Called::Answered(Box::new(read(&answer)?)))
             }
             // The server rejected the call, and didn't just end the connection.
             Err(error @ sqlx::Error::Database(_))

@@ -10,8 +10,9 @@ use crate::error::Result;
 
 statements! {
     /// `$1` is `[[application, test, number, local form]]`: the number as carriers get it, and the
-    /// digits of the same number without country code, or null. `commit_group_sends` repeats the
-    /// statement.
+    /// digits of the same number without country code, or null. PostgreSQL looks the two up by
+    /// separate queries, because it might filter by a list of both instead of searching the index.
+    /// `commit_group_sends` repeats the statement.
     const RECENT: Sql = Sql {
         sqlite: r"
             SELECT ?1 AS application_id, ?2 AS test, ?3 AS number,
@@ -26,14 +27,23 @@ statements! {
                        m.hour, m.day)), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             CROSS JOIN LATERAL (
-                SELECT COUNT(*) FILTER (WHERE m.id >= $2) AS hour, COUNT(*) AS day
-                FROM messages m
-                WHERE m.application_id = (r.value ->> 0)::bigint
-                  AND m.test = (r.value ->> 1)::bigint
-                  AND m.number = ANY (ARRAY[r.value ->> 2, r.value ->> 3]) AND m.id >= $3
-                  AND m.kind = CASE m.number WHEN r.value ->> 2 THEN 'international'
-                      ELSE 'local' END
-                  AND m.released = 0 AND m.unit_price > 0 AND m.shard = $4
+                SELECT COUNT(*) FILTER (WHERE f.id >= $2) AS hour, COUNT(*) AS day
+                FROM (
+                    SELECT i.id
+                    FROM messages i
+                    WHERE i.application_id = (r.value ->> 0)::bigint
+                      AND i.test = (r.value ->> 1)::bigint
+                      AND i.number = r.value ->> 2 AND i.id >= $3
+                      AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
+                      AND i.shard = $4
+                    UNION ALL
+                    SELECT l.id
+                    FROM messages l
+                    WHERE l.application_id = (r.value ->> 0)::bigint
+                      AND l.test = (r.value ->> 1)::bigint
+                      AND l.number = r.value ->> 3 AND l.id >= $3
+                      AND l.kind = 'local' AND l.released = 0 AND l.unit_price > 0
+                      AND l.shard = $4) f
                 OFFSET 0) m",
         ..Sql::IN_SHARD
     };

@@ -394,12 +394,19 @@ BEGIN
             FROM unnest($1, $2, $3, $4, $5, $6)
                 AS r (application, test, number, local_number, hour_max, day_max)
             CROSS JOIN LATERAL (
-                SELECT COUNT(*) FILTER (WHERE m.id >= $7) AS hour, COUNT(*) AS day
-                FROM messages m
-                WHERE m.application_id = r.application AND m.test = r.test
-                  AND m.number = ANY (ARRAY[r.number, r.local_number]) AND m.id >= $8
-                  AND m.kind = CASE m.number WHEN r.number THEN 'international' ELSE 'local' END
-                  AND m.released = 0 AND m.unit_price > 0
+                SELECT COUNT(*) FILTER (WHERE f.id >= $7) AS hour, COUNT(*) AS day
+                FROM (
+                    SELECT i.id
+                    FROM messages i
+                    WHERE i.application_id = r.application AND i.test = r.test
+                      AND i.number = r.number AND i.id >= $8
+                      AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
+                    UNION ALL
+                    SELECT l.id
+                    FROM messages l
+                    WHERE l.application_id = r.application AND l.test = r.test
+                      AND l.number = r.local_number AND l.id >= $8
+                      AND l.kind = 'local' AND l.released = 0 AND l.unit_price > 0) f
                 OFFSET 0) m
             WHERE m.hour > r.hour_max OR m.day > r.day_max
             $statement$

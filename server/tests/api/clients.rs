@@ -120,7 +120,7 @@ impl Bench {
                 ("changeOptouts" | "changeOptoutsWithHeader", _) => assert_eq!(*word, "1"),
                 ("testInbound" | "testInboundWithHeader", _) => assert_eq!(*word, "Hi"),
                 ("limits" | "limitsWithHeader" | "changeLimits" | "changeLimitsWithHeader", _) => {
-                    assert_eq!(*word, "7")
+                    assert_eq!(*word, "7");
                 }
                 ("refused", _) => assert_eq!(*word, "api_invalid"),
                 _ => panic!("{operation}: {word}"),

@@ -81,6 +81,8 @@ fn the_first_reason_that_applies_is_the_answer() {
     assert_eq!(admit(&attempt), Err(Reason::ApiNotApplicable));
     application.category = Category::Sms;
     attempt.application = Some(application);
+    assert_eq!(admit(&attempt), Err(Reason::AddressNotAllowed));
+    attempt.refused_origin = None;
     assert_eq!(admit(&attempt), Err(Reason::IdempotencyMismatch));
     attempt.earlier = EarlierRequest::None;
     assert_eq!(admit(&attempt), Err(Reason::ApiSuspended));
@@ -96,6 +98,8 @@ fn the_first_reason_that_applies_is_the_answer() {
     attempt.reserved_outcome = None;
     assert_eq!(admit(&attempt), Err(Reason::OptedOut));
     attempt.is_opted_out = false;
+    assert_eq!(admit(&attempt), Err(Reason::DoubtfulNumber));
+    attempt.limited = None;
     assert_eq!(admit(&attempt), Ok(Admission::New));
 }
 

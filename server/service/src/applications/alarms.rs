@@ -112,7 +112,8 @@ impl Pumping {
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if blocks.len() >= BLOCKS_MAX {
             blocks.retain(|_, count| count.at(now) > 1);
-            if blocks.len() >= BLOCKS_MAX {
+            // The next messages must not search all blocks again.
+            if blocks.len() > BLOCKS_MAX / 2 {
                 blocks.clear();
             }
         }

@@ -51,7 +51,7 @@ pub(super) struct ServerGroups {
 
 /// The outcome of a group's call.
 enum Stored {
-    Answered(GroupAnswer),
+    Answered(Box<GroupAnswer>),
     /// It is unknown whether the call is stored. The task goes on querying.
     Unknown(OutcomeQuery, DatabaseError),
 }
@@ -91,7 +91,7 @@ impl ServerGroups {
             match self.part(service, &inputs).await {
                 Ok((group, Stored::Answered(answer))) => {
                     let cache = &mut self.cache;
-                    let left = group.reply(service, cache, answer, inputs);
+                    let left = group.reply(service, cache, *answer, inputs);
                     others.extend(left.others);
                     if !left.again.is_empty() {
                         parts.push((left.again, calls + 1));
@@ -154,7 +154,7 @@ impl ServerGroups {
         let cache = &mut self.cache;
         let mut group = OptimisticGroup::of(service, self.shard, cache, slots, lease, inputs)?;
         if !group.needs_call() {
-            return Ok((group, Stored::Answered(GroupAnswer::default())));
+            return Ok((group, Stored::Answered(Box::default())));
         }
         let mut stored = self.call(service, &mut group).await?;
         if let Stored::Answered(answer) = &mut stored {
@@ -185,7 +185,9 @@ impl ServerGroups {
                     // waiting for it.
                     let mut querying = self.others.spawn(querying);
                     match tokio::time::timeout(QUERY_IN_GROUP, &mut querying).await {
-                        Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
+                        Ok(Ok(Ok(Some(answer)))) => {
+                            return Ok(Stored::Answered(Box::new(answer)));
+                        }
                         Ok(Ok(Ok(None))) if attempts == ATTEMPTS || took_too_long(&error) => {
                             return Err(Fault::NotCommitted(error).into());
                         }

@@ -249,12 +249,12 @@ impl Messages<'_> {
         if !funds.may_send(kind, messages) {
             return Ok(Err(Reason::RateLimited));
         }
-        let priced = pending.priced(&prices);
-        if priced.as_ref().is_some_and(|priced| !funds.may_spend(kind, priced.cost)) {
+        let answer = pending.priced(&prices);
+        if answer.as_ref().is_some_and(|answer| !funds.may_spend(kind, answer.cost)) {
             return Ok(Err(Reason::SpendCapReached));
         }
         let affordable = |priced: &AcceptedBatch| funds.left(kind, priced.cost).is_some();
-        let Some(mut accepted) = priced.filter(affordable) else {
+        let Some(mut accepted) = answer.filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
         };
         accepted.send_at = due.send_at;

@@ -239,9 +239,13 @@ async fn keys_work_from_the_listed_addresses_only(backend: Backend) {
         let origin = Origin { address, ..Origin::default() };
         for key in [&customer.live, &customer.test] {
             let send = SendRequest { origin, ..request(key, "57000001", "hello") };
-            let sent = world.service.messages().send(send).await.map(|sent| sent.pages);
+            let pages = world.service.messages().send(send).await.map(|sent| sent.pages);
             let not_allowed = Reason::AddressNotAllowed;
-            assert_eq!(sent, if inside { Ok(1) } else { Err(refused(not_allowed)) }, "{address:?}");
+            assert_eq!(
+                pages,
+                if inside { Ok(1) } else { Err(refused(not_allowed)) },
+                "{address:?}"
+            );
             let presented = Presented { key: Some(key.expose()), origin };
             let read = world.service.messages().authorize(presented).await.map(|_| ());
             assert_eq!(read, if inside { Ok(()) } else { Err(not_allowed) }, "{address:?}");
@@ -277,10 +281,10 @@ async fn limits_are_changed_by_api_only_if_the_owner_allows_it(backend: Backend)
     assert_eq!(mismatch.refusal(), Some(&Refusal::IdempotencyMismatch));
     let history = applications.application_history(customer.account.id, customer.reference);
     let history = history.await.unwrap();
-    let changes = history.iter().filter(|entry| entry.action == HistoryAction::LimitsChanged);
-    let changes = changes.map(|entry| (entry.before.as_deref(), entry.after.as_deref()));
+    let noted = history.iter().filter(|entry| entry.action == HistoryAction::LimitsChanged);
+    let noted = noted.map(|entry| (entry.before.as_deref(), entry.after.as_deref()));
     assert_eq!(
-        changes.collect::<Vec<_>>(),
+        noted.collect::<Vec<_>>(),
         [
             (Some("per_recipient_hour none"), Some("per_recipient_hour 2")),
             (Some("changes by API locked"), Some("changes by API allowed")),
