@@ -109,7 +109,7 @@ pub async fn read<T>(
     wanted: impl FnOnce(&Parameters) -> Result<T, Failure>,
 ) -> Result<(KeyAccess, T, Option<IdempotencyKey>), Failure> {
     let messages = api.service.messages();
-    let access = match messages.authorize(address.key.as_deref()).await {
+    let access = match messages.authorize(address.presented()).await {
         Ok(access) => access,
         Err(reason) => {
             drop_rest(body);
@@ -131,12 +131,12 @@ fn target(parameters: &Parameters) -> Result<CancelTarget, Failure> {
     match (parameters.has("transid"), parameters.has("batchid")) {
         (true, false) => {
             let text = parameters.required("transid", Reason::InvalidParameter)?;
-            let id = Transid::parse(text).ok_or(Refusal::NoSuchMessage).map_err(not_found)?;
+            let id = Transid::parse(text).ok_or_else(|| not_found(&Refusal::NoSuchMessage))?;
             Ok(CancelTarget::Message(id))
         }
         (false, true) => {
             let text = parameters.required("batchid", Reason::InvalidParameter)?;
-            let id = BatchId::parse(text).ok_or(Refusal::NoSuchBatch).map_err(not_found)?;
+            let id = BatchId::parse(text).ok_or_else(|| not_found(&Refusal::NoSuchBatch))?;
             Ok(CancelTarget::Batch(id))
         }
         (false, false) => Err(parameters.missing("transid")),
@@ -147,16 +147,14 @@ fn target(parameters: &Parameters) -> Result<CancelTarget, Failure> {
     }
 }
 
-fn not_found(refusal: Refusal) -> Failure {
+fn not_found(refusal: &Refusal) -> Failure {
     Failure::with_detail(Reason::NotFound, refusal.to_string())
 }
 
 /// Converts the error of a verb that cancels, pauses or resumes.
 pub fn failure(error: service::Error) -> Failure {
     match error.refusal() {
-        Some(refusal @ (Refusal::NoSuchMessage | Refusal::NoSuchBatch)) => {
-            not_found(refusal.clone())
-        }
+        Some(refusal @ (Refusal::NoSuchMessage | Refusal::NoSuchBatch)) => not_found(refusal),
         Some(Refusal::NotCancellable) => Reason::NotCancellable.into(),
         Some(Refusal::BatchEnded) => Reason::BatchEnded.into(),
         Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),

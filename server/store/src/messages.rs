@@ -285,9 +285,9 @@ pub async fn has_replied(
     (application_id, test): (ApplicationId, bool),
     number: &Number,
     from: i64,
-    text: &MessageText,
+    body: &MessageText,
 ) -> Result<bool> {
-    let finding = query(HAS_REPLIED, (application_id, test, number.digits(), from, text.as_str()));
+    let finding = query(HAS_REPLIED, (application_id, test, number.digits(), from, body.as_str()));
     finding.finds(conn).await
 }
 

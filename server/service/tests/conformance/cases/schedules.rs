@@ -56,8 +56,8 @@ fn valid_for(minutes: &str) -> Schedule {
 }
 
 async fn send(sending: &Sending, schedule: Schedule) -> Result<Transid, Reason> {
-    let send = SendRequest { schedule, ..request(&sending.customer.live, "12345678", "hello") };
-    match sending.world.service.messages().send(send).await {
+    let request = SendRequest { schedule, ..request(&sending.customer.live, "12345678", "hello") };
+    match sending.world.service.messages().send(request).await {
         Ok(sent) => Ok(sent.transid.unwrap()),
         Err(SendError::Refused(reason)) => Err(reason),
         Err(SendError::Lost) => panic!("no answer"),
