@@ -141,7 +141,7 @@ statements! {
         r"
         UPDATE batches SET waits_until = NULL, first_message_id = $2, last_message_id = $3
         WHERE id = $1 AND waits_until IS NOT NULL AND paused_at IS NULL
-          AND expanded_at IS NULL" => " AND shard = $4",
+          AND cancelled_at IS NULL AND expanded_at IS NULL" => " AND shard = $4",
     );
     const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
     /// SQLite only. On PostgreSQL, spools are rows of a table.

@@ -35,7 +35,8 @@ statements! {
     const FORGET_SHARED_TEXTS: Sql = in_shard!(
         r"
         UPDATE batches SET body = NULL
-        WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL"
+        WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL
+          AND expanded_at IS NOT NULL"
             => " AND shard = $3",
     );
     const TEST_DAY: Sql = in_shard!(

@@ -176,30 +176,36 @@ statements! {
             RETURNING message_id",
         ..Sql::IN_SHARD
     };
-    /// These rows go on although their batch is cancelled.
+    /// These rows go on although their batch is cancelled. The range of a batch's IDs has those of
+    /// other processes in between, which differ in the bits of the node's slot.
     const LET_LEASED_GO: Sql = Sql {
         sqlite: r"
             UPDATE queue INDEXED BY queue_leased SET bulk = 0
             WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0",
         postgres: r"
             UPDATE queue SET bulk = 0
-            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0 AND shard = $3",
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+              AND bulk = 1 AND lease_token <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
     const LET_BEGUN_GO: Sql = Sql {
         sqlite: r"
-            UPDATE queue INDEXED BY queue_begun SET bulk = 0
+            UPDATE queue INDEXED BY queue_begun SET bulk = 0,
+                deferred = CASE WHEN deferred = 2 THEN 0 ELSE deferred END
             WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND submission <> 0",
         postgres: r"
-            UPDATE queue SET bulk = 0
-            WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND submission <> 0 AND shard = $3",
+            UPDATE queue SET bulk = 0,
+                deferred = CASE WHEN deferred = 2 THEN 0 ELSE deferred END
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+              AND bulk = 1 AND submission <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
     const OF_BATCH: Sql = in_shard!(
         r"
         SELECT message_id
         FROM queue
-        WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
+        WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+          AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
         " ORDER BY message_id LIMIT $3",
     );
     const COST_OF_BATCH: Sql = in_shard!(
@@ -208,14 +214,18 @@ statements! {
         FROM queue q
         JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2" => " AND m.shard = $3",
         r"
-        WHERE q.message_id BETWEEN $1 AND $2 AND q.bulk = 1" => " AND q.shard = $3",
+        WHERE q.message_id BETWEEN $1 AND $2
+          AND (q.message_id & 2095104) = ($1 & 2095104) AND q.bulk = 1"
+            => " AND q.shard = $3",
     );
     const RELEASE_HELD: Sql = in_shard!(
         r"
         UPDATE queue SET deferred = 0, due_at = $4
         WHERE message_id IN (
             SELECT message_id
-            FROM queue WHERE message_id BETWEEN $1 AND $2 AND deferred = 2" => " AND shard = $5",
+            FROM queue
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+              AND deferred = 2" => " AND shard = $5",
         r" LIMIT $3)
           AND deferred = 2" => " AND shard = $5",
     );

@@ -595,7 +595,9 @@ BEGIN
                 WHEN bulk = 1 AND EXISTS (
                     SELECT 1
                     FROM held
-                    WHERE message_id BETWEEN first_message_id AND last_message_id) THEN 2
+                    WHERE message_id BETWEEN first_message_id AND last_message_id
+                      -- Other processes' batches have IDs in this range, with another slot.
+                      AND (message_id & 2095104) = (first_message_id & 2095104)) THEN 2
                 ELSE 0 END AS hold,
                 submission = 0 AND application_id IN (SELECT id FROM stopping) AS is_looked_up
             FROM due)

@@ -168,10 +168,10 @@ fn an_unknown_parameter_refuses_an_upload() {
     let with_name = |name: &str| server.upload(key, &[file, (name, b"1")]);
     for (answer, words) in [
         (with_name("dry_run"), "did you mean dryrun?"),
-        (with_name("sendat"), "sendat isn't a parameter here."),
+        (with_name("send_at"), "did you mean sendat?"),
         (
-            server.exchange(&posted(&format!("{path}?validity=5"), MULTIPART, &multipart(&[file]))),
-            "validity isn't a parameter here.",
+            server.exchange(&posted(&format!("{path}?priority=5"), MULTIPART, &multipart(&[file]))),
+            "priority isn't a parameter here.",
         ),
         (server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")), "is written %26."),
     ] {

@@ -17,8 +17,18 @@ fn a_batch_says_what_became_of_it() {
     let counts = &done["counts"];
     assert_eq!(counts["delivered"], 2);
     assert_eq!(counts["failed"], 1);
-    let names =
-        ["queued", "sending", "submitted", "delivered", "failed", "expired", "rejected", "unknown"];
+    let names = [
+        "scheduled",
+        "queued",
+        "sending",
+        "submitted",
+        "delivered",
+        "failed",
+        "expired",
+        "rejected",
+        "unknown",
+        "cancelled",
+    ];
     assert_eq!(counts.as_object().unwrap().len(), names.len());
     let sum: u64 = names.iter().map(|name| counts[name].as_u64().unwrap()).sum();
     assert_eq!(sum, 3);

@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 40] = [
+const TABLE: [(Reason, &str, u16, u16); 41] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),
@@ -20,6 +20,7 @@ const TABLE: [(Reason, &str, u16, u16); 40] = [
     (Reason::SenderPending, "sender_pending", 500, 403),
     (Reason::SenderRejected, "sender_rejected", 500, 403),
     (Reason::OptedOut, "opted_out", 500, 403),
+    (Reason::TestKeyRequired, "test_key_required", 500, 403),
     (Reason::InternationalDisabled, "international_disabled", 500, 403),
     (Reason::DoubtfulNumber, "doubtful_number", 500, 403),
     (Reason::TrafficPumping, "traffic_pumping", 500, 403),

@@ -106,6 +106,7 @@ impl Messages<'_> {
             Stopped::Now => self.count_cancelled(shard, stream, id, once).await?,
         };
         self.inner.wake(Wakeup::BatchAccepted);
+        self.inner.wake(Wakeup::Queued);
         Ok(cancelled)
     }
 
@@ -191,6 +192,8 @@ async fn stop(
     if !batches::cancel(&mut tx, id, author.words(), now).await? {
         return Err(Refusal::NotCancellable.into());
     }
+    // Another process may have started a scheduled batch meanwhile, with other IDs.
+    let batch = batches::to_stop(&mut tx, stream, id).await?.ok_or(Refusal::NoSuchBatch)?;
     queue::let_claimed_go(&mut tx, batch.ids).await?;
     let is_expanding = batches::still_unexpanded(&mut tx, id).await?.is_some();
     if !is_expanding && queue::of_batch(&mut tx, batch.ids, 1).await?.is_empty() {

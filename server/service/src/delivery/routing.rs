@@ -176,7 +176,10 @@ impl Network {
 
     /// Whether a carrier may write a sender like this.
     pub(crate) fn writes_sender(&self, carrier: &str, sender: &str, written: &str) -> bool {
-        let is_written = |rewriting: &Rewriting| rewriting.sender(sender) == written;
+        let is_written = |rewriting: &Rewriting| {
+            // Receipts are compared without a plus sign.
+            rewriting.sender(sender).trim_start_matches('+') == written
+        };
         sender == written || self.rewritings(carrier).iter().any(is_written)
     }
 
@@ -547,7 +550,13 @@ impl Delivery<'_> {
         let (router, facts) = (&self.inner.router, facts(row));
         let usable = router.choose(&facts, random, &excluded, false);
         usable.or_else(|| {
-            let any = || router.choose(&facts, random, &excluded, true);
+            let network = router.network();
+            let any = || {
+                let waits = || network.opens_later(&facts, &excluded);
+                router
+                    .choose(&facts, random, &excluded, true)
+                    .or_else(|| waits().then(|| NO_CARRIER.to_owned()))
+            };
             refused.then(any).flatten()
         })
     }

@@ -90,25 +90,25 @@ impl Messages<'_> {
 }
 
 impl Delivery<'_> {
-    /// Stores the answer of the recipient of each of these messages, which the sandbox delivered to
-    /// the number that answers.
-    pub async fn record_test_answers(&self, answered: &[(ApplicationId, Transid)]) -> Result<()> {
-        for &(application_id, id) in answered {
-            let shard = self.shard_of_application(application_id).await?;
-            let service = self.0.clone();
-            let recording = self.in_transaction(work!(|tx, now| {
-                tx.at(shard);
-                let Some(message) = messages::locate(tx, id).await? else {
-                    return Ok(());
-                };
-                let list = EventStream { application_id, test: message.test };
-                let ends = (&TestNumber::Answering.number(), &answered_number());
-                let arrived = service.simulated(ends, ANSWER.to_owned(), now);
-                service.store_simulated(tx, list, arrived, now).await.map(drop)
-            }));
-            recording.await?;
-        }
-        Ok(())
+    /// Stores the answer of the recipient of a message, which the sandbox delivered to the number
+    /// that answers.
+    pub async fn record_test_answer(
+        &self,
+        (application_id, id): (ApplicationId, Transid),
+    ) -> Result<()> {
+        let shard = self.shard_of_application(application_id).await?;
+        let service = self.0.clone();
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let Some(message) = messages::locate(tx, id).await? else {
+                return Ok(());
+            };
+            let list = EventStream { application_id, test: message.test };
+            let ends = (&TestNumber::Answering.number(), &answered_number());
+            let arrived = service.simulated(ends, ANSWER.to_owned(), now);
+            service.store_simulated(tx, list, arrived, now).await.map(drop)
+        }))
+        .await
     }
 }
 

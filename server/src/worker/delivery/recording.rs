@@ -139,7 +139,10 @@ async fn store(
             service.delivery().record_receipts(own.clone()).await?;
             own.clear();
         }
-        service.delivery().record_test_answers(&std::mem::take(answered)).await?;
+        while let Some(last) = answered.last() {
+            service.delivery().record_test_answer(*last).await?;
+            answered.pop();
+        }
         Ok(())
     };
     let carriers = &mut report.carrier_receipts;

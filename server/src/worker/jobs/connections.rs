@@ -115,6 +115,7 @@ impl Watch {
         }
         let failed = "the connections of other processes can't be read";
         let elsewhere = attempt(failed, service.delivery().connections_elsewhere()).await;
+        let is_known = elsewhere.is_some();
         let elsewhere = elsewhere.unwrap_or_default();
         let counts = service.delivery().carrier_counts();
         let mut records = Vec::new();
@@ -136,7 +137,7 @@ impl Watch {
             }
             let others: Vec<_> =
                 elsewhere.iter().filter(|c| c.carrier == watched.carrier).collect();
-            if let Some(pace) = &watched.pace {
+            if let Some(pace) = watched.pace.as_ref().filter(|_| is_known) {
                 pace.share_with(processes(&others));
             }
             reported.decide(service, watched, &states, &others);

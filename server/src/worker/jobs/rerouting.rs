@@ -43,7 +43,8 @@ impl Rerouting {
             self.check_unknown_at = Some(now + CHECK_UNKNOWN);
             carriers.extend(delivery.unknown_carriers().await?);
         }
-        carriers.push(NO_CARRIER.to_owned());
+        // The last one is the first to be rerouted. Many messages may wait for a route to open.
+        carriers.insert(0, NO_CARRIER.to_owned());
         Ok(carriers)
     }
 }
