@@ -38,7 +38,8 @@ const lookedAt = test.extend<{ look: Look }>({
             await page.setViewportSize(size);
             expect(await overflowing(page), `elements that overflow at ${size.width}`).toEqual([]);
             const path = `${folder}/${name}-${size.width}-${colorScheme}.png`;
-            await page.screenshot({ path, fullPage: true });
+            // The API reference is long, and a busy machine needs more than the usual time for it.
+            await page.screenshot({ path, fullPage: true, timeout: 60_000 });
           }
           await copy?.emulateMedia(media);
           expect(await axeFaults(copy ?? page), `${name}, ${colorScheme}`).toEqual([]);

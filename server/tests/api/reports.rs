@@ -86,7 +86,7 @@ fn a_refused_parameter_is_answered_with_what_is_allowed() {
             "number isn't a parameter here. There are none.",
         ),
         // The answer to an invalid value lists the valid ones.
-        (format!("{path}?status=done"), "status must be one of queued, sending, "),
+        (format!("{path}?status=done"), "status must be one of scheduled, queued, "),
         (format!("{path}?limit=1001"), "limit must be a whole number from 1 to 1000."),
         (format!("{path}?format=xml"), "format must be json or csv."),
         (format!("{path}?transid=1"), "transid must be "),
@@ -187,7 +187,7 @@ fn one_message_tells_its_whole_story() {
     ] {
         assert!(names.contains(&name), "{name} is missing of {names:?}");
     }
-    assert_eq!(names.len(), 20);
+    assert_eq!(names.len(), 21);
     assert_eq!(
         (&report["test"], report["released"].to_string().as_str()),
         (&Value::Bool(false), "0")
