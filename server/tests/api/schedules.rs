@@ -41,6 +41,9 @@ fn batch(server: &TestServer, key: &str, batchid: &Value) -> Value {
     answer.json()["batch"].clone()
 }
 
+/// The parameters of a request, and the status and the reason of its answer.
+type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str);
+
 #[test]
 fn a_scheduled_message_is_shown_and_sent_at_its_time() {
     let server = TestServer::demo();
@@ -160,7 +163,7 @@ fn bad_cancellations_are_refused() {
     let later = seconds_ahead(3600);
     let transid = scheduled(&server, key, &later).json()["transid"].as_str().unwrap().to_owned();
     let batchid = uploaded(&server, key, &later)["batchid"].as_str().unwrap().to_owned();
-    let cases: [(&[(&str, &str)], u16, &str); 8] = [
+    let cases: [Case<'_>; 8] = [
         (&[], 400, "missing_parameter"),
         (&[("transid", &transid), ("batchid", &batchid)], 400, "invalid_parameter"),
         (&[("transid", &transid), ("transid", &transid)], 400, "duplicate_parameter"),
