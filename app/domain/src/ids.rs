@@ -12,10 +12,13 @@ pub const REFERENCE_DIGITS: usize = 6;
 pub const REQUESTID_CHARS_MAX: usize = 255;
 
 /// 2024-01-01T00:00:00Z, the epoch of the milliseconds in IDs.
-const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
+pub const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
 /// The number of bits below the milliseconds of an ID: 10 for the node, 11 for the count within a
 /// millisecond.
-const ID_LOW_BITS: u32 = 21;
+pub const ID_LOW_BITS: u32 = 21;
+/// The bits of an ID that hold the slot of the node that gave it. The IDs of a batch have the same
+/// slot, but other nodes' IDs lie between them.
+pub const ID_SLOT_BITS: i64 = (1 << ID_LOW_BITS) - (1 << ID_COUNT_BITS);
 
 /// An application's reference: the first 6 digits of its keys, which payers quote in deposits. It
 /// may start with 0, so it is a string everywhere.

@@ -119,8 +119,8 @@ statements! {
         "INSERT INTO batch_counts (batch_id, status, n" => ", shard",
         r")
         SELECT id, s.column1,
-               CASE WHEN s.column1 = CASE WHEN waits_until IS NULL THEN {queued} ELSE {scheduled} END
-                   THEN rows ELSE 0 END" => ", shard",
+               CASE s.column1 WHEN CASE WHEN waits_until IS NULL THEN {queued}
+                                   ELSE {scheduled} END THEN rows ELSE 0 END" => ", shard",
         r"
         FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
     );

@@ -431,7 +431,8 @@ statements! {
         status_word!("status"),
         r" || ' after its time' AS what
         FROM messages
-        WHERE CASE WHEN send_at IS NULL THEN id ELSE (send_at - 1704067200000) << 21 END < $1
+        WHERE $1 > CASE WHEN send_at IS NULL THEN id
+                   ELSE (send_at - {id_epoch}) << {id_low_bits} END
           AND status < {delivered}" => " AND shard = $2",
     );
 }

@@ -66,7 +66,8 @@ statements! {
         UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
     const CLAIMED: Sql = Sql::sqlite(r"
         SELECT id, application_id, test, batch_id, created_at, status, cost, send_at, number,
-               kind, sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
+               kind, sender,
+               COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
         FROM messages WHERE id = ?1 AND status < {submitted}");
     const START: Sql = Sql::sqlite(r"
         UPDATE messages SET status = {sending}, sending_at = ?2

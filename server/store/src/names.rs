@@ -6,22 +6,27 @@
 //! - `{first_status}`, `{last_status}`, `{first_kind}`, `{last_kind}`: the least and the greatest
 //!   code.
 //! - `{batch_done}`: the code of the event's type.
+//! - `{slot_bits}`: the bits of an ID that hold the node's slot. `{id_epoch}`, `{id_low_bits}`: the
+//!   parts of `compose_id`.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::quarter::DELIVERY_TIMES_MS;
-use domain::{EventType, MessageStatus};
+use domain::{EventType, MessageStatus, ids};
 
 const STATUSES: usize = MessageStatus::ALL.len();
 const KINDS: usize = TransferKind::ALL.len();
 const ACCOUNTS: usize = LedgerAccount::OWN.len();
-const OTHERS: [(&str, i64); 5] = [
+const OTHERS: [(&str, i64); 8] = [
     ("first_status", MessageStatus::ALL[0].code()),
     ("last_status", MessageStatus::ALL[STATUSES - 1].code()),
     ("first_kind", TransferKind::ALL[0].code()),
     ("last_kind", TransferKind::ALL[KINDS - 1].code()),
     ("batch_done", EventType::BatchDone.code()),
+    ("slot_bits", ids::ID_SLOT_BITS),
+    ("id_epoch", ids::ID_EPOCH_UNIX_MS),
+    ("id_low_bits", ids::ID_LOW_BITS as i64),
 ];
 
 /// The statuses, the kinds of transfers, the service's own ledger accounts, and the others.

@@ -9,8 +9,8 @@ use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
-/// Counts the messages that wait at the time `$1`, without those that are scheduled for later, which
-/// all have an expiry of their own. Finds since when the oldest waits.
+/// Counts the messages that wait at the time `$1`, without those that are scheduled for later,
+/// which all have an expiry of their own. Finds since when the oldest waits.
 macro_rules! waiting {
     ($and:literal, $shard:literal) => {
         in_shard!(
@@ -70,9 +70,9 @@ statements! {
     const WAITING: Sql = waiting!(" AND carrier = $2", "$3");
     const STATE: Sql = waiting!("", "$2");
     /// The values of a row are message, application, carrier, due at and lease token. The remaining
-    /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On PostgreSQL this
-    /// statement queues only the unclaimed messages of batches. There, `run_commit_group` queues
-    /// all other messages.
+    /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On
+    /// PostgreSQL this statement queues only the unclaimed messages of batches. There,
+    /// `run_commit_group` queues all other messages.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, expires_at,
@@ -184,7 +184,7 @@ statements! {
             WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0",
         postgres: r"
             UPDATE queue SET bulk = 0
-            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
               AND bulk = 1 AND lease_token <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
@@ -196,7 +196,7 @@ statements! {
         postgres: r"
             UPDATE queue SET bulk = 0,
                 deferred = CASE WHEN deferred = 2 THEN 0 ELSE deferred END
-            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
               AND bulk = 1 AND submission <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
@@ -204,7 +204,7 @@ statements! {
         r"
         SELECT message_id
         FROM queue
-        WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+        WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
           AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
         " ORDER BY message_id LIMIT $3",
     );
@@ -215,7 +215,7 @@ statements! {
         JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2" => " AND m.shard = $3",
         r"
         WHERE q.message_id BETWEEN $1 AND $2
-          AND (q.message_id & 2095104) = ($1 & 2095104) AND q.bulk = 1"
+          AND (q.message_id & {slot_bits}) = ($2 & {slot_bits}) AND q.bulk = 1"
             => " AND q.shard = $3",
     );
     const RELEASE_HELD: Sql = in_shard!(
@@ -224,7 +224,7 @@ statements! {
         WHERE message_id IN (
             SELECT message_id
             FROM queue
-            WHERE message_id BETWEEN $1 AND $2 AND (message_id & 2095104) = ($1 & 2095104)
+            WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
               AND deferred = 2" => " AND shard = $5",
         r" LIMIT $3)
           AND deferred = 2" => " AND shard = $5",
@@ -331,7 +331,8 @@ pub async fn unclaimed(
     query(UNCLAIMED, (carrier, after.0, limit)).fetch_all(conn, |row| row.get("message_id")).await
 }
 
-/// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the due rows in any order.
+/// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the due rows in any
+/// order.
 pub async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -430,8 +431,8 @@ pub async fn drop_unclaimed(
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
 
-/// Lets the rows of a batch go on that are claimed, or of whose messages a carrier has, or may have,
-/// a segment. The batch is being cancelled.
+/// Lets the rows of a batch go on that are claimed, or of whose messages a carrier has, or may
+/// have, a segment. The batch is being cancelled.
 pub async fn let_claimed_go(conn: &mut dyn Connection, (first, last): (i64, i64)) -> Result<()> {
     query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
     query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)

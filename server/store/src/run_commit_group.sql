@@ -528,7 +528,8 @@ DECLARE
                 sending_at = CASE WHEN status < {unknown} THEN $2 ELSE sending_at END
             WHERE id = ANY ($1) AND status BETWEEN $3 AND $4
             RETURNING id, application_id, test, batch_id, created_at, status, cost, send_at,
-                number, kind, sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
+                number, kind, sender,
+                COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
                 AS body)
         SELECT (SELECT json_agg(
                     json_build_array(
@@ -597,7 +598,7 @@ BEGIN
                     FROM held
                     WHERE message_id BETWEEN first_message_id AND last_message_id
                       -- Other processes' batches have IDs in this range, with another slot.
-                      AND (message_id & 2095104) = (first_message_id & 2095104)) THEN 2
+                      AND (message_id & {slot_bits}) = (first_message_id & {slot_bits})) THEN 2
                 ELSE 0 END AS hold,
                 submission = 0 AND application_id IN (SELECT id FROM stopping) AS is_looked_up
             FROM due)
@@ -830,8 +831,8 @@ END $$;
 -- - `claims`: see `commit_group_claims`.
 --
 -- `first_event` is the first ID of an event in this millisecond. `country_code` precedes local
--- numbers in opt-outs. `hour_from` and `day_from` are the least IDs of messages of the last hour and
--- of the last day.
+-- numbers in opt-outs. `hour_from` and `day_from` are the least IDs of messages of the last hour
+-- and of the last day.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use domain::MessageStatus;
 use futures_util::future::join_all;
-use service::{Actor, Leases, MessageFilter, SANDBOX_CARRIER, SubmitOutcome};
+use service::{
+    Actor, BatchChange, CancelTarget, Leases, MessageFilter, SANDBOX_CARRIER, StopAuthor,
+    SubmitOutcome,
+};
 
 use crate::database::Backend;
 use crate::network::{answered, network, refused, taken_as};
 use crate::processes::peer;
-use crate::uploads::{plain, rows, upload};
+use crate::uploads::{batch, plain, rows, upload};
 use crate::world::{Customer, World, money};
 
 const STAFF: Actor = Actor::CommandLine;
@@ -100,6 +103,45 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
     assert_eq!(world.database.number("SELECT COUNT(*) FROM queue").await, 20_000);
     assert_eq!(world.balance(&customer.live).await, money("0"));
     world.database.assert_spools(0).await;
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_batch_stops_none_that_another_process_accepted_at_the_same_time() {
+    const ROWS: usize = 5000;
+    let world = World::new(Backend::SHARED).await;
+    let (one, two) = (
+        world.active("one@example.org", "1000").await,
+        world.active("two@example.org", "1000").await,
+    );
+    let (a, b) = (world.service.clone(), peer(&world, 1).await);
+    let stopped = upload(&a, &one.live, None, &rows(ROWS), plain()).await.unwrap();
+    let going = upload(&b, &two.live, None, &rows(ROWS), plain()).await.unwrap();
+    let (stopped, going) = (stopped.batchid.unwrap(), going.batchid.unwrap());
+    world.expand_all().await;
+    let mixed = "SELECT COUNT(*) FROM batches a JOIN batches b ON a.id <> b.id
+        AND b.first_message_id BETWEEN a.first_message_id AND a.last_message_id";
+    assert!(world.database.number(mixed).await > 0, "the IDs don't lie between each other");
+
+    let (owner, other) = (world.access(&one.live).await, world.access(&two.live).await);
+    let change = BatchChange::Pause;
+    a.messages().change_batch(&owner, stopped, change, StopAuthor::Program, None).await.unwrap();
+    let mut seen = 0;
+    while seen < 200 {
+        let (_, claimed) = b.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+        assert!(claimed.iter().all(|message| message.application_id == other.application_id));
+        seen += claimed.len();
+    }
+    let target = CancelTarget::Batch(stopped);
+    let cancelled = a.messages().cancel(&owner, target, StopAuthor::Program, None).await.unwrap();
+    assert_eq!(cancelled.messages, 5000);
+    while b.messages().follow_stops().await.unwrap() {}
+    let counts = batch(&world, &one, stopped).await.counts;
+    assert_eq!(counts.get(MessageStatus::Cancelled), 5000);
+    let counts = batch(&world, &two, going).await.counts;
+    let open = counts.get(MessageStatus::Queued) + counts.get(MessageStatus::Sending);
+    assert_eq!(open, 5000);
+    assert_eq!(world.balance(&one.live).await, money("1000"));
     world.assert_sound().await;
 }
 
