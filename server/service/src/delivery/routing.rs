@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use domain::ids::Shard;
 use domain::routing::{Choice, Qualities, Route, RouteOrder, Routes, RoutingFacts};
@@ -91,10 +91,18 @@ impl Network {
         self.carriers.iter().any(|known| known.name == carrier)
     }
 
-    /// Whether a route leads a message to this carrier, whatever the hour.
-    fn leads_to(&self, carrier: &str, message: &Message<'_>) -> bool {
+    /// Whether a route leads a message to this carrier now.
+    fn leads_to(&self, carrier: &str, message: &Message<'_>, now: Timestamp) -> bool {
         let number = self.address(message);
-        self.routes.first_to(carrier, &self.facts(message, &number)).is_some()
+        let facts = RoutingFacts { now, ..self.facts(message, &number) };
+        let mut routes = self.routes.as_slice().iter();
+        routes.any(|route| route.carrier == carrier && route.matches(&facts))
+    }
+
+    /// Returns for each route whether it is open.
+    fn open_routes(&self, now: Timestamp) -> Vec<bool> {
+        let routes = self.routes.as_slice().iter();
+        routes.map(|r| r.hours.as_ref().is_none_or(|hours| hours.include(now))).collect()
     }
 
     /// Whether a route leads a message anywhere at some time, except to these carriers.
@@ -239,6 +247,8 @@ pub(crate) struct Router {
     qualities: RwLock<Arc<Qualities>>,
     /// True if the network has changed since the messages that wait were last checked.
     changed: AtomicBool,
+    /// The routes that were open at that time.
+    open_routes: Mutex<Vec<bool>>,
     /// The carriers that can't accept messages now. The value is true if the next message goes
     /// there all the same, as a probe.
     unusable: RwLock<HashMap<String, AtomicBool>>,
@@ -264,6 +274,7 @@ impl Router {
             network: RwLock::new(Arc::new(network)),
             // The settings may have changed since the last process.
             changed: AtomicBool::new(true),
+            open_routes: Mutex::default(),
             unusable: RwLock::default(),
         }
     }
@@ -342,6 +353,14 @@ impl Router {
             return (address, sender.to_owned());
         }
         (rewriting.number(&address).into_owned(), rewriting.sender(sender).to_owned())
+    }
+
+    /// Whether the network has changed, or a route has opened or closed, since the last call.
+    fn take_change(&self) -> bool {
+        let open = self.network().open_routes(self.clock.now());
+        let mut known = self.open_routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *known, open);
+        self.changed.swap(false, Ordering::Relaxed) || before != *known
     }
 
     pub(crate) fn is_usable(&self, carrier: &str) -> bool {
@@ -441,10 +460,11 @@ impl Delivery<'_> {
     }
 
     /// Returns the carriers whose waiting messages must be checked because carriers or routes have
-    /// changed since the last call. An empty name stands for messages without a carrier.
+    /// changed, or a route has opened or closed, since the last call. An empty name stands for
+    /// messages without a carrier.
     pub async fn carriers_to_check(&self) -> Result<Vec<String>> {
         let router = &self.inner.router;
-        if !router.changed.swap(false, Ordering::Relaxed) {
+        if !router.take_change() {
             return Ok(Vec::new());
         }
         let unknown = self.unknown_carriers().await;
@@ -467,18 +487,21 @@ impl Delivery<'_> {
         if waits && !router.is_usable(carrier) && !router.has_other(carrier) {
             return Ok(());
         }
-        let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier));
+        // Messages that wait for a route to open are due again a while after this time. With a
+        // later time, a large backlog would never end.
+        let now = self.now();
+        let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier, now));
         rerouting.await.map(drop)
     }
 
-    async fn reroute_at(&self, shard: Shard, carrier: &str) -> Result<()> {
+    async fn reroute_at(&self, shard: Shard, carrier: &str, now: Timestamp) -> Result<()> {
         let waits = queue::has_unclaimed(&mut self.store().read_at(shard).await?, carrier).await?;
         let mut after = waits.then_some(Transid(0));
         while let Some(last) = after {
             let carrier = carrier.to_owned();
             after = run_detached_with_attempts(self, move |service| {
                 let carrier = carrier.clone();
-                async move { service.delivery().reroute_some(shard, &carrier, last).await }
+                async move { service.delivery().reroute_some(shard, &carrier, last, now).await }
             })
             .await?;
         }
@@ -491,8 +514,8 @@ impl Delivery<'_> {
         shard: Shard,
         carrier: &str,
         after: Transid,
+        now: Timestamp,
     ) -> Result<Option<Transid>> {
-        let now = self.now();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         tx.at(shard);
         let waiting = if carrier == NO_CARRIER {
@@ -509,21 +532,19 @@ impl Delivery<'_> {
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
         for row in queue::routed(&mut tx, &waiting).await? {
-            if stays && network.leads_to(carrier, &facts(&row)) {
+            if stays && network.leads_to(carrier, &facts(&row), now) {
                 continue;
             }
             let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
             let to = router.carrier(&facts(&row), self.entropy().number(), &excluded);
-            if to == NO_CARRIER && network.opens_later(&facts(&row), &excluded) {
+            let is_closed = to == NO_CARRIER && network.opens_later(&facts(&row), &excluded);
+            if is_closed && carrier == NO_CARRIER {
                 closed.push(waiting_for_hours(&row, now));
-            } else if to == NO_CARRIER {
+            } else if to == NO_CARRIER && !is_closed {
                 rejected.push(unroutable(&row, &network));
             } else if to != carrier {
                 moved.push(Moved { message_id: row.message_id, carrier: to });
             }
-        }
-        if carrier != NO_CARRIER {
-            closed.clear();
         }
         if moved.is_empty() && rejected.is_empty() && closed.is_empty() {
             // The query for `NO_CARRIER` has no cursor and would find the same rows again.

@@ -243,13 +243,29 @@ async fn messages_wait_until_a_route_opens(backend: Backend) {
     world.pass(2 * HOUR_MS);
     delivery.reroute("").await.unwrap();
     assert_eq!(sending.claim_one("acme").await.id(), id);
-    // A message that already waits for the carrier stays with it when the route closes.
+    // A message that still waits for the carrier when the route closes waits for the next day.
     let late = sending.send().await;
+    assert!(rerouted(&sending).await, "a route has opened");
+    assert!(!rerouted(&sending).await);
     world.pass(2 * HOUR_MS);
-    delivery.set_usable("acme", false);
-    delivery.reroute("acme").await.unwrap();
+    assert!(rerouted(&sending).await, "the route has closed");
+    sending.assert_nothing_due("acme").await;
+    sending.assert_status(late, MessageStatus::Queued).await;
+    world.pass(22 * HOUR_MS);
+    assert!(rerouted(&sending).await, "the route has opened again");
     assert_eq!(sending.claim_one("acme").await.id(), late);
     sending.assert_sound().await;
+}
+
+/// Checks the messages that wait for carriers, as the worker does. Returns false if only those
+/// without a carrier had to be checked.
+async fn rerouted(sending: &Sending) -> bool {
+    let delivery = sending.world.service.delivery();
+    let carriers = delivery.carriers_to_check().await.unwrap();
+    for carrier in carriers.iter().map(String::as_str).chain([""]) {
+        delivery.reroute(carrier).await.unwrap();
+    }
+    !carriers.is_empty()
 }
 
 async fn the_carrier_that_delivers_more_is_preferred(backend: Backend) {
