@@ -289,7 +289,7 @@ CREATE TABLE api_key_clients (
     reference TEXT NOT NULL,         -- of the application
     kind      TEXT NOT NULL,         -- which of the application's two keys
     day       INTEGER NOT NULL,      -- days since 1970-01-01 UTC; the row is deleted after 30 days
-    client    TEXT NOT NULL,         -- address; empty for all addresses beyond the first 100 of a day
+    client    TEXT NOT NULL,         -- address; empty for those beyond the first 100 of a day
     calls     INTEGER NOT NULL,      -- calls with the current key
     first_at  INTEGER NOT NULL,      -- first of these calls
     last_at   INTEGER NOT NULL,      -- last of these calls
@@ -706,8 +706,8 @@ CREATE TABLE batches (
     done_at        INTEGER,           -- when every row was final
     mailed_at      INTEGER,           -- when the mail about its end was written
     send_at        INTEGER,           -- when it was scheduled for; null if it was due at once
-    -- send_at until its rows begin to become messages; then null. The rows then get new message IDs,
-    -- so that the IDs' times are those of the messages' creation.
+    -- send_at until its rows begin to become messages; then null. The rows then get new message
+    -- IDs, so that the IDs' times are those of the messages' creation.
     waits_until    INTEGER,
     -- from when on its rows may no longer be submitted; null: 48 hours after their message IDs
     expires_at     INTEGER,
@@ -979,7 +979,7 @@ CREATE TABLE opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
--- Alarms about the use of applications. A new alarm deletes those that are 90 days older.
+-- Alarms about the use of applications. Kept for 90 days.
 CREATE TABLE limit_alarms (
     application_id INTEGER NOT NULL,
     id             INTEGER NOT NULL,  -- begins with the milliseconds
@@ -991,8 +991,7 @@ CREATE TABLE limit_alarms (
     PRIMARY KEY (application_id, id)
 ) STRICT, WITHOUT ROWID;
 
--- How many requests and rows of uploads the limits of applications refused. A new row deletes those
--- that are more than a week older.
+-- How many requests and rows of uploads the limits of applications refused. Kept for a week.
 CREATE TABLE limit_refusals (
     application_id INTEGER NOT NULL,
     reason         TEXT NOT NULL,     -- code of the refusal

@@ -18,6 +18,8 @@ const SHOWN_DIGITS: usize = 3;
 const NUMBER_DIGITS_MIN: usize = 7;
 /// The bits of `esm_class` that say what a delivery is (SMPP 3.4, 5.2.12). 0 is a message.
 const DELIVERY_KIND: u8 = 0b0011_1100;
+const RECEIPT: u8 = 0b0000_0100;
+const INTERMEDIATE_NOTIFICATION: u8 = 0b0010_0000;
 /// `esm_class`: the text begins with a user data header.
 const UDH_INDICATOR: u8 = 0x40;
 const MESSAGE_PAYLOAD: u16 = 0x0424;
@@ -318,11 +320,16 @@ impl Field {
 }
 
 /// Returns how many octets of a text are no secret: its user data header, and a receipt up to the
-/// beginning of the message's own text.
+/// beginning of the message's own text. Nothing else of a receipt is known to be no secret, and
+/// handsets write the texts of acknowledgements (SMPP 3.4 §5.2.12).
 fn shown_beginning(text: &[u8], esm_class: u8) -> usize {
-    if esm_class & DELIVERY_KIND != 0 {
-        let own = text.to_ascii_lowercase().windows(5).position(|part| part == b"text:");
-        return own.map_or(text.len(), |at| at + 5);
+    match esm_class & DELIVERY_KIND {
+        0 => {}
+        RECEIPT | INTERMEDIATE_NOTIFICATION => {
+            let own = text.to_ascii_lowercase().windows(5).position(|part| part == b"text:");
+            return own.map_or(0, |at| at + 5);
+        }
+        _ => return 0,
     }
     let has_header = esm_class & UDH_INDICATOR != 0;
     let header = text.first().filter(|_| has_header);
@@ -374,6 +381,11 @@ mod tests {
         assert!(part.contains(r#"short_message="\x05\x00\x03\x01\x02\x01*****""#), "{part}");
         let receipt = shown(message(5, 4, b"id:1 stat:DELIVRD Text:Hello", b""), false);
         assert!(receipt.contains("\"id:1 stat:DELIVRD Text:*****\""), "{receipt}");
+        for (esm_class, text) in [(0x10, "Yes text:me"), (8, "Yes"), (4, "to 26657000001: done")] {
+            let hidden = shown(message(5, esm_class, text.as_bytes(), b""), false);
+            let stars = "*".repeat(text.len());
+            assert!(hidden.contains(&format!("short_message=\"{stars}\"")), "{hidden}");
+        }
     }
 
     #[test]

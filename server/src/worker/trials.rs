@@ -75,14 +75,15 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    async fn say(&mut self, state: AnswerState, text: String) -> Result<()> {
+    /// Returns false if whoever asked has left.
+    async fn say(&mut self, state: AnswerState, text: String) -> Result<bool> {
         self.count += 1;
         let delivery = self.service.delivery();
         delivery.answer_command(self.command, self.count, state, text).await
     }
 
     async fn refuse(&mut self, text: &str) -> Result<()> {
-        self.say(AnswerState::Refused, text.to_owned()).await
+        self.say(AnswerState::Refused, text.to_owned()).await.map(drop)
     }
 }
 
@@ -122,7 +123,7 @@ impl Connections {
         self.trials.end(id);
         let Some(ids) = accepted(&outcomes?) else {
             let advice = connection.state().last_error;
-            return answers.say(AnswerState::Refused, failed(advice)).await;
+            return answers.refuse(&failed(advice)).await;
         };
         let mut receipts = Receipts { test, address, began, ids, is_suspicious: false };
         receipts.follow(&mut answers).await
@@ -143,8 +144,10 @@ impl Connections {
         let end = loop {
             if store_at <= Instant::now() {
                 store_at = Instant::now() + INTERVAL;
-                if !text.is_empty() {
-                    answers.say(AnswerState::Going, std::mem::take(&mut text)).await?;
+                if !text.is_empty()
+                    && !answers.say(AnswerState::Going, std::mem::take(&mut text)).await?
+                {
+                    return Ok(());
                 }
             }
             tokio::select! {
@@ -167,7 +170,7 @@ impl Connections {
             }
         };
         answers.say(AnswerState::Going, text).await?;
-        answers.say(AnswerState::Done, format!("{count} PDUs; {end}")).await
+        answers.say(AnswerState::Done, format!("{count} PDUs; {end}")).await.map(drop)
     }
 }
 
@@ -223,7 +226,9 @@ impl Receipts<'_> {
                 missing.retain(|id| *id != found.id);
                 if missing.is_empty() {
                     return match not_delivered {
-                        None => answers.say(AnswerState::Done, "delivered".to_owned()).await,
+                        None => {
+                            answers.say(AnswerState::Done, "delivered".to_owned()).await.map(drop)
+                        }
                         Some(why) => answers.refuse(&format!("not delivered: {why}")).await,
                     };
                 }

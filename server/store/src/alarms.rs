@@ -29,9 +29,8 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         ..Sql::IN_SHARD
     };
-    const FORGET: Sql = in_shard!(
-        "DELETE FROM limit_alarms WHERE application_id = $1 AND id < $2" => " AND shard = $3",
-    );
+    const FORGET: Sql =
+        in_shard!("DELETE FROM limit_alarms WHERE id < $1" => " AND shard = $2");
     const UNREAD: Sql = in_shard!(
         r"
         SELECT id, kind, count, example, detail
@@ -55,9 +54,8 @@ statements! {
             DO UPDATE SET n = r.n + excluded.n",
         ..Sql::IN_SHARD
     };
-    const FORGET_COUNTS: Sql = in_shard!(
-        "DELETE FROM limit_refusals WHERE application_id = $1 AND day < $2" => " AND shard = $3",
-    );
+    const FORGET_COUNTS: Sql =
+        in_shard!("DELETE FROM limit_refusals WHERE day < $1" => " AND shard = $2");
     const COUNTS: Sql = in_shard!(
         r"
         SELECT reason, CAST(SUM(n) AS BIGINT) AS n
@@ -76,14 +74,12 @@ pub struct NewAlarm<'a> {
 }
 
 /// Stores an alarm, or adds to the newest one of its kind if that one isn't older than `since`.
-/// Deletes alarms that are older than `forgotten`. Returns true if the alarm is new. `id` begins
-/// with the time of the alarm.
+/// Returns true if the alarm is new. `id` begins with the time of the alarm.
 pub async fn note(
     conn: &mut dyn Connection,
     new: &NewAlarm<'_>,
     id: i64,
     since: i64,
-    forgotten: i64,
 ) -> Result<bool> {
     let NewAlarm { application_id, kind, count, example, detail } = *new;
     let repeating = query(REPEAT, (application_id, kind.as_str(), since, count));
@@ -91,9 +87,14 @@ pub async fn note(
         return Ok(false);
     }
     let values = (application_id, id, kind.as_str(), count, example, detail);
-    query(INSERT, values).execute(&mut *conn).await?;
-    query(FORGET, (application_id, forgotten)).execute(conn).await?;
+    query(INSERT, values).execute(conn).await?;
     Ok(true)
+}
+
+/// Deletes alarms with IDs below this one, and the counts of days before this one.
+pub async fn forget(conn: &mut dyn Connection, below: i64, before_day: i64) -> Result<()> {
+    query(FORGET, below).execute(&mut *conn).await?;
+    query(FORGET_COUNTS, before_day).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` alarms that the owner hasn't marked as read, newest first.
@@ -127,16 +128,14 @@ pub async fn mark_read(
     query(READ, (application_id, now, up_to)).execute(conn).await.map(drop)
 }
 
-/// Counts requests that an application's limits refused on a day, and forgets days before `least`.
+/// Counts requests that an application's limits refused on a day.
 pub async fn count(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
     (reason, n): (&str, i64),
     day: i64,
-    least: i64,
 ) -> Result<()> {
-    query(COUNT, (application_id, reason, day, n)).execute(&mut *conn).await?;
-    query(FORGET_COUNTS, (application_id, least)).execute(conn).await.map(drop)
+    query(COUNT, (application_id, reason, day, n)).execute(conn).await.map(drop)
 }
 
 /// Returns the number of requests that an application's limits refused since a day, by reason.

@@ -20,7 +20,9 @@ statements! {
     const FORGET_ONE: Sql = Sql::same("UPDATE carrier_commands SET command = '' WHERE id = $1");
     const ANSWER: Sql = Sql::same(r"
         INSERT INTO carrier_command_answers (command_id, node, number, answered_at, state, text)
-        VALUES ($1, $2, $3, $4, $5, $6)
+        SELECT id, CAST($2 AS BIGINT), CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($5 AS TEXT),
+               CAST($6 AS TEXT)
+        FROM carrier_commands WHERE id = $1 AND command <> ''
         ON CONFLICT (command_id, node, number) DO NOTHING");
     const ANSWERS: Sql = Sql::same(r"
         SELECT node, number, answered_at, state, text FROM carrier_command_answers
@@ -70,15 +72,16 @@ pub struct CommandAnswer {
     pub text: String,
 }
 
-/// Stores a command and returns its ID. Deletes commands from before `old`.
-pub async fn insert(
-    conn: &mut dyn Connection,
-    command: &str,
-    now: Timestamp,
-    old: Timestamp,
-) -> Result<i64> {
-    query(FORGET, old).execute(&mut *conn).await?;
-    query(FORGET_ANSWERS, ()).execute(&mut *conn).await?;
+/// Deletes commands from before this time, and the answers to them.
+pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+    if query(FORGET, before).execute(&mut *conn).await? > 0 {
+        query(FORGET_ANSWERS, ()).execute(conn).await?;
+    }
+    Ok(())
+}
+
+/// Stores a command and returns its ID.
+pub async fn insert(conn: &mut dyn Connection, command: &str, now: Timestamp) -> Result<i64> {
     query(INSERT, (command, now)).fetch_one(conn, |row| row.get("id")).await
 }
 
@@ -103,10 +106,15 @@ pub async fn take(conn: &mut dyn Connection, command: i64, node: i64) -> Result<
     Ok(query(TAKE, (command, node)).execute(conn).await? == 1)
 }
 
-pub async fn answer(conn: &mut dyn Connection, command: i64, answer: &CommandAnswer) -> Result<()> {
+/// Stores an answer. Returns false if the command is over.
+pub async fn answer(
+    conn: &mut dyn Connection,
+    command: i64,
+    answer: &CommandAnswer,
+) -> Result<bool> {
     let CommandAnswer { node, number, at, state, text } = answer;
     let values = (command, *node, *number, *at, state.as_str(), text);
-    query(ANSWER, values).execute(conn).await.map(drop)
+    Ok(query(ANSWER, values).execute(conn).await? == 1)
 }
 
 /// Returns the answers to a command so far, in their order.

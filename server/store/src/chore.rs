@@ -24,6 +24,7 @@ pub enum Chore {
     ForgetEvents,
     JoinInbound,
     ForgetInbound,
+    ForgetAlarms,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -51,6 +52,7 @@ impl Chore {
             Self::ForgetEvents => 12,
             Self::JoinInbound => 13,
             Self::ForgetInbound => 14,
+            Self::ForgetAlarms => 15,
             Self::Expand(id) => return id.0,
         };
         -(shard.0 * KINDS + kind)

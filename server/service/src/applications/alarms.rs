@@ -11,7 +11,7 @@ use domain::records::AlarmRecord;
 use domain::timestamp::DAY_MS;
 use domain::{
     AlarmKind, ApiKey, ApplicationId, Guard, KeyKind, Leak, Reason, Reference, SendLimits,
-    Timestamp, ids,
+    Timestamp,
 };
 
 use super::owned;
@@ -19,18 +19,21 @@ use crate::admission::Origin;
 use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::money::funds::spend_day;
+use crate::reports::first_id;
 use crate::transactions::work;
 use crate::{Applications, zones};
+use store::Chore;
 use store::alarms::{self, NewAlarm};
 use store::applications::{self, KeyRow};
 use store::error::Result;
+use store::gate::Priority;
 
 /// A further alarm of the same kind within this time only adds to the count.
 const REPEATED_MS: i64 = 60 * 60 * 1000;
 /// How long alarms are kept.
 const KEPT_MS: i64 = 90 * DAY_MS;
 /// The number of days over which refusals are shown.
-pub(crate) const SHOWN_DAYS: i64 = 7;
+const SHOWN_DAYS: i64 = 7;
 /// The maximum number of alarms on a page.
 const SHOWN_MAX: i64 = 20;
 /// The maximum number of example numbers in an alarm.
@@ -172,8 +175,8 @@ impl Applications<'_> {
     /// events.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` if the database can't be written. What isn't stored yet is then lost,
-    /// but whatever causes an alarm usually goes on.
+    /// `Failed` or `Uncertain` if the database can't be written. What isn't stored yet is then
+    /// lost, but whatever causes an alarm usually goes on.
     pub async fn store_alarms(&self) -> Result<()> {
         let Unstored { alarms, refusals } = std::mem::take(&mut *self.inner.alarms.lock());
         for ((reference, kind), noted) in alarms {
@@ -186,8 +189,7 @@ impl Applications<'_> {
                     let Some(row) = applications::keys_by_reference(tx, reference).await? else {
                         return Ok(());
                     };
-                    let day = now.day();
-                    alarms::count(tx, row.id, (reason, n), day, day - SHOWN_DAYS).await
+                    alarms::count(tx, row.id, (reason, n), now.day()).await
                 }),
             )
             .await?;
@@ -206,7 +208,6 @@ impl Applications<'_> {
                 if !is_meant(kind, &row, now) {
                     return Ok(());
                 }
-                let first = |at: Timestamp| ids::compose_id(at.unix_ms(), 0);
                 let example = noted.examples.join(", ");
                 let detail = detail(kind, &row, &noted);
                 let alarm = NewAlarm {
@@ -216,10 +217,9 @@ impl Applications<'_> {
                     example: (!example.is_empty()).then_some(&example),
                     detail: Some(&detail),
                 };
-                let since = first(repeated_since(kind, &row, now));
-                let forgotten = first(now.plus_ms(-KEPT_MS));
+                let since = first_id(repeated_since(kind, &row, now));
                 let id = service.next_id(now);
-                if !alarms::note(tx, &alarm, id, since, forgotten).await? {
+                if !alarms::note(tx, &alarm, id, since).await? {
                     return Ok(());
                 }
                 let owner = applications::owner(tx, row.id).await?;
@@ -231,6 +231,20 @@ impl Applications<'_> {
                 let cause = Cause::LimitAlarm { kind, count: noted.count, example, at: now };
                 cause.put(tx, row.id, now);
                 Ok(())
+            }),
+        )
+        .await
+    }
+
+    /// Deletes old alarms, and the counts of refusals that aren't shown any more.
+    pub async fn forget_alarms(&self) -> Result<()> {
+        self.do_chore(
+            Chore::ForgetAlarms,
+            Priority::Bulk,
+            work!(|tx, now| {
+                let below = first_id(now.plus_ms(-KEPT_MS));
+                alarms::forget(tx, below, now.day() - SHOWN_DAYS).await?;
+                Ok(false)
             }),
         )
         .await

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use domain::timestamp::DAY_MS;
 use domain::{Kind, Number};
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +20,9 @@ use store::gate::Priority;
 pub const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// The pause between two looks for answers.
 pub const ANSWERS_PAUSE: Duration = Duration::from_millis(200);
-/// How long commands are kept, in milliseconds. Processes notice them within a second.
-const KEPT_MS: i64 = DAY_MS;
+/// How long commands and the answers to them are kept, which may have numbers and texts, even if
+/// whoever gave a command left before its end. No command takes longer.
+const KEPT_MS: i64 = 15 * 60_000;
 
 /// A command to running processes. Stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl Delivery<'_> {
         let actor = *actor;
         let stored = store::row::json(&command)?;
         let id = self.in_transaction(work!(|tx, now| {
-            let id = carrier_commands::insert(tx, &stored, now, now.plus_ms(-KEPT_MS)).await?;
+            let id = carrier_commands::insert(tx, &stored, now).await?;
             let (subject, detail) = (command.carrier().unwrap_or_default(), command.detail());
             let (action, detail) = (command.action(), detail.as_deref());
             audit::insert(tx, now, &actor, action, subject, detail).await?;
@@ -171,21 +171,31 @@ impl Delivery<'_> {
         self.in_transaction(work!(|tx, _now| carrier_commands::take(tx, id, node).await)).await
     }
 
-    /// Stores this process's answer to a command. `number` counts its answers from 1.
+    /// Deletes commands that are long over.
+    pub async fn forget_commands(&self) -> Result<()> {
+        self.in_transaction(work!(|tx, now| {
+            carrier_commands::forget_old(tx, now.plus_ms(-KEPT_MS)).await
+        }))
+        .await
+    }
+
+    /// Stores this process's answer to a command. `number` counts its answers from 1. Returns false
+    /// if the command is over.
     pub async fn answer_command(
         &self,
         id: i64,
         number: i64,
         state: AnswerState,
         text: String,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let service = self.0.clone();
         run_detached(async move {
             let (node, at) = (service.inner.node.slot(), service.now());
             let answer = CommandAnswer { node, number, at, state, text };
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            carrier_commands::answer(&mut tx, id, &answer).await?;
-            tx.commit().await
+            let is_stored = carrier_commands::answer(&mut tx, id, &answer).await?;
+            tx.commit().await?;
+            Ok(is_stored)
         })
         .await
     }

@@ -10,7 +10,7 @@ use domain::{
 };
 
 use crate::Service;
-use crate::applications::alarms::{Noted, SHOWN_DAYS};
+use crate::applications::alarms::Noted;
 use crate::delivery::opted_out::withdraw;
 use crate::money::releases::settle;
 use crate::uploads::spool_format::Chunk;
@@ -89,7 +89,8 @@ impl<'a> LimitedMessages<'a> {
         Ok(recent.map(|((_, _, number), recent)| (number, recent)).collect())
     }
 
-    /// Returns why the limits refuse a row. If they don't, counts it among the recipient's messages.
+    /// Returns why the limits refuse a row. If they don't, counts it among the recipient's
+    /// messages.
     fn refusal(
         &self,
         number: &Number,
@@ -132,9 +133,8 @@ impl<'a> LimitedMessages<'a> {
     /// Rejects the messages, which are stored by now, and releases their prices.
     pub(super) async fn reject(self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
         for (error, ids) in self.found.into_values() {
-            let (day, n) = (now.day(), ids.len() as u64);
-            let counted = (error.as_str(), n.cast_signed());
-            alarms::count(tx, self.upload.application_id, counted, day, day - SHOWN_DAYS).await?;
+            let counted = (error.as_str(), (ids.len() as u64).cast_signed());
+            alarms::count(tx, self.upload.application_id, counted, now.day()).await?;
             let outcome = (MessageStatus::Rejected, Some(error));
             let rejected = withdraw(tx, &ids, outcome, now).await?;
             settle(tx, &rejected, now).await?;

@@ -104,6 +104,8 @@ pub(super) fn table(
         // A part may be missing for ten minutes.
         every(seconds(5), Delivering, "join inbound messages", verb!(delivery.join_inbound)),
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
+        every(seconds(60), Delivering, "forget commands", verb!(delivery.forget_commands)),
+        every(seconds(3600), Delivering, "forget alarms", verb!(applications.forget_alarms)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
         // Every process chooses carriers.

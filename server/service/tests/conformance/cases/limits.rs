@@ -94,8 +94,8 @@ async fn a_recipient_gets_exactly_as_many_messages_as_allowed(backend: Backend) 
     let customer = customer(&world).await;
     world.send(&customer.live, "57000001").await.unwrap();
     limit(&world, &customer, &[(LimitField::PerRecipientHour, "5")]).await;
-    // The first message counts, and so do both forms of the number. Its namesake with a plus sign is
-    // another number.
+    // The first message counts, and so do both forms of the number. Its namesake with a plus sign
+    // is another number.
     let forms = ["57000001", "26657000001", "57000002", "+57000001", "57000001", "57000002"];
     let numbers = forms.repeat(6);
     let flooded = Reason::RecipientFlooded;
@@ -372,6 +372,12 @@ async fn an_alarm_is_mailed_once_an_hour_until_it_is_read(backend: Backend) {
         world.send(&customer.live, "57000123").await.unwrap();
     }
     assert_eq!(alarms().await.len(), 1);
+    world.pass(89 * 24 * HOUR_MS);
+    applications.forget_alarms().await.unwrap();
+    assert_eq!(alarms().await.len(), 1);
+    world.pass(2 * 24 * HOUR_MS);
+    applications.forget_alarms().await.unwrap();
+    assert_eq!(alarms().await, []);
 }
 
 async fn most_of_the_spend_of_a_day_causes_an_alarm_once(backend: Backend) {
