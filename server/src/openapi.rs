@@ -14,14 +14,14 @@ use service::Limits;
 
 use crate::api;
 
-const DESCRIPTION: &str = "Send SMS and look up their status. Every response is JSON with a code and \
-    a message. The API key is a path segment or a Bearer token. Messages of a test key go to no \
-    carrier and are charged to the test balance. With a test key, reserved local numbers decide the \
-    outcome: 00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 \
-    delivered after 30 s, 00000006 delivered on the second attempt, 00000007 delivered with the \
-    receipt before the carrier's answer, 00000008 delivered and answered. 00000501 to 00000505 return that code; in an upload, for the whole file. \
-    If the key is in a header, one message is at /sms/reports/{transid} and one batch at \
-    /sms/batches/{batchid}. An unknown parameter is refused.";
+const DESCRIPTION: &str = "Send SMS and look up their status. Every response is JSON with a code \
+    and a message. The API key is a path segment or a Bearer token. Messages of a test key go to \
+    no carrier and are charged to the test balance. With a test key, reserved local numbers decide \
+    the outcome: 00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, \
+    00000005 delivered after 30 s, 00000006 delivered on the second attempt, 00000007 delivered \
+    with the receipt before the carrier's answer, 00000008 delivered and answered. 00000501 to \
+    00000505 return that code; in an upload, for the whole file. If the key is in a header, one \
+    message is at /sms/reports/{transid} and one batch at /sms/batches/{batchid}. An unknown parameter is refused.";
 
 /// Returns the document. `base_url` is the address that customers use.
 ///

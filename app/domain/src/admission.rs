@@ -55,9 +55,10 @@ pub enum Admission {
 }
 
 /// Checks a request in the order of the contract, §3: key (504), category (505), the request's
-/// origin, idempotency, status (503, 502), sender name, reserved test numbers, opt-outs, limits. The
-/// rate, the spend of the day and the balance (501) are checked later, because those checks count
-/// the request. The origin comes before idempotency, because an earlier answer shows the balance.
+/// origin, idempotency, status (503, 502), sender name, reserved test numbers, opt-outs, limits.
+/// The rate, the spend of the day and the balance (501) are checked later, because those checks
+/// count the request. The origin comes before idempotency, because an earlier answer shows the
+/// balance.
 pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     let application = attempt.application.ok_or(Reason::ApiInvalid)?;
     application.check_category()?;

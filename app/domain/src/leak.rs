@@ -6,7 +6,7 @@ words! {
     /// How a request shows that its key has leaked.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Leak {
-        /// A browser made the request, so whoever opens the page can read the key.
+        /// A browser made the request, so everybody who opens the page can read the key.
         Browser = "browser",
         /// A program previewed a link that has the key, so the key is in a chat or a mail.
         LinkPreview = "link_preview",

@@ -24,15 +24,15 @@ const PUMPING_MESSAGES: u32 = 50;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 words! {
-    /// What happens if an application is used in a suspicious way.
+    /// The reaction to a suspicious use of an application.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Guard {
         /// Nothing.
         Off = "off",
-        /// The owner is told.
+        /// The owner gets a mail.
         Alarm = "alarm",
-        /// The owner is told, and the request is refused.
+        /// The owner gets a mail, and the request is refused.
         Block = "block",
     }
 }

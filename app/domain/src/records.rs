@@ -322,7 +322,7 @@ pub struct AlarmRecord {
     pub count: i64,
     /// Masked numbers.
     pub example: Option<String>,
-    /// What happened, as sentences.
+    /// A description in sentences.
     pub detail: Option<String>,
 }
 

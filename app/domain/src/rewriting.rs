@@ -15,7 +15,7 @@ pub struct Rewriting {
 pub struct NumberRule {
     /// The digits to take away. May be empty.
     pub strip: String,
-    /// What to put before the rest: digits, with or without a leading `+`. May be empty.
+    /// The beginning of the new number: digits, with or without a leading `+`. May be empty.
     pub add: String,
 }
 

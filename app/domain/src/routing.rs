@@ -95,7 +95,8 @@ pub struct RoutingFacts<'a> {
 pub enum Choice<'a> {
     /// Submit the message to this carrier.
     Carrier(&'a str),
-    /// Wait: there are carriers for the message, but none is usable now, or their routes are closed.
+    /// Wait: there are carriers for the message, but none is usable now, or their routes are
+    /// closed.
     Wait,
     /// Every carrier that could take the message is excluded. Waiting doesn't help.
     Exhausted,

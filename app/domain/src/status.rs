@@ -102,8 +102,8 @@ impl MessageStatus {
             Self::Unknown => Description {
                 rank: 3,
                 meaning: "Submitted to a carrier that didn't answer.",
-                step: "We submitted it to a carrier, but the carrier's answer was lost. The message may \
-                       have arrived. A receipt may still confirm it.",
+                step: "We submitted it to a carrier, but the carrier's answer was lost. The \
+                       message may have arrived. A receipt may still confirm it.",
                 trouble: Some((
                     "We submitted it to a carrier, but the carrier's answer was lost. The message \
                      may have arrived. A receipt may still confirm it.",

@@ -44,7 +44,7 @@ pub struct ApplicationView {
     pub incidents: Vec<IncidentNote>,
     /// The alarms that the owner hasn't marked as read, newest first.
     pub alarms: Vec<AlarmRecord>,
-    /// What is scheduled with the live key.
+    /// The scheduled messages of the live key.
     pub scheduled: ScheduledCount,
 }
 

@@ -299,8 +299,8 @@ fn EndpointsBox(endpoints: Vec<Endpoint>) -> impl IntoView {
     });
     view! {
         <p>
-            "These endpoints keep getting the events of this key. If someone else had the key, check \
-             that each endpoint is yours: an endpoint of a thief would outlive the old key."
+            "These endpoints keep getting the events of this key. If someone else had the key, \
+             check that each endpoint is yours: an endpoint of a thief would outlive the old key."
         </p>
         <ul>{listed.collect_view()}</ul>
         <label class="choice">
@@ -333,8 +333,8 @@ fn Confirmation(
     view! {
         <PostForm form>
             <p>
-                "The old key stops working immediately: your systems send nothing until they have the \
-                 new one. Every other browser that is signed in to your account is signed out. "
+                "The old key stops working immediately: your systems send nothing until they have \
+                 the new one. Every other browser that is signed in to your account is signed out. "
                 {used}
                 " Enter your account's password to go on."
             </p>

@@ -138,8 +138,8 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {field(
                     "Messages that count as traffic pumping",
                     LimitField::TrafficPumpingMessages,
-                    "More messages than this within 10 minutes to numbers that differ only in their \
-                     last three digits are suspicious."
+                    "More messages than this within 10 minutes to numbers that differ only in \
+                     their last three digits are suspicious."
                         .to_owned(),
                     limits.text(LimitField::TrafficPumpingMessages),
                     form,

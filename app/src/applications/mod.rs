@@ -52,5 +52,5 @@ pub use statement_query::StatementQuery;
 /// Shown in place of the sender name of an application without one.
 const NO_SENDER_NAME: &str = "none";
 /// Explains applications of other categories than SMS.
-pub const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers its \
-                           keys with the code 505.";
+pub const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers \
+                           its keys with the code 505.";

@@ -1,4 +1,4 @@
-//! What an application has scheduled, and cancelling all of it.
+//! The scheduled messages of an application, and cancelling all of them.
 
 use domain::records::ScheduledCount;
 use domain::{MessageStatus, Reference};

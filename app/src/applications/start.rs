@@ -200,8 +200,8 @@ fn receive_events(data: QuickStartView) -> impl IntoView {
         }),
         None => Either::Right(view! {
             <p>
-                "To receive events, you need a program. Choose JavaScript, Python, PHP or Java above \
-                 to see one."
+                "To receive events, you need a program. Choose JavaScript, Python, PHP or Java \
+                 above to see one."
             </p>
         }),
     };

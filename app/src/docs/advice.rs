@@ -51,8 +51,8 @@ pub const fn advice(reason: Reason) -> &'static str {
              recipient writes START or you remove it there."
         }
         Reason::TestKeyRequired => {
-            "Use the test key, which the application's page Keys can replace. Calls below /sms/test \
-             change nothing for live messages."
+            "Use the test key, which the application's page Keys can replace. Calls below \
+             /sms/test change nothing for live messages."
         }
         Reason::InternationalDisabled
         | Reason::DoubtfulNumber

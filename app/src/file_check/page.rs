@@ -61,7 +61,8 @@ pub struct FileCheckView {
     bytes_max: u64,
 }
 
-/// Loads one of the account's applications, and the outcome of the check that the request asked for.
+/// Loads one of the account's applications, and the outcome of the check that the request asked
+/// for.
 #[server(prefix = "/fn", endpoint = "check-file", input = GetUrl)]
 pub async fn load_file_check(reference: String) -> Result<FileCheckView, Problem> {
     let (current, account) = signed_in().await?;

@@ -54,8 +54,8 @@ pub fn BatchContent(
     }
 }
 
-/// Returns what can be done with a batch. `affected` is the number of its messages that this is about
-/// at most, and their cost.
+/// Returns what can be done with a batch. `affected` is the number of its messages that this is
+/// about at most, and their cost.
 fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) -> Vec<StopAction> {
     let statuses = [MessageStatus::Scheduled, MessageStatus::Queued, MessageStatus::Sending];
     let open: i64 = statuses.into_iter().map(|status| batch.counts.get(status)).sum();
@@ -79,8 +79,8 @@ fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) 
             action: CANCEL,
             label: "Cancel batch",
             warning: format!(
-                "{subject} aren't sent, and their price is released. Messages that a carrier has or \
-                 may have go on. You can't undo this."
+                "{subject} aren't sent, and their price is released. Messages that a carrier has \
+                 or may have go on. You can't undo this."
             ),
         },
     ]
@@ -132,8 +132,8 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
 fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
         format!(
-            "{} {currency} were reserved. You weren't charged {} {currency} of it, because no carrier \
-             accepted some of the messages. ",
+            "{} {currency} were reserved. You weren't charged {} {currency} of it, because no \
+             carrier accepted some of the messages. ",
             batch.cost.shown(),
             batch.released.shown()
         )

@@ -73,7 +73,7 @@ pub async fn find(
 pub struct StopAction {
     pub action: &'static str,
     pub label: &'static str,
-    /// What the confirmation says.
+    /// The text of the confirmation.
     pub warning: String,
 }
 

@@ -122,9 +122,9 @@ struct ChangeBody {
     path = "/sms/batches/{key}/{batchid}",
     operation_id = "changeBatch",
     summary = "Pause or resume a batch",
-    description = "Give pause or resume, in the query or in the body. While a batch is paused, none \
-        of its rows are submitted to carriers. Its rows expire all the same. Pausing a paused batch \
-        and resuming one that isn't paused change nothing.",
+    description = "Give pause or resume, in the query or in the body. While a batch is paused, \
+        none of its rows are submitted to carriers. Its rows expire all the same. Pausing a paused \
+        batch and resuming one that isn't paused change nothing.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("batchid" = schemas::BatchId, Path),

@@ -223,8 +223,8 @@ fn not_begun(reason: Reason) -> Failure {
         return reason.into();
     }
     let detail = format!(
-        "The application has reached its limit of {UPLOADS_PER_APPLICATION} concurrent uploads; a test key has a \
-         limit of {TEST_UPLOADS_MAX}. Wait until one of them completes."
+        "The application has reached its limit of {UPLOADS_PER_APPLICATION} concurrent uploads; a \
+         test key has a limit of {TEST_UPLOADS_MAX}. Wait until one of them completes."
     );
     Failure::with_detail(reason, detail)
 }

@@ -144,8 +144,8 @@ impl Question for LimitsQuestion {
     path = "/sms/limits/{key}",
     operation_id = "limits",
     summary = "Get the limits",
-    description = "The owner of an application can limit what its keys may do. A limit that refuses \
-        a send costs nothing. The counters of the live key and of the test key are separate.",
+    description = "The owner of an application can limit what its keys may do. A limit that \
+        refuses a send costs nothing. The counters of the live key and of the test key are separate.",
     params(("key" = schemas::ApiKey, Path)),
     responses(
         (status = 200, description = "Done.", body = LimitsAnswer, example = json!(example())),

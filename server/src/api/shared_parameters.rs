@@ -45,8 +45,8 @@ pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> 
         .map_err(|_| Reason::InvalidRequestid.into())
 }
 
-/// Returns when the messages are to be sent, and how long they are valid. The service checks whether
-/// the time is allowed, because it may have passed when an earlier request is repeated.
+/// Returns when the messages are to be sent, and how long they are valid. The service checks
+/// whether the time is allowed, because it may have passed when an earlier request is repeated.
 pub fn schedule(parameters: &Parameters) -> Result<Schedule, Failure> {
     let send_at = listing::read(parameters, "sendat", &sendat_allowed(), |text| {
         Schedule::parse_time(&listing::with_plus(text))
@@ -138,8 +138,8 @@ pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     response
 }
 
-/// Returns the failure of messages that the charging transaction refused. Adds the allowed times, when
-/// a limit ends, or an explanation if a test key has used up its messages of the day.
+/// Returns the failure of messages that the charging transaction refused. Adds the allowed times,
+/// when a limit ends, or an explanation if a test key has used up its messages of the day.
 pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason) -> Failure {
     if reason == Reason::InvalidParameter {
         return Failure::invalid("sendat", &sendat_allowed());

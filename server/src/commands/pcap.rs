@@ -44,7 +44,7 @@ impl Capture {
         let time = [at / 1000, at % 1000 * 1000].map(|part| u32::try_from(part).unwrap_or(0));
         let sizes = [u32::from(length); 2];
         self.bytes.extend(time.into_iter().chain(sizes).flat_map(u32::to_be_bytes));
-        // The checksums are 0. Wireshark doesn't verify them unless it is told to.
+        // The checksums are 0. By default, Wireshark doesn't verify them.
         self.bytes.extend([0x45, 0]);
         self.bytes.extend(length.to_be_bytes());
         self.bytes.extend([0, 0, 0, 0, 64, TCP, 0, 0]);

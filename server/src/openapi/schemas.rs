@@ -130,12 +130,12 @@ schemas! {
     Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "The status of a message.");
     BatchStatus = choice(
         &domain::records::BatchStatus::ALL.map(domain::records::BatchStatus::as_str),
-        "scheduled: its time hasn't come. expanding: rows are still becoming messages. sending: all \
-         rows are messages. paused: no more rows are submitted. cancelled: only rows that a carrier \
-         has or may have go on. done: all messages are final.",
+        "scheduled: its time hasn't come. expanding: rows are still becoming messages. sending: \
+         all rows are messages. paused: no more rows are submitted. cancelled: only rows that a \
+         carrier has or may have go on. done: all messages are final.",
     );
-    SendAt = text("When to send, in RFC 3339 with an offset: at most 35 days ahead. Up to 5 minutes \
-        in the past means at once.")
+    SendAt = text("When to send, in RFC 3339 with an offset: at most 35 days ahead. Up to 5 \
+        minutes in the past means at once.")
         .pattern(Some("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
             [Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?\
             ([Zz]|[+ -]([01][0-9]|2[0-3]):[0-5][0-9])$"))
@@ -191,7 +191,7 @@ schemas! {
     );
     LimitMode = choice(
         &domain::Guard::ALL.map(domain::Guard::as_str),
-        "alarm: the owner is told. block: the request is refused too.",
+        "alarm: the owner gets a mail. block: the request is refused too.",
     );
     International = choice(&["allowed", "off"], "Whether international numbers may be used.");
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();

@@ -19,8 +19,8 @@ use super::signed_in::SignedIn;
 use crate::api::answer::Failure;
 use crate::api::upload::{self, Fields, Files};
 
-/// Reads the file of the form as it arrives, and passes the outcome to the page. If the owner of the
-/// application isn't signed in, the file isn't read.
+/// Reads the file of the form as it arrives, and passes the outcome to the page. If the owner of
+/// the application isn't signed in, the file isn't read.
 pub async fn read(
     State(portal): State<Portal>,
     Path(reference): Path<String>,

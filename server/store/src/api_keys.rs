@@ -1,5 +1,5 @@
-//! Details of API keys for their owners: the last four, when a key was made, its last use, its calls
-//! and its clients. Neither keys nor their hashes are stored here.
+//! Details of API keys for their owners: the last four, when a key was made, its last use, its
+//! calls and its clients. Neither keys nor their hashes are stored here.
 
 use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{KeyKind, Reference, Timestamp};
@@ -36,8 +36,8 @@ statements! {
         FROM api_keys WHERE reference = $1 AND kind = $2 AND made_at <= $5
         ON CONFLICT (reference, kind, hour)
         DO UPDATE SET calls = api_key_calls.calls + excluded.calls");
-    /// Inserts no row if the key was replaced after `$7`, or if the day has `$8` clients already and
-    /// this is another one.
+    /// Inserts no row if the key was replaced after `$7`, or if the day has `$8` clients already
+    /// and this is another one.
     const COUNT_CLIENT: Sql = Sql::same(r"
         INSERT INTO api_key_clients (reference, kind, day, client, calls, first_at, last_at)
         SELECT k.reference, k.kind, CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS BIGINT),

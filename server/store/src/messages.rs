@@ -322,8 +322,8 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(id.unwrap_or(0))
 }
 
-/// Returns the next messages of a key that wait for their time, each with its time, at most `limit`.
-/// Times before `from` are left out.
+/// Returns the next messages of a key that wait for their time, each with its time, at most
+/// `limit`. Times before `from` are left out.
 pub async fn scheduled(
     conn: &mut dyn Connection,
     stream: EventStream,

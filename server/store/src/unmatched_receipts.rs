@@ -81,7 +81,8 @@ statements! {
               AND carrier = $2",
         ..Sql::ANYWHERE
     };
-    const ANY: Sql = Sql::same("SELECT 1 AS found FROM unmatched_receipts WHERE carrier = $1 LIMIT 1");
+    const ANY: Sql =
+        Sql::same("SELECT 1 AS found FROM unmatched_receipts WHERE carrier = $1 LIMIT 1");
     const NEWEST: Sql = waiting!(
         "WHERE carrier = $1 AND receipt > $2 ORDER BY receipt DESC LIMIT $3"
     );

@@ -287,10 +287,10 @@ const STORE_DELIVERED: [&str; 2] = [
      SELECT application_id, test, (created_at + i) / 86400000, 4, 400, 1, COUNT(*) \
      FROM n CROSS JOIN messages WHERE id = (SELECT MAX(id) FROM messages) GROUP BY 1, 2, 3",
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) \
-     INSERT INTO messages (id, application_id, test, number, kind, body, status, pages, segments, unit_price, cost, \
-                           released, created_at, final_at) \
-     SELECT id + i * 2097152, application_id, test, number, kind, body, 4, pages, segments, unit_price, cost, 0, \
-            created_at + i, created_at + i \
+     INSERT INTO messages (id, application_id, test, number, kind, body, status, pages, segments, \
+                           unit_price, cost, released, created_at, final_at) \
+     SELECT id + i * 2097152, application_id, test, number, kind, body, 4, pages, segments, \
+            unit_price, cost, 0, created_at + i, created_at + i \
      FROM n CROSS JOIN messages WHERE id = (SELECT MAX(id) FROM messages)",
 ];
 

@@ -11,7 +11,7 @@ use crate::{Number, Reason};
 /// The number of leading bytes that identify a file that isn't text.
 pub const HEAD_BYTES: usize = 4;
 
-/// What a file, or the program that wrote it, does differently. The API's errors and the page that
+/// A peculiarity of a file, or of the program that wrote it. The API's errors and the page that
 /// checks files both use these sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ForeignFile {

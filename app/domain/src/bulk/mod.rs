@@ -83,8 +83,8 @@ pub struct BadFile {
     pub errors: Vec<BadRow>,
     /// The total number of bad rows.
     pub error_count: u64,
-    /// What the program that wrote the file does differently, in the order of the first lines with
-    /// it.
+    /// The peculiarities of the program that wrote the file, in the order of the first lines with
+    /// them.
     pub findings: Vec<FileFinding>,
 }
 

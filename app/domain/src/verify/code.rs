@@ -67,14 +67,14 @@ fn mac(secret: &[u8; SECRET_BYTES], nonce: &[u8], block: u32) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// What a person typed as a code.
+/// A code as a person typed it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TypedCode(String);
 
 impl TypedCode {
-    /// Reads a code as people type or paste it. Spaces, dashes and invisible characters are ignored,
-    /// and full-width and Arabic-Indic digits are read as 0 to 9. Returns `None` if no code can be
-    /// meant.
+    /// Reads a code as people type or paste it. Spaces, dashes and invisible characters are
+    /// ignored, and full-width and Arabic-Indic digits are read as 0 to 9. Returns `None` if no
+    /// code can be meant.
     pub fn parse(text: &str) -> Option<Self> {
         let kept = text.chars().filter(|c| !is_ignored(*c));
         let digits: String = kept.map(digit).collect::<Option<_>>()?;

@@ -1,4 +1,4 @@
-//! One-time codes: a code is sent to a number, and whoever has the phone types it.
+//! One-time codes. The service sends a code to a number, and the owner of the phone types it.
 
 mod code;
 mod rules;

@@ -1,11 +1,11 @@
-//! What becomes of a verification: attempts, repeated sends and its end.
+//! The rules of a verification: attempts, repeated sends and its end.
 
 use std::ops::RangeInclusive;
 
 use crate::Timestamp;
 use crate::words::words;
 
-/// The number of attempts, whoever makes them.
+/// The number of attempts of all clients together.
 pub const ATTEMPTS_MAX: u32 = 5;
 /// How long after the last send the code may be sent again: the first time, the second, the third.
 /// There is no fourth.

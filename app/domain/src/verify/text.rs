@@ -85,7 +85,7 @@ impl WebOtpDomain {
     }
 }
 
-/// What the text of a code consists of, except for the code.
+/// The parts of a text, except for the code.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeText<'a> {
     pub locale: Locale,

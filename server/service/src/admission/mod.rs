@@ -95,8 +95,8 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
-    /// If its time is too far away, the send is refused with [`Reason::InvalidParameter`], which has
-    /// no other cause. A repeated request isn't, because its time may have passed meanwhile.
+    /// If its time is too far away, the send is refused with [`Reason::InvalidParameter`], which
+    /// has no other cause. A repeated request isn't, because its time may have passed meanwhile.
     pub schedule: Schedule,
     /// A second request with the same idempotency key gets the first one's answer and isn't
     /// charged.

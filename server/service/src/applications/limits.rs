@@ -117,8 +117,8 @@ impl LimitsAuthor {
 }
 
 impl Messages<'_> {
-    /// Returns the seconds after which a limit that refused a send may allow it. For the messages to
-    /// a recipient, this is the length of the shortest limited window.
+    /// Returns the seconds after which a limit that refused a send may allow it. For the messages
+    /// to a recipient, this is the length of the shortest limited window.
     ///
     /// # Errors
     /// `NoSuchApplication`.

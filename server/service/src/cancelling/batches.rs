@@ -73,7 +73,8 @@ impl Messages<'_> {
         Ok(changed)
     }
 
-    /// Returns how many messages of a batch its cancellation would stop at most, and what they cost.
+    /// Returns how many messages of a batch its cancellation would stop at most, and what they
+    /// cost.
     ///
     /// # Errors
     /// `NoSuchBatch`.
@@ -110,9 +111,9 @@ impl Messages<'_> {
         Ok(cancelled)
     }
 
-    /// Counts the rows that a cancellation stopped, and stores the counts. Releases the price of the
-    /// rows that aren't messages, which are cancelled at once. Nothing adds such rows any more, so
-    /// they are counted without a transaction that would hold up others.
+    /// Counts the rows that a cancellation stopped, and stores the counts. Releases the price of
+    /// the rows that aren't messages, which are cancelled at once. Nothing adds such rows any more,
+    /// so they are counted without a transaction that would hold up others.
     pub(super) async fn count_cancelled(
         &self,
         shard: Shard,

@@ -112,8 +112,8 @@ async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Re
     Ok(ended)
 }
 
-/// Like [`cancel_all`], for messages that weren't cancelled with their batch. Their timelines say who
-/// cancelled them.
+/// Like [`cancel_all`], for messages that weren't cancelled with their batch. Their timelines say
+/// who cancelled them.
 async fn cancel_each(
     service: &Service,
     tx: &mut WriteTx<'_>,

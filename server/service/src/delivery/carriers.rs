@@ -57,7 +57,8 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Returns since when the oldest message waits for a carrier, and the number of waiting messages.
+    /// Returns since when the oldest message waits for a carrier, and the number of waiting
+    /// messages.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
         let waiting = self.in_each_shard(|shard| async move {
             queue::waiting(&mut self.store().read_at(shard).await?, carrier, self.now()).await

@@ -271,7 +271,8 @@ pub(crate) async fn claim_due(
         } else {
             None
         };
-        // If all found rows were deferred, more rows may be due. After the last round the next commit group searches for them.
+        // If all found rows were deferred, more rows may be due. After the last round the next
+        // commit group searches for them.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, search.learn(&found, next_due, now)));
         }

@@ -1,5 +1,5 @@
-//! Messages that end before a carrier gets them: their recipients opted out, the application's limits
-//! refuse them, or they are cancelled.
+//! Messages that end before a carrier gets them: their recipients opted out, the application's
+//! limits refuse them, or they are cancelled.
 
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid};
 

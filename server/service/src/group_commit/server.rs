@@ -110,8 +110,8 @@ impl ServerGroups {
                     parts.push((inputs, calls));
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
-                        stored");
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was \
+                        not stored");
                     self.consumers.pause(self.shard);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);

@@ -54,8 +54,8 @@ pub(crate) fn change_email() -> Mail {
 }
 
 /// The advice for a change of the email that somebody else requested.
-const STOP_IT: &str = "If you didn't ask for this, open the link below and press \"Stop the change\". \
-                       Then set a new password, which signs out all devices.";
+const STOP_IT: &str = "If you didn't ask for this, open the link below and press \"Stop the \
+                       change\". Then set a new password, which signs out all devices.";
 
 /// Goes to the current address. The link is created when the mail is sent.
 pub(crate) fn email_change_asked(new: &str) -> Mail {
@@ -314,8 +314,8 @@ pub(crate) fn webhook_disabled(reference: Reference, url: &str, reason: Disabled
     };
     let body = format!(
         "An endpoint of your application {reference} is disabled and gets no more events:\n\n{url}\n\n\
-         {why} The page \"Webhooks\" shows its last attempts. When it works again, enable it there. It \
-         then gets the events of the last three days that it missed."
+         {why} The page \"Webhooks\" shows its last attempts. When it works again, enable it \
+         there. It then gets the events of the last three days that it missed."
     );
     of_webhooks(reference, "Endpoint disabled", body)
 }

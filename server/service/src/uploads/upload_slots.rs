@@ -16,8 +16,8 @@ const NOT_ACTIVE_MAX: usize = UPLOADS_MAX / 2;
 pub const UPLOADS_PER_APPLICATION: usize = 8;
 /// The most uploads with a test key, which spends no money.
 pub const TEST_UPLOADS_MAX: usize = 2;
-/// The most checks of files per process, and the most of an application. They take slots of uploads,
-/// but don't count towards the uploads of their application.
+/// The most checks of files per process, and the most of an application. They take slots of
+/// uploads, but don't count towards the uploads of their application.
 const CHECKS_MAX: usize = 8;
 pub const CHECKS_PER_APPLICATION: usize = 2;
 

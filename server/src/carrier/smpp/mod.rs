@@ -122,8 +122,8 @@ impl SmppConnection {
     ) -> Self {
         if settings.password.expose().len() > PASSWORD_MAX {
             tracing::warn!(
-                "the password is longer than the {PASSWORD_MAX} characters that SMPP allows; if the \
-                 carrier refuses the bind, ask whether it checks only the first ones"
+                "the password is longer than the {PASSWORD_MAX} characters that SMPP allows; if \
+                 the carrier refuses the bind, ask whether it checks only the first ones"
             );
         }
         // A third of the lease is for the write, and the rest is for storing the answer.

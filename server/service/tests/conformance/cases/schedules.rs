@@ -97,8 +97,8 @@ async fn try_change(
     changed.map(|changed| changed.batch).map_err(|error| error.refusal().unwrap().clone())
 }
 
-/// Returns the types of the events about messages and batches. The first call makes the service store
-/// them.
+/// Returns the types of the events about messages and batches. The first call makes the service
+/// store them.
 async fn events(sending: &Sending) -> Vec<EventType> {
     let page = page(&sending.world, &sending.customer, of_events()).await;
     let kinds = page.events.into_iter().map(|event| event.kind);
