@@ -15,6 +15,7 @@ use super::cancel;
 use super::frames::drop_rest;
 use super::listing;
 use super::parameters::Parameters;
+use super::post::{self, Posted};
 use super::question::{Asked, Question};
 use super::record::Batch;
 use super::{Api, SharedApi, shared_parameters};
@@ -156,11 +157,10 @@ pub async fn change(State(api): State<SharedApi>, address: Address, request: Req
 }
 
 async fn take_change(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
-    let (head, body) = request.into_parts();
-    let asked = cancel::read(api, address, &["pause", "resume"], (&head, body), |parameters| {
+    let posted = post::read(api, address, &["pause", "resume"], 1, request, |parameters| {
         let batchid = address.id.as_deref().and_then(BatchId::parse).ok_or_else(not_found)?;
-        let pause = cancel::is_asked(parameters, "pause")?;
-        let change = match (pause, cancel::is_asked(parameters, "resume")?) {
+        let pause = post::is_asked(parameters, "pause")?;
+        let change = match (pause, post::is_asked(parameters, "resume")?) {
             (true, false) => BatchChange::Pause,
             (false, true) => BatchChange::Resume,
             (false, false) => return Err(parameters.missing("pause")),
@@ -171,7 +171,7 @@ async fn take_change(api: &Api, address: &Address, request: Request) -> Result<A
         };
         Ok((batchid, change))
     });
-    let (access, (batchid, change), once) = asked.await?;
+    let Posted { access, wanted: (batchid, change), once } = posted.await?;
     let (messages, author) = (api.service.messages(), StopAuthor::Program);
     let changed = messages.change_batch(&access, batchid, change, author, once.as_ref()).await;
     let changed = changed.map_err(cancel::failure)?;

@@ -1,20 +1,16 @@
-//! `/sms/cancel`: cancels a message or a batch. This file also reads the requests that pause or
-//! resume a batch.
+//! `/sms/cancel`: cancels a message or a batch.
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use domain::{BatchId, Reason, Transid};
 use serde::Serialize;
-use service::{CancelTarget, Cancelled, IdempotencyKey, KeyAccess, Refusal, StopAuthor};
+use service::{CancelTarget, Cancelled, Refusal, StopAuthor};
 use utoipa::ToSchema;
 
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
-use super::frames::drop_rest;
-use super::listing;
 use super::parameters::Parameters;
-use super::{Api, SharedApi, body, shared_parameters};
+use super::post::{self, Posted};
+use super::{Api, SharedApi, shared_parameters};
 use crate::json::Amount;
 use crate::openapi::refusals::StopRefusals;
 use crate::openapi::schemas;
@@ -85,10 +81,10 @@ pub async fn post(State(api): State<SharedApi>, address: Address, request: Reque
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
-    let (head, body) = request.into_parts();
-    let (access, target, once) = read(api, address, &KNOWN, (&head, body), target).await?;
+    let posted = post::read(api, address, &KNOWN, 1, request, target).await?;
+    let Posted { access, wanted, once } = posted;
     let messages = api.service.messages();
-    let cancelled = messages.cancel(&access, target, StopAuthor::Program, once.as_ref()).await;
+    let cancelled = messages.cancel(&access, wanted, StopAuthor::Program, once.as_ref()).await;
     let Cancelled { messages, released, replayed } = cancelled.map_err(failure)?;
     let response = answer::json(&CancelledAnswer {
         head: Head::success(),
@@ -97,34 +93,6 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
         currency: &api.currency,
     });
     Ok(shared_parameters::answered(response, replayed))
-}
-
-/// Reads a request of a known key. Every request counts towards the limit, but its own error takes
-/// precedence.
-pub async fn read<T>(
-    api: &Api,
-    address: &Address,
-    known: &'static [&'static str],
-    (head, body): (&Parts, Body),
-    wanted: impl FnOnce(&Parameters) -> Result<T, Failure>,
-) -> Result<(KeyAccess, T, Option<IdempotencyKey>), Failure> {
-    let messages = api.service.messages();
-    let access = match messages.authorize(address.presented()).await {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
-    let mut parameters = Parameters::of_query(known, head.uri.query());
-    let taken = body::read_parameters(&head.headers, body, &mut parameters, 1).await;
-    let wanted = taken.and_then(|()| wanted(&parameters));
-    let allowed = messages.take_request(&access).await;
-    let wanted = wanted?;
-    parameters.refuse_unknown()?;
-    let once = shared_parameters::idempotency(&head.headers)?;
-    allowed?;
-    Ok((access, wanted, once))
 }
 
 fn target(parameters: &Parameters) -> Result<CancelTarget, Failure> {
@@ -160,15 +128,4 @@ pub fn failure(error: service::Error) -> Failure {
         Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),
         _ => error.into(),
     }
-}
-
-/// Reads a parameter that can only be given as 1 or true.
-pub fn is_asked(parameters: &Parameters, name: &str) -> Result<bool, Failure> {
-    if let Some(yes) = parameters.json_boolean(name) {
-        return if yes { Ok(true) } else { Err(Failure::invalid(name, "1 or true")) };
-    }
-    let read = listing::read(parameters, name, "1 or true", |text| {
-        matches!(text, "1" | "true").then_some(true)
-    });
-    Ok(read?.unwrap_or(false))
 }

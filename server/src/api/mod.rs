@@ -23,6 +23,7 @@ mod listing;
 mod multipart;
 mod opt_outs;
 mod parameters;
+mod post;
 mod prices;
 mod question;
 mod rate;

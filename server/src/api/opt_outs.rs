@@ -16,6 +16,7 @@ use super::body::{self, Form};
 use super::frames::drop_rest;
 use super::listing::{self, wants_csv};
 use super::parameters::Parameters;
+use super::post::is_asked;
 use super::question::{Asked, Question};
 use super::upload::{self, Fields, File, Files};
 use super::{Api, SharedApi, csv_report, shared_parameters};
@@ -319,13 +320,7 @@ fn wanted(
     parameters: &Parameters,
 ) -> Result<OptOutChange, Failure> {
     let number = parameters.number("number")?;
-    let remove = match parameters.json_boolean("remove") {
-        Some(remove) => remove,
-        None => listing::read(parameters, "remove", "1 or true", |text| {
-            matches!(text, "1" | "true").then_some(true)
-        })?
-        .unwrap_or(false),
-    };
+    let remove = is_asked(parameters, "remove")?;
     let change = match (number, file) {
         (Some(number), None) if remove => OptOutChange::Remove(number),
         (Some(number), None) => OptOutChange::Add(number),

@@ -1,19 +1,16 @@
 //! `/sms/test/inbound`: messages from handsets that a test key delivers itself.
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
-use domain::{ApiKey, KeyKind, Reason};
+use domain::{ApiKey, Reason};
 use serde::Serialize;
 use service::{Refusal, TestInbound};
 use utoipa::ToSchema;
 
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
-use super::frames::drop_rest;
-use super::parameters::Parameters;
+use super::post::{self, Posted};
 use super::record::Inbound;
-use super::{Api, SharedApi, body, shared_parameters};
+use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::TestInboundRefusals;
 use crate::openapi::schemas;
 
@@ -82,28 +79,16 @@ pub async fn post(State(api): State<SharedApi>, address: Address, request: Reque
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
-    let (head, body) = request.into_parts();
-    let authorized = match address.id {
-        Some(_) => Err(Reason::NotFound),
-        None => api.service.messages().authorize(address.presented()).await,
-    };
-    let authorized = authorized.and_then(|access| match access.kind {
-        KeyKind::Test => Ok(access),
-        KeyKind::Live => Err(Reason::TestKeyRequired),
+    let pages = api.service.limits().message_pages_max;
+    let posted = post::read(api, address, &KNOWN, pages, request, |parameters| {
+        let number = |name| parameters.number(name)?.ok_or_else(|| parameters.missing(name));
+        Ok(TestInbound {
+            number: number("number")?,
+            recipient: number("recipient")?,
+            message: shared_parameters::message(api, parameters)?.as_str().to_owned(),
+        })
     });
-    let access = match authorized {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
-    let wanted = read(api, &head, body).await;
-    // Every request counts towards the limit, but its own error takes precedence.
-    let allowed = api.service.messages().take_request(&access).await;
-    let wanted = wanted?;
-    let once = shared_parameters::idempotency(&head.headers)?;
-    allowed?;
+    let Posted { access, wanted, once } = posted.await?;
     let received = api.service.messages().receive_test(&access, wanted, once.as_ref()).await;
     let received = received.map_err(|error| match error.refusal() {
         Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),
@@ -121,18 +106,4 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     let inbound = received.record.into();
     let response = answer::json(&ReceivedAnswer { head: Head::success(), inbound });
     Ok(shared_parameters::answered(response, replayed))
-}
-
-async fn read(api: &Api, head: &Parts, body: Body) -> Result<TestInbound, Failure> {
-    let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
-    let pages_max = api.service.limits().message_pages_max;
-    body::read_parameters(&head.headers, body, &mut parameters, pages_max).await?;
-    let number = |name| parameters.number(name)?.ok_or_else(|| parameters.missing(name));
-    let wanted = TestInbound {
-        number: number("number")?,
-        recipient: number("recipient")?,
-        message: shared_parameters::message(api, &parameters)?.as_str().to_owned(),
-    };
-    parameters.refuse_unknown()?;
-    Ok(wanted)
 }

@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::events::types;
-use super::frames::drop_rest;
 use super::listing::{self, time};
 use super::parameters::Parameters;
+use super::post::{self, Posted};
 use super::question::{Asked, Question};
-use super::{Api, SharedApi, body, shared_parameters};
+use super::{Api, SharedApi, shared_parameters};
 use crate::json::DateTime;
 use crate::openapi::refusals::{OneRefusals, WebhookRefusals};
 use crate::openapi::schemas;
@@ -338,25 +338,13 @@ fn example() -> serde_json::Value {
 }
 
 async fn change(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
-    let (head, body) = request.into_parts();
     // If a header has the key, both calls have the same route.
     let known: &'static [&'static str] =
         if address.id.is_some() { &KNOWN_OF_CHANGE } else { &KNOWN_OF_NEW };
-    let mut parameters = Parameters::of_query(known, head.uri.query());
-    let access = match api.service.messages().authorize(address.presented()).await {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
-    let taken = body::read_parameters(&head.headers, body, &mut parameters, BODY_PAGES).await;
-    let wanted = taken.and_then(|()| wanted(api, address.id.as_deref(), &parameters));
-    // Every request counts towards the limit, but its own error takes precedence.
-    let allowed = api.service.messages().take_request(&access).await;
-    let wanted = wanted?;
-    let once = shared_parameters::idempotency(&head.headers)?;
-    allowed?;
+    let posted = post::read(api, address, known, BODY_PAGES, request, |parameters| {
+        wanted(api, address.id.as_deref(), parameters)
+    });
+    let Posted { access, wanted, once } = posted.await?;
     let has_secret = matches!(wanted, WebhookChange::Create { .. } | WebhookChange::Rotate(_));
     let changed = match wanted {
         WebhookChange::Test(id) => api.sender.test(&access, id, once.as_ref()).await,

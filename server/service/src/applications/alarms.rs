@@ -11,7 +11,7 @@ use domain::records::AlarmRecord;
 use domain::timestamp::DAY_MS;
 use domain::{
     AlarmKind, ApiKey, ApplicationId, Guard, KeyKind, Leak, Reason, Reference, SendLimits,
-    Timestamp,
+    Timestamp, ids,
 };
 
 use super::owned;
@@ -19,7 +19,6 @@ use crate::admission::Origin;
 use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::money::funds::spend_day;
-use crate::reports::first_id;
 use crate::transactions::work;
 use crate::{Applications, zones};
 use store::Chore;
@@ -217,7 +216,7 @@ impl Applications<'_> {
                     example: (!example.is_empty()).then_some(&example),
                     detail: Some(&detail),
                 };
-                let since = first_id(repeated_since(kind, &row, now));
+                let since = ids::compose_id(repeated_since(kind, &row, now).unix_ms(), 0);
                 let id = service.next_id(now);
                 if !alarms::note(tx, &alarm, id, since).await? {
                     return Ok(());
@@ -242,7 +241,7 @@ impl Applications<'_> {
             Chore::ForgetAlarms,
             Priority::Bulk,
             work!(|tx, now| {
-                let below = first_id(now.plus_ms(-KEPT_MS));
+                let below = ids::compose_id(now.plus_ms(-KEPT_MS).unix_ms(), 0);
                 alarms::forget(tx, below, now.day() - SHOWN_DAYS).await?;
                 Ok(false)
             }),
