@@ -141,6 +141,8 @@ export class Server {
         const code = error === null ? 0 : Number(error.code ?? -1);
         done({ code, stdout, stderr });
       });
+      // A command may end before it reads its input: its result tells whether it needed it.
+      child.stdin?.on('error', () => {});
       child.stdin?.end(input);
     });
   }
