@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// After a late wakeup, the pace catches up on at most this much time. So in any period, it permits
 /// at most the submits that the rate allows in that period plus this time.
@@ -68,8 +68,19 @@ impl SharedPace {
         }
     }
 
-    /// Returns this process's part of the rate, rounded up.
-    pub(crate) fn rate(&self) -> u32 {
+    /// Waits until the next message may be sent, and counts it. Unused time isn't saved up.
+    pub async fn turn(&self) {
+        let turn = {
+            let mut pace = self.lock();
+            let turn = pace.next.max(Instant::now());
+            pace.next = turn + pace.interval.unwrap_or_default();
+            turn
+        };
+        sleep_until(turn).await;
+    }
+
+    /// Returns this process's part of the rate, rounded up; 0 means no limit.
+    pub fn rate(&self) -> u32 {
         self.rate.div_ceil(self.processes.load(Ordering::Relaxed))
     }
 

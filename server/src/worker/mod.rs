@@ -278,7 +278,8 @@ impl Worker {
                 match HttpConnection::new((**http).clone(), clock(), lease) {
                     Ok(connection) => {
                         let connection = Arc::new(connection);
-                        self.start_connections(served, 1, None, || connection.clone());
+                        let pace = Some(connection.pace());
+                        self.start_connections(served, 1, pace, || connection.clone());
                     }
                     // The settings were checked before, so the file of authorities has changed since.
                     Err(error) => {

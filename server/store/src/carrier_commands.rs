@@ -80,7 +80,8 @@ pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp) -> Result<
     Ok(())
 }
 
-/// Stores a command and returns its ID.
+/// Stores a command and returns its ID. Only one verb runs at a time over all processes, so commands
+/// commit in the order of their IDs, and a process that reads the newer ones misses none.
 pub async fn insert(conn: &mut dyn Connection, command: &str, now: Timestamp) -> Result<i64> {
     query(INSERT, (command, now)).fetch_one(conn, |row| row.get("id")).await
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{Timestamp, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
+use smpp::SharedPace;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -35,7 +36,9 @@ pub struct HttpConnection {
 
 struct Shared {
     carrier: HttpCarrier,
-    window: usize,
+    connections: usize,
+    /// How long a message may wait for the rate limit.
+    turn: Duration,
     /// The time limit of a request.
     timeout: Duration,
     inner: Mutex<Inner>,
@@ -66,10 +69,11 @@ impl HttpConnection {
     ) -> Result<Self, ConfigError> {
         settings.timeout = settings.timeout.min(lease * 2 / 3);
         let timeout = settings.timeout;
-        let window = window(&settings, TURN.min(lease / 6));
+        let connections = settings.connections;
         let shared = Shared {
             carrier: HttpCarrier::new(settings)?,
-            window,
+            connections,
+            turn: TURN.min(lease / 6),
             timeout,
             inner: Mutex::new(Inner {
                 in_flight: 0,
@@ -88,20 +92,26 @@ impl HttpConnection {
         };
         Ok(Self { shared: Arc::new(shared), clock })
     }
-}
 
-/// Returns how many messages may be in flight so that the rate limit lets the last of them out
-/// within `turn`.
-fn window(settings: &HttpSettings, turn: Duration) -> usize {
-    if settings.rate == 0 {
-        return settings.connections;
+    /// Returns the rate limit, which other processes share.
+    pub fn pace(&self) -> Arc<SharedPace> {
+        Arc::clone(&self.shared.carrier.pace)
     }
-    let turns = u128::from(settings.rate) * turn.as_millis() / 1000;
-    let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-    settings.connections.min(turns.max(1))
 }
 
 impl Shared {
+    /// Returns how many messages may be in flight so that the rate limit lets the last of them out
+    /// within `turn`.
+    fn window(&self) -> usize {
+        let rate = self.carrier.pace.rate();
+        if rate == 0 {
+            return self.connections;
+        }
+        let turns = u128::from(rate) * self.turn.as_millis() / 1000;
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+        self.connections.min(turns.max(1))
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,7 +213,7 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
 #[async_trait]
 impl CarrierConnection for HttpConnection {
     fn free(&self) -> usize {
-        self.shared.inner().free(self.shared.window)
+        self.shared.inner().free(self.shared.window())
     }
 
     async fn until_free(&self) {
@@ -211,7 +221,7 @@ impl CarrierConnection for HttpConnection {
             let freed = self.shared.freed.notified();
             let paused_until = {
                 let inner = self.shared.inner();
-                if inner.free(self.shared.window) > 0 {
+                if inner.free(self.shared.window()) > 0 {
                     return;
                 }
                 inner.paused_until.filter(|_| inner.is_paused())
@@ -291,11 +301,11 @@ impl CarrierConnection for HttpConnection {
             },
             since: inner.since,
             in_flight: inner.in_flight,
-            window: self.shared.window,
+            window: self.shared.window(),
             answered: inner.answers,
             throttled: inner.throttled,
             throttled_until: None,
-            takes_probe: inner.pause.is_some() && inner.free(self.shared.window) > 0,
+            takes_probe: inner.pause.is_some() && inner.free(self.shared.window()) > 0,
             refused: inner.refused.clone(),
             last_error: inner.last_error.clone(),
             last_error_at: None,

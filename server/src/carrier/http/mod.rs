@@ -9,16 +9,17 @@ pub mod connection;
 pub mod endpoint;
 mod inbound;
 mod lists;
-mod pace;
 mod receipt;
 
 use std::borrow::Cow;
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use domain::message::{Encoding, encoding};
 use reqwest::{Client, Request, RequestBuilder, Url, redirect, retry};
+use smpp::SharedPace;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -26,7 +27,6 @@ use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::config_error::ConfigError;
 use crate::tls;
 use answer::{Answer, HttpOutcome};
-use pace::Pace;
 
 /// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
 /// request's timeout. So if a request reaches its own timeout, it had a connection and may have
@@ -57,7 +57,8 @@ pub struct HttpCarrier {
     client: Client,
     settings: HttpSettings,
     places: Semaphore,
-    pace: Pace,
+    /// The rate limit, which other processes share.
+    pub(super) pace: Arc<SharedPace>,
 }
 
 impl HttpCarrier {
@@ -81,7 +82,7 @@ impl HttpCarrier {
         Ok(Self {
             client,
             places: Semaphore::new(settings.connections),
-            pace: Pace::new(settings.rate),
+            pace: Arc::new(SharedPace::new(settings.rate)),
             settings,
         })
     }

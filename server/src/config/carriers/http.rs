@@ -49,7 +49,7 @@ pub struct HttpSettings {
     pub receipt_url: Option<Secret>,
     /// The maximum number of requests at a time.
     pub connections: usize,
-    /// The maximum number of requests per second; 0 means no limit.
+    /// The maximum number of requests per second of all processes; 0 means no limit.
     pub rate: u32,
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.

@@ -436,6 +436,30 @@ async fn the_window_is_what_the_rate_allows_within_a_lease() {
     }
 }
 
+/// Other processes get their part of the rate, so this one gets a quarter.
+#[tokio::test]
+async fn the_rate_is_divided_among_processes() {
+    let answer = Act::Answer("200 OK", "{\"status\":0}");
+    let upstream = Upstream::start(&[answer.clone(), answer.clone(), answer]).await;
+    let lines = format!("{QUERY}connections = 900\nrate = 40\n{RULES}");
+    let lines = lines.replace("$PORT", &upstream.port.to_string());
+    let minute = Duration::from_mins(1);
+    let connection =
+        HttpConnection::new(settings(&lines).unwrap(), Clock::system(), minute).unwrap();
+    assert_eq!(connection.free(), 400);
+    connection.pace().share_with(4);
+    assert_eq!(connection.free(), 100);
+    let began = Instant::now();
+    let carrier = carrier_at(upstream.port, &format!("{QUERY}rate = 40\n"));
+    carrier.pace.share_with(4);
+    for _ in 0..3 {
+        carrier.submit(&submit("Hi")).await;
+    }
+    // Two intervals of 100 ms.
+    let elapsed = began.elapsed();
+    assert!(elapsed >= Duration::from_millis(200), "{elapsed:?}");
+}
+
 #[test]
 fn a_wrong_setting_of_a_carrier_is_named() {
     let fine = format!("{QUERY}{RULES}").replace("$PORT", "1");
