@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use leptos_meta::{HashedStylesheet, MetaTags};
 
 use crate::App;
+use crate::footer::Footer;
 use crate::portal_request::CurrentRequest;
 use crate::ui::PlainHeader;
 
@@ -13,6 +14,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     let path = path();
     let code = code_of_page(&options, &path);
     let theme = theme();
+    let footer = use_context::<CurrentRequest>().map(|request| request.site().footer.view());
     view! {
         <!DOCTYPE html>
         <html lang="en" data-theme=theme.as_str()>
@@ -27,7 +29,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <HydrationScripts options=code/>
                 <MetaTags/>
             </head>
-            <body><App/></body>
+            <body><App/>{footer}</body>
         </html>
     }
 }
@@ -83,6 +85,7 @@ const fn color_scheme(theme: Theme) -> &'static str {
 /// Renders a page outside the portal's routes. It says why a request was refused or failed.
 pub fn error_page(
     options: &LeptosOptions,
+    footer: &Footer,
     theme: Theme,
     title: &'static str,
     sentence: &str,
@@ -90,6 +93,7 @@ pub fn error_page(
 ) -> String {
     let (options, sentence) = (options.clone(), sentence.to_owned());
     let request_id = format!("Request ID: {request_id}");
+    let footer = footer.view();
     let page = view! {
         <html lang="en" data-theme=theme.as_str()>
             <head>
@@ -110,6 +114,7 @@ pub fn error_page(
                     <p><a href="/applications">"Go to My Applications"</a></p>
                     <p class="request-id">{request_id}</p>
                 </main>
+                {footer}
             </body>
         </html>
     };

@@ -21,6 +21,8 @@ pub mod docs;
 #[cfg(feature = "ssr")]
 pub mod document;
 pub mod file_check;
+#[cfg(feature = "ssr")]
+pub mod footer;
 pub mod home;
 pub mod incidents;
 pub mod opt_outs;

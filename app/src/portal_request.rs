@@ -14,6 +14,7 @@ use leptos_axum::ResponseOptions;
 use service::{ClientInfo, EventRecord, KeyAccess, SecondStep, Service};
 
 use crate::applications::NewKeys;
+use crate::footer::Footer;
 use crate::overload::RETRY_AFTER_S;
 use crate::problem::{Cause, Problem, ReturnedForm, TWO_FACTOR_PATH};
 
@@ -142,6 +143,8 @@ pub struct SiteSettings {
     pub home: HomeCountry,
     /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
+    /// What stands below every page.
+    pub footer: Footer,
     /// The maximum number of pages per message.
     pub message_pages_max: usize,
     /// The chapters of the API reference, as HTML.

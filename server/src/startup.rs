@@ -76,6 +76,7 @@ struct Ready {
 /// ready.
 pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(), ServeError> {
     refuse(serve, settings)?;
+    let settings = &if serve.demo { settings.of_demo() } else { settings.clone() };
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
     let asked = shutdown::on_signal()?;
     let hangup = shutdown::on_hangup()?;

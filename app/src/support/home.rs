@@ -42,6 +42,8 @@ pub struct SupportView {
     /// The kinds of attempts for which all clients together have reached the limit. The service
     /// answers them slowly.
     strained: Vec<String>,
+    /// The settings that customers miss.
+    missing: Vec<String>,
 }
 
 /// Loads the pending work and the carriers for staff.
@@ -52,7 +54,15 @@ pub async fn load_support() -> Result<SupportView, Problem> {
     let mut waiting = service.applications().waiting_work().await?;
     // The oldest work comes first. Kinds without pending work come last.
     waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
+    let site = current.site();
+    let missing = [
+        ("support_contact", site.footer.support_contact.is_some()),
+        ("payment_instructions", site.payment_instructions.is_some()),
+        ("smtp_url", service.operations().sends_mail()),
+    ];
+    let missing = missing.into_iter().filter(|(_, is_set)| !is_set);
     Ok(SupportView {
+        missing: missing.map(|(name, _)| name.to_owned()).collect(),
         waiting,
         unpaid: service.operations().unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.delivery().carriers().await?,
@@ -68,7 +78,7 @@ pub fn SupportPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: SupportView) -> impl IntoView {
-    let SupportView { waiting, unpaid, carriers, strained } = data;
+    let SupportView { waiting, unpaid, carriers, strained, missing } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = CarrierState::ALL
         .into_iter()
@@ -82,6 +92,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     view! {
         <Page title="Support">
             <SupportSearch/>
+            {(!missing.is_empty()).then(|| missing_warning(&missing))}
             {unpaid.map(unpaid_warning)}
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
             <h2>"Pending work"</h2>
@@ -92,6 +103,24 @@ fn Contents(data: SupportView) -> impl IntoView {
             <h2>"All pages"</h2>
             <ul>{pages.into_iter().collect_view()}</ul>
         </Page>
+    }
+}
+
+/// Warns staff that customers can't be told something, because a setting is missing.
+fn missing_warning(missing: &[String]) -> impl IntoView {
+    let rows = missing.iter().map(|name| {
+        let effect = match name.as_str() {
+            "support_contact" => "Customers aren't told how to reach support.",
+            "payment_instructions" => "Customers aren't told how to make a deposit.",
+            _ => "No mail is sent. Customers can't reset a password without your help.",
+        };
+        view! { <li><code>{name.clone()}</code>": "{effect}</li> }
+    });
+    view! {
+        <div class="notice">
+            <p>"Some settings of the server are missing:"</p>
+            <ul>{rows.collect_view()}</ul>
+        </div>
     }
 }
 

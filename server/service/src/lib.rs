@@ -404,6 +404,11 @@ impl Service {
         &self.inner.entropy
     }
 
+    /// Returns how customers reach support, as lines of text.
+    pub fn support_contact(&self) -> Option<&str> {
+        self.inner.mail.support_contact.as_deref()
+    }
+
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }

@@ -104,7 +104,12 @@ impl Address {
     /// Turns a handler's result into a response and records the call. Adds the rate limit headers
     /// and the route template.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
-        let answered = answered.map_err(|failure| self.key.explain(failure));
+        let answered = answered.map_err(|failure| match api.service.support_contact() {
+            Some(contact) if failure.reason() == Reason::ApiSuspended => {
+                failure.saying(&format!("The application is suspended; contact support: {contact}"))
+            }
+            _ => self.key.explain(failure),
+        });
         self.note(api, answered.as_ref());
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
         rate::note(&api.service, self.key.as_deref(), &mut answer);

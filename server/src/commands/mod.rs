@@ -108,7 +108,11 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
         data_dir: settings.data_dir.clone(),
         network: network(settings),
         limits: settings.limits,
-        mail: MailSettings { base_url, is_set_up: settings.mail.is_some() },
+        mail: MailSettings {
+            base_url,
+            is_set_up: settings.mail.is_some(),
+            support_contact: settings.footer.support_contact.clone(),
+        },
         endpoints: settings.endpoint_rules(false),
         opt_outs: settings.opt_outs.clone(),
         clock: Clock::system(),

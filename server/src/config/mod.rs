@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use app::footer::Footer;
 use domain::{AddressRange, Money, Prices, SenderName};
 
 use crate::config_error::ConfigError;
@@ -25,6 +26,7 @@ use carriers::Carriers;
 pub use cleartext::Allowed;
 pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
+use reqwest::Url;
 use service::{EndpointRules, OptOutSettings};
 
 /// The highest `message_pages_max`. A request's body may be as large as the longest message needs,
@@ -58,8 +60,16 @@ const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// The limits of `changes_at_once`.
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
-/// The maximum length of `payment_instructions`.
-const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
+/// The maximum length of `payment_instructions` and `support_contact`.
+const LINES_CHARS: usize = 1_000;
+/// The longest URL of a link in the footer.
+const LINK_BYTES: usize = 1_000;
+/// What a demo has where the settings say nothing.
+const DEMO_CONTACT: &str = "support@example.org, +266 2231 0000, Monday to Friday 8:00 to 17:00";
+const DEMO_PAYMENT: &str = "Payee: Example SMS Ltd\nBank: Example Bank, account 000 123 456";
+/// The links in the footer, with their settings.
+const FOOTER_LINKS: [(&str, &str); 3] =
+    [("Terms", "terms_url"), ("Privacy", "privacy_url"), ("Imprint", "imprint_url")];
 /// The networks of this machine, where the endpoints of a demo may be.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 /// The highest `sandbox_delay_ms`: an hour.
@@ -90,6 +100,7 @@ pub struct Settings {
     pub prices: Prices,
     /// Whom customers pay, and how. Lines of text.
     pub payment_instructions: Option<String>,
+    pub footer: Footer,
     /// Put before a local number that is submitted to a carrier.
     pub country_code: String,
     pub tls: Option<TlsFiles>,
@@ -165,7 +176,8 @@ impl Settings {
                 text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
             })?,
             prices: read.prices()?,
-            payment_instructions: read.payment_instructions()?,
+            payment_instructions: read.lines("payment_instructions")?,
+            footer: read.footer()?,
             country_code: read.matching("country_code", "1 to 3 digits like 266", |text| {
                 (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
             })?,
@@ -257,6 +269,14 @@ impl Settings {
     pub fn base_url(&self, bound: SocketAddr) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{bound}"))
+    }
+
+    /// Returns the settings of a demo, which shows something where these say nothing.
+    pub fn of_demo(&self) -> Self {
+        let mut settings = self.clone();
+        settings.footer.support_contact.get_or_insert_with(|| DEMO_CONTACT.to_owned());
+        settings.payment_instructions.get_or_insert_with(|| DEMO_PAYMENT.to_owned());
+        settings
     }
 
     /// Returns where endpoints may be. Those of a demo may be on this machine, without TLS, unless
@@ -395,15 +415,28 @@ impl Reader<'_> {
         })
     }
 
-    fn payment_instructions(&self) -> Result<Option<String>, ConfigError> {
-        let text = self.text("payment_instructions").replace("\r\n", "\n");
+    /// Reads lines of text.
+    fn lines(&self, name: &str) -> Result<Option<String>, ConfigError> {
+        let text = self.text(name).replace("\r\n", "\n");
         let text = text.trim();
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
-        if text.chars().count() > PAYMENT_INSTRUCTIONS_CHARS || !is_plain(text) {
+        if text.chars().count() > LINES_CHARS || !is_plain(text) {
             let wanted = "at most 1000 characters in lines, without control characters";
-            return Err(self.refused("payment_instructions", wanted));
+            return Err(self.refused(name, wanted));
         }
         Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+
+    fn footer(&self) -> Result<Footer, ConfigError> {
+        let mut links = Vec::new();
+        for (name, key) in FOOTER_LINKS {
+            let Some(text) = self.optional(key) else { continue };
+            let is_web = |url: &Url| matches!(url.scheme(), "https" | "http");
+            let url = Url::parse(text).ok().filter(|url| is_web(url) && text.len() <= LINK_BYTES);
+            let url = url.ok_or_else(|| self.refused(key, "a URL like https://example.org/x"))?;
+            links.push((name, url.into()));
+        }
+        Ok(Footer { support_contact: self.lines("support_contact")?, links })
     }
 
     fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {

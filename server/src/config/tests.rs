@@ -62,6 +62,18 @@ fn payment_instructions_are_lines_of_text() {
 }
 
 #[test]
+fn links_below_pages_are_urls_of_pages() {
+    let links = |text: &str| load(&[("HELIOGRAPH_TERMS_URL", text)]).map(|s| s.footer.links);
+    assert_eq!(links(""), Ok(Vec::new()));
+    let terms = "https://example.org/terms";
+    assert_eq!(links(terms), Ok(vec![("Terms", terms.to_owned())]));
+    for refused in ["example.org/terms", "javascript:alert(1)", "/terms", "mailto:a@b.example"] {
+        let said = links(refused).unwrap_err();
+        assert!(said.contains("terms_url"), "{said}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (variable, value, named) in [
         ("HELIOGRAPH_ADRR", "127.0.0.1:1", "HELIOGRAPH_ADRR"),

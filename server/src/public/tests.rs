@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use app::footer::Footer;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Response;
@@ -73,7 +74,11 @@ async fn asked_for(accept: &str, path: &str) -> (String, String) {
     let site = PublicAddress::new(
         api,
         portal,
-        ErrorPages::new(LeptosOptions::builder().output_name("heliograph").build(), false),
+        ErrorPages::new(
+            LeptosOptions::builder().output_name("heliograph").build(),
+            false,
+            Footer::default(),
+        ),
         Arc::clone(&metrics),
         Vec::new(),
         true,

@@ -2,6 +2,7 @@
 //! the error becomes a page in the portal's design, with the request ID.
 
 use app::document;
+use app::footer::Footer;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -30,11 +31,12 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub struct ErrorPages {
     options: LeptosOptions,
     is_https: bool,
+    footer: Footer,
 }
 
 impl ErrorPages {
-    pub fn new(options: LeptosOptions, is_https: bool) -> Self {
-        Self { options, is_https }
+    pub fn new(options: LeptosOptions, is_https: bool, footer: Footer) -> Self {
+        Self { options, is_https, footer }
     }
 
     /// Returns the theme of the page that a browser asks for. Returns `None` if the client didn't
@@ -61,7 +63,9 @@ impl ErrorPages {
             "" => NO_SENTENCE.to_owned(),
             sentence => sentence.to_owned(),
         };
-        let page = document::error_page(&self.options, theme, title(status), &sentence, request_id);
+        let (options, footer) = (&self.options, &self.footer);
+        let page =
+            document::error_page(options, footer, theme, title(status), &sentence, request_id);
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         head.headers.insert(CONTENT_TYPE, html);
         head.headers.insert(CONTENT_SECURITY_POLICY, POLICY);

@@ -98,6 +98,7 @@ pub fn router(
         currency: settings.currency.clone(),
         home: HomeCountry::of_code(&settings.country_code),
         payment_instructions: settings.payment_instructions.clone(),
+        footer: settings.footer.clone(),
         message_pages_max: settings.limits.message_pages_max,
         reference: app::docs::chapters(document, base_url),
     };
@@ -137,7 +138,11 @@ pub fn router(
 
 /// Returns the pages for errors outside the portal's own pages.
 pub fn error_pages(settings: &Settings, base_url: &str) -> ErrorPages {
-    ErrorPages::new(assets::options(&settings.site_root), is_https(base_url))
+    ErrorPages::new(
+        assets::options(&settings.site_root),
+        is_https(base_url),
+        settings.footer.clone(),
+    )
 }
 
 fn pages(portal: &Portal, options: LeptosOptions) -> Router {

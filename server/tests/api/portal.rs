@@ -477,6 +477,35 @@ fn sign_in_again(browser: &mut Browser<'_>, email: &str, next: &str) {
 }
 
 #[test]
+fn customers_are_told_how_to_reach_support() {
+    let environment = [
+        ("HELIOGRAPH_SUPPORT_CONTACT", "help@example.org, +266 2231 0000; <b>8:00</b>"),
+        ("HELIOGRAPH_PRIVACY_URL", "https://example.org/privacy?a=1&b=2"),
+    ];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let html = ("Accept", "text/html");
+    let contact = "href=\"mailto:help@example.org\" rel=\"external\">help@example.org<";
+    for path in ["/", "/login", "/applications/1", "/fn/sign-out", "/nothing/here"] {
+        let page = Browser::new(&server).request("GET", path, &[html], "").text();
+        assert!(page.contains(contact), "{path}: {page}");
+        assert!(page.contains(", +266 2231 0000; &lt;b&gt;8:00&lt;/b&gt;"), "{path}: {page}");
+        let link = "href=\"https://example.org/privacy?a=1&amp;b=2\" rel=\"external\">Privacy<";
+        assert!(page.contains(link), "{path}: {page}");
+    }
+    let key = server.ready["test_key"].as_str().unwrap();
+    let answer = server.send(key, &[("number", "00000503"), ("message", "Hi")]);
+    answer.is(403, 503, "api_suspended");
+    let message = answer.json()["message"].as_str().unwrap().to_owned();
+    let said = "contact support: help@example.org, +266 2231 0000; <b>8:00</b>";
+    assert!(message.ends_with(said), "{message}");
+    // The demo shows payment instructions, but has no mail server.
+    let home = Browser::of_staff(&server).get("/support").text();
+    assert!(home.contains("<code>smtp_url<"), "{home}");
+    assert!(!home.contains("<code>support_contact<"), "{home}");
+    assert!(!home.contains("<code>payment_instructions<"), "{home}");
+}
+
+#[test]
 fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in() {
     let server = TestServer::empty();
     Browser::registered(&server, "two@example.org");

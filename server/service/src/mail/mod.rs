@@ -31,6 +31,8 @@ pub struct MailSettings {
     pub base_url: String,
     /// Whether a mail server is set up. Otherwise mails are kept for staff.
     pub is_set_up: bool,
+    /// How customers reach support, as lines of text.
+    pub support_contact: Option<String>,
 }
 
 /// The recipient of a mail.

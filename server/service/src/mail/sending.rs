@@ -118,7 +118,7 @@ impl Operations<'_> {
             (None, Some(path)) => Some(format!("{base_url}{path}")),
             (None, None) => None,
         };
-        let rendered = render(&row.body, link.as_deref(), base_url);
+        let rendered = render(&row.body, link.as_deref(), base_url, self.support_contact());
         Ok(OutgoingMail {
             id: row.id,
             attempts: row.attempts,

@@ -8,9 +8,16 @@ pub(super) struct Rendered {
     pub(super) html: String,
 }
 
-/// Renders paragraphs, which are separated by empty lines, and a link below them.
-pub(super) fn render(body: &str, link: Option<&str>, base_url: &str) -> Rendered {
-    let footer = format!("Heliograph, {base_url}");
+/// Renders paragraphs, which are separated by empty lines, and below them a link and how to reach
+/// support.
+pub(super) fn render(
+    body: &str,
+    link: Option<&str>,
+    base_url: &str,
+    support_contact: Option<&str>,
+) -> Rendered {
+    let support = support_contact.map(|contact| format!("Support: {contact}\n"));
+    let footer = format!("{}Heliograph, {base_url}", support.unwrap_or_default());
     let paragraphs = body.split("\n\n").map(|paragraph| {
         let lines = escaped(paragraph).replace('\n', "<br>\n");
         format!("<p>{lines}</p>\n")
@@ -29,7 +36,7 @@ pub(super) fn render(body: &str, link: Option<&str>, base_url: &str) -> Rendered
         html: format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<body>\n{paragraphs}{link_html}<p>{}</p>\n\
              </body>\n</html>\n",
-            escaped(&footer)
+            escaped(&footer).replace('\n', "<br>\n")
         ),
     }
 }
@@ -49,12 +56,13 @@ mod tests {
             "Reason: <b>\"no\"</b> & more\n\nSecond.\nLine.",
             Some(link),
             "https://sms.example.org",
+            Some("help@example.org\n+266 2231 0000"),
         );
         assert_eq!(
             mail.text,
             "Reason: <b>\"no\"</b> & more\n\nSecond.\nLine.\n\n\
              https://sms.example.org/applications/000123\n\n-- \n\
-             Heliograph, https://sms.example.org\n"
+             Support: help@example.org\n+266 2231 0000\nHeliograph, https://sms.example.org\n"
         );
         assert_eq!(
             mail.html,
@@ -62,7 +70,8 @@ mod tests {
              <p>Reason: &lt;b&gt;&quot;no&quot;&lt;/b&gt; &amp; more</p>\n<p>Second.<br>\nLine.</p>\n\
              <p><a href=\"https://sms.example.org/applications/000123\">\
              https://sms.example.org/applications/000123</a></p>\n\
-             <p>Heliograph, https://sms.example.org</p>\n</body>\n</html>\n"
+             <p>Support: help@example.org<br>\n+266 2231 0000<br>\n\
+             Heliograph, https://sms.example.org</p>\n</body>\n</html>\n"
         );
     }
 }

@@ -77,8 +77,11 @@ impl World {
     /// Opens a service with a mail server in its settings.
     pub async fn mailing(backend: Backend) -> Self {
         let mut world = Self::new(backend).await;
-        world.mail =
-            MailSettings { base_url: "https://sms.example.org".to_owned(), is_set_up: true };
+        world.mail = MailSettings {
+            base_url: "https://sms.example.org".to_owned(),
+            is_set_up: true,
+            support_contact: None,
+        };
         world.reopen().await
     }
 
