@@ -876,6 +876,14 @@ CREATE TABLE opt_outs (
 );
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
+CREATE TABLE test_clocks (
+    shard           BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    moves          TEXT NOT NULL,
+    following      TEXT,
+    PRIMARY KEY (application_id, shard)
+);
+
 CREATE TABLE limit_alarms (
     shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,

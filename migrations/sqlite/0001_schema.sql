@@ -979,6 +979,17 @@ CREATE TABLE opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
+-- The clocks of the test sides of applications. An application without a row has one that shows
+-- real time.
+CREATE TABLE test_clocks (
+    application_id INTEGER PRIMARY KEY,
+    -- JSON: the moves since it last showed real time, each with its real time and how far the clock
+    -- is ahead since then
+    moves          TEXT NOT NULL,
+    -- JSON: how far the rows that wait have followed the newest move; null once all have
+    following      TEXT
+) STRICT;
+
 -- Alarms about the use of applications. Kept for 90 days.
 CREATE TABLE limit_alarms (
     application_id INTEGER NOT NULL,

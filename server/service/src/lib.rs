@@ -25,6 +25,7 @@ mod prices;
 mod reports;
 mod shards;
 mod support;
+mod test_clocks;
 mod token;
 mod transactions;
 mod uploads;
@@ -129,6 +130,7 @@ pub use store::statements::BankColumns;
 pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
 pub use support::settling::Settlement;
+pub use test_clocks::{ClockChange, MovedClock};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
 pub use uploads::file_check::{CheckedFile, FileCheck};
@@ -440,6 +442,12 @@ impl Service {
     /// upload.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.wakeups.batch_accepted
+    }
+
+    /// Returns the [`Notify`] for the tasks that follow the clocks of test sides. It wakes all of
+    /// them after a clock was moved.
+    pub fn clock_moved(&self) -> &Notify {
+        &self.inner.wakeups.clock_moved
     }
 
     /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after each

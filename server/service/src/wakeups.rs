@@ -22,10 +22,13 @@ pub(crate) enum Wakeup {
     Reinstated,
     /// A carrier was drained or resumed.
     Drained,
+    /// The clock of a test side was moved.
+    ClockMoved,
 }
 
 impl Wakeup {
-    const ALL: [Self; 4] = [Self::Queued, Self::BatchAccepted, Self::Reinstated, Self::Drained];
+    const ALL: [Self; 5] =
+        [Self::Queued, Self::BatchAccepted, Self::Reinstated, Self::Drained, Self::ClockMoved];
 
     const fn bit(self) -> u8 {
         1 << self as u8
@@ -46,6 +49,7 @@ pub(crate) struct Wakeups {
     pub(crate) batch_accepted: Notify,
     pub(crate) reinstated: Notify,
     pub(crate) drained: Notify,
+    pub(crate) clock_moved: Notify,
     pending: AtomicU8,
     notifying: Notify,
 }
@@ -74,6 +78,7 @@ impl Inner {
             Wakeup::BatchAccepted => self.wakeups.batch_accepted.notify_one(),
             Wakeup::Reinstated => self.wakeups.reinstated.notify_one(),
             Wakeup::Drained => self.wakeups.drained.notify_waiters(),
+            Wakeup::ClockMoved => self.wakeups.clock_moved.notify_waiters(),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 17] = [
+pub const TEMPLATES: [&str; 18] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -34,6 +34,7 @@ pub const TEMPLATES: [&str; 17] = [
     "/sms/limits/{key}",
     "/sms/balance/{key}",
     "/sms/prices/{key}",
+    "/sms/test/clock/{key}",
     "/sms/test/inbound/{key}",
 ];
 

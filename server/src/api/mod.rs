@@ -32,6 +32,7 @@ mod reports;
 mod send;
 mod shared_parameters;
 mod state;
+mod test_clock;
 mod test_inbound;
 pub mod upload;
 mod webhooks;
@@ -113,6 +114,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET, POST", routes!(webhooks::list, webhooks::create));
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
     let routes = add(routes, "GET, POST", routes!(opt_outs::list, opt_outs::change));
+    let routes = add(routes, "POST", routes!(test_clock::post));
     let routes = add(routes, "POST", routes!(test_inbound::post));
     let routes = add(routes, "GET, POST", routes!(limits::get, limits::change));
     let routes = add(routes, "GET", routes!(balance::get));

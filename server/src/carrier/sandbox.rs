@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::test_number::SLOW_DELIVERY_MS;
-use domain::{ApplicationId, DeliveryError, MessageStatus, Number, TestNumber, Timestamp, Transid};
+use domain::{
+    ApplicationId, DeliveryError, MessageStatus, Number, TestClock, TestNumber, Timestamp, Transid,
+};
 use service::{Claimed, Clock, Lease, Outstanding, Receipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -41,6 +43,10 @@ struct Due {
     id: Transid,
     application_id: ApplicationId,
     outcome: TestNumber,
+    /// Whether the message is due by the clock of its application's test side.
+    test: bool,
+    submitted_at: Timestamp,
+    delay_ms: i64,
 }
 
 /// A carrier that delivers to nobody.
@@ -58,12 +64,14 @@ struct Inner {
     /// Answers that aren't stored yet.
     answered: Vec<Submitted>,
     /// The messages of those answers, until they are stored.
-    submitted: HashMap<Transid, (ApplicationId, Number)>,
+    submitted: HashMap<Transid, Claimed>,
     due: BinaryHeap<Reverse<Due>>,
     /// Messages whose first attempt was refused. A restart only adds an attempt.
     attempted: HashSet<Transid>,
     /// Answers that follow the receipts of their messages.
     after_receipt: HashMap<Transid, Submitted>,
+    /// The clocks of test sides that don't show real time.
+    clocks: HashMap<ApplicationId, TestClock>,
     answers: u64,
     closed: bool,
 }
@@ -89,7 +97,22 @@ impl Sandbox {
     /// Adds messages that an earlier process stored as accepted and whose receipts are still due.
     pub fn expect_receipts(&self, messages: &[Outstanding]) {
         let mut inner = self.inner();
-        inner.due.extend(messages.iter().map(|message| Reverse(self.due(message))));
+        for message in messages {
+            let due = self.due(message);
+            inner.expect(due);
+        }
+        drop(inner);
+        self.added.notify_one();
+    }
+
+    /// Sets the clocks of test sides that don't show real time. The receipts of test messages are
+    /// due by them.
+    pub fn follow(&self, clocks: &HashMap<ApplicationId, TestClock>) {
+        let mut inner = self.inner();
+        inner.clocks.clone_from(clocks);
+        for Reverse(due) in std::mem::take(&mut inner.due) {
+            inner.expect(due);
+        }
         drop(inner);
         self.added.notify_one();
     }
@@ -110,6 +133,9 @@ impl Sandbox {
             id: message.id,
             application_id: message.application_id,
             outcome,
+            test: message.test,
+            submitted_at: message.submitted_at,
+            delay_ms,
         }
     }
 
@@ -146,6 +172,16 @@ impl Sandbox {
     }
 }
 
+fn outstanding(message: &Claimed, submitted_at: Timestamp) -> Outstanding {
+    Outstanding {
+        id: message.id,
+        application_id: message.application_id,
+        test: message.test,
+        number: message.number.clone(),
+        submitted_at,
+    }
+}
+
 enum NextReport {
     Report(CarrierReport),
     /// The time until the next receipt is due, if there is one.
@@ -179,6 +215,14 @@ impl Due {
 }
 
 impl Inner {
+    /// Adds a receipt, which is due by the clock of its message.
+    fn expect(&mut self, mut due: Due) {
+        let real = TestClock::default();
+        let clock = self.clocks.get(&due.application_id).filter(|_| due.test).unwrap_or(&real);
+        due.at = clock.runs_until(due.submitted_at, due.delay_ms);
+        self.due.push(Reverse(due));
+    }
+
     fn answer(&mut self, message: &Claimed, lease: Lease) -> Submitted {
         let over = Instant::now() > Instant::from_std(lease.not_after);
         let outcome = match outcome(&message.number) {
@@ -233,15 +277,15 @@ impl CarrierConnection for Sandbox {
         for message in messages {
             let answer = inner.answer(&message, lease);
             let is_accepted = matches!(answer.outcomes[..], [(_, SubmitOutcome::Accepted { .. })]);
-            let (id, application_id) = (message.id, message.application_id);
             let outcome = outcome(&message.number);
             if outcome == TestNumber::ReceiptFirst && is_accepted {
-                inner.due.push(Reverse(Due { at: self.clock.now(), id, application_id, outcome }));
-                inner.after_receipt.insert(id, answer);
+                let due = Due { delay_ms: 0, ..self.due(&outstanding(&message, self.clock.now())) };
+                inner.expect(due);
+                inner.after_receipt.insert(message.id, answer);
             } else {
                 inner.answered.push(answer);
             }
-            inner.submitted.insert(id, (application_id, message.number));
+            inner.submitted.insert(message.id, message);
         }
         drop(inner);
         self.added.notify_one();
@@ -263,23 +307,13 @@ impl CarrierConnection for Sandbox {
     fn stored(&self, report: CarrierReport, taken: &[Transid]) {
         let submitted_at = self.clock.now();
         let mut inner = self.inner();
-        let due: Vec<_> = taken
-            .iter()
-            .filter_map(|id| {
-                let (application_id, number) = inner.submitted.remove(id)?;
-                // The receipt came before the answer.
-                if outcome(&number) == TestNumber::ReceiptFirst {
-                    return None;
-                }
-                Some(Reverse(self.due(&Outstanding {
-                    id: *id,
-                    application_id,
-                    number,
-                    submitted_at,
-                })))
-            })
-            .collect();
-        inner.due.extend(due);
+        for id in taken {
+            let Some(message) = inner.submitted.remove(id) else { continue };
+            // Otherwise, the receipt came before the answer.
+            if outcome(&message.number) != TestNumber::ReceiptFirst {
+                inner.expect(self.due(&outstanding(&message, submitted_at)));
+            }
+        }
         for result in report.submitted {
             inner.submitted.remove(&result.id);
         }
@@ -336,6 +370,7 @@ mod tests {
         sandbox.expect_receipts(&[Outstanding {
             id: Transid(1),
             application_id: ApplicationId(1),
+            test: true,
             number: Number::parse(number).unwrap(),
             submitted_at: Timestamp::from_unix_ms(START_MS),
         }]);
@@ -377,6 +412,7 @@ mod tests {
         let message = Claimed {
             id: Transid(1),
             application_id: ApplicationId(1),
+            test: true,
             number: Number::parse(number).unwrap(),
             address: "26600000004".to_owned(),
             sender: "Heliograph".to_owned(),

@@ -105,6 +105,12 @@ refusals! {
             IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
+    TestClockRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidEncoding, TestKeyRequired,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
     TestInboundRefusals = [
         [
             MissingParameter, DuplicateParameter, InvalidNumber, InvalidMessage, MessageTooLong,

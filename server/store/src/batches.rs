@@ -111,8 +111,8 @@ statements! {
             created_at, price_id, send_at, waits_until, expires_at, spool_offset, expanded_rows,
             expanded_cost, open, released" => ", shard",
         r")
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $17,
-                $18, 0, 0, 0, $7, 0" => ", $19",
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                $19, 0, 0, 0, $7, 0" => ", $20",
         ")",
     );
     const INSERT_COUNTS: Sql = in_shard!(
@@ -249,8 +249,11 @@ pub struct NewBatch {
     pub first_message_id: i64,
     pub last_message_id: i64,
     pub spool: String,
-    /// When its rows begin to become messages. `None` for at once.
+    /// When it was scheduled for. `None` for at once.
     pub send_at: Option<Timestamp>,
+    /// When its rows begin to become messages, if it was scheduled. Unless the clock of its test
+    /// side was moved, that is `send_at`.
+    pub waits_until: Option<Timestamp>,
     /// From when on its rows may no longer be submitted. `None` for 48 hours after their IDs.
     pub expires_at: Option<Timestamp>,
 }
@@ -477,7 +480,7 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
         now,
         batch.price_id,
     );
-    let times = [Argument::from(batch.send_at), Argument::from(batch.expires_at)];
+    let times = [batch.send_at, batch.waits_until, batch.expires_at].map(Argument::from);
     query(INSERT, values).bind(times).execute(&mut *conn).await?;
     query(INSERT_COUNTS, batch.id).execute(conn).await.map(drop)
 }

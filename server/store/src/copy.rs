@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 62] = [
+pub const TABLES: [&str; 63] = [
     "installation",
     "prices",
     "accounts",
@@ -74,6 +74,7 @@ pub const TABLES: [&str; 62] = [
     "webhook_replays",
     "webhook_attempts",
     "opt_outs",
+    "test_clocks",
     "limit_alarms",
     "limit_refusals",
     "idempotency",
@@ -83,7 +84,7 @@ pub const TABLES: [&str; 62] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 18] = [
+const OF_APPLICATIONS: [&str; 19] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -99,6 +100,7 @@ const OF_APPLICATIONS: [&str; 18] = [
     "event_streams",
     "webhooks",
     "opt_outs",
+    "test_clocks",
     "limit_alarms",
     "limit_refusals",
     "idempotency",

@@ -86,6 +86,7 @@ pub mod statements;
 mod statements_on_citus;
 pub mod submits;
 pub mod tally;
+pub mod test_clocks;
 pub mod timeline;
 mod transaction;
 pub mod transfers;

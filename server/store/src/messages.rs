@@ -6,7 +6,7 @@ use domain::{
     ApplicationId, EventStream, MessageStatus, MessageText, Money, Number, Timestamp, Transid,
 };
 
-use super::query::{Connection, Row, query};
+use super::query::{Argument, Connection, Row, query};
 use super::recent::{self, MessageLocation};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
@@ -16,23 +16,25 @@ use crate::error::Result;
 
 /// Selects messages that aren't final.
 macro_rules! overdue {
-    ($($tail:tt)*) => {
+    ($shard:literal, $($tail:tt)*) => {
         in_shard!(
             r"
         SELECT id, status, submitted_at, send_at,
                (
                    SELECT COUNT(*)
-                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND shard = $4",
+                   FROM queue WHERE message_id = id AND lease_token <> 0"
+                => concat!(" AND shard = ", $shard),
             r") AS leased,
                (
-                   SELECT MAX(expires_at) FROM queue WHERE message_id = id" => " AND shard = $4",
+                   SELECT MAX(expires_at) FROM queue WHERE message_id = id"
+                => concat!(" AND shard = ", $shard),
             r") AS expires_at,
                (
                    SELECT MIN(COALESCE(s.error, ''))
                    FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
-                => " AND shard = $4",
+                => concat!(" AND shard = ", $shard),
             r") AS failed
-        FROM messages WHERE status < {delivered}" => " AND shard = $4",
+        FROM messages WHERE status < {delivered}" => concat!(" AND shard = ", $shard),
             $($tail)*
         )
     };
@@ -130,15 +132,28 @@ statements! {
         ..Sql::IN_SHARD
     };
     const OVERDUE: Sql =
-        overdue!(" AND id >= $1 AND id < $2 AND send_at IS NULL ORDER BY id LIMIT $3");
+        overdue!("$4", " AND id >= $1 AND id < $2 AND send_at IS NULL ORDER BY id LIMIT $3");
     const OVERDUE_SCHEDULED: Sql =
-        overdue!(" AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
+        overdue!("$4", " AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
     const OVERDUE_IN_QUEUE: Sql = overdue!(
+        "$4",
         r"
           AND id >= $2 AND id IN (
             SELECT message_id FROM queue WHERE expires_at <= $1 AND lease_token = 0"
             => " AND shard = $4",
         " ORDER BY expires_at LIMIT $3)",
+    );
+    const OVERDUE_TESTS: Sql = overdue!(
+        "$5",
+        r"
+          AND application_id = $4 AND test = 1 AND id >= $1 AND id < $2 AND send_at IS NULL
+        ORDER BY id LIMIT $3",
+    );
+    const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(
+        "$5",
+        r"
+          AND application_id = $4 AND test = 1 AND send_at >= $1 AND send_at < $2
+        ORDER BY send_at LIMIT $3",
     );
     const LEAST_SCHEDULED: Sql = in_shard!(
         "SELECT MIN(id) AS id FROM messages WHERE send_at >= $1 AND status < {delivered}"
@@ -443,6 +458,10 @@ pub enum OverdueOf {
     /// Messages in the queue that may no longer be submitted at this time, and that aren't leased.
     /// Their IDs are at least the number.
     Queue(Timestamp, i64),
+    /// Like `Ids`, of an application's test side.
+    TestIds(ApplicationId, i64, i64),
+    /// Like `Times`, of an application's test side.
+    TestTimes(ApplicationId, Timestamp, Timestamp),
 }
 
 /// Returns at most `limit` messages that aren't final.
@@ -451,12 +470,17 @@ pub async fn overdue(
     which: OverdueOf,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    let (sql, from, below) = match which {
-        OverdueOf::Ids(from, below) => (OVERDUE, from, below),
-        OverdueOf::Times(from, below) => (OVERDUE_SCHEDULED, from.unix_ms(), below.unix_ms()),
-        OverdueOf::Queue(now, least) => (OVERDUE_IN_QUEUE, now.unix_ms(), least),
+    let (sql, from, below, of) = match which {
+        OverdueOf::Ids(from, below) => (OVERDUE, from, below, None),
+        OverdueOf::Times(from, below) => (OVERDUE_SCHEDULED, from.unix_ms(), below.unix_ms(), None),
+        OverdueOf::Queue(now, least) => (OVERDUE_IN_QUEUE, now.unix_ms(), least, None),
+        OverdueOf::TestIds(of, from, below) => (OVERDUE_TESTS, from, below, Some(of)),
+        OverdueOf::TestTimes(of, from, below) => {
+            (OVERDUE_SCHEDULED_TESTS, from.unix_ms(), below.unix_ms(), Some(of))
+        }
     };
     query(sql, (from, below, limit))
+        .bind(of.map(Argument::from))
         .fetch_all(conn, |row| {
             Ok(Overdue {
                 id: row.get("id")?,

@@ -119,6 +119,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::statements::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
+    super::test_clocks::STATEMENTS,
     super::timeline::STATEMENTS,
     super::transfers::STATEMENTS,
     super::group_call::STATEMENTS,

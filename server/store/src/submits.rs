@@ -12,7 +12,7 @@ use crate::error::Result;
 statements! {
     const OUTSTANDING: Sql = in_shard!(
         r"
-        SELECT id, application_id, number, kind, submitted_at
+        SELECT id, application_id, test, number, kind, submitted_at
         FROM messages
         WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2 AND submitted_at < $4"
             => " AND shard = $6",
@@ -131,6 +131,7 @@ pub async fn begin(
 pub struct Outstanding {
     pub id: Transid,
     pub application_id: ApplicationId,
+    pub test: bool,
     pub number: Number,
     pub submitted_at: Timestamp,
 }
@@ -151,6 +152,7 @@ pub async fn outstanding(
             Ok(Outstanding {
                 id: row.get("id")?,
                 application_id: row.get("application_id")?,
+                test: row.get("test")?,
                 number: Number::from_stored(
                     row.get("number")?,
                     row::word(row, "messages", "kind", Kind::parse)?,

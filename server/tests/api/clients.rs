@@ -120,6 +120,8 @@ impl Bench {
                     assert_eq!(*word, "1");
                 }
                 ("testInbound" | "testInboundWithHeader", _) => assert_eq!(*word, "Hi"),
+                ("testClock", _) => assert_eq!(*word, "60"),
+                ("testClockWithHeader", _) => assert_eq!(*word, "0"),
                 ("limits" | "limitsWithHeader" | "changeLimits" | "changeLimitsWithHeader", _) => {
                     assert_eq!(*word, "7");
                 }

@@ -53,6 +53,7 @@ mod staff_commands;
 mod storage;
 mod storms;
 mod supervised;
+mod test_clock;
 mod time_zones;
 mod tls;
 mod two_factor;

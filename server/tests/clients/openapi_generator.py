@@ -91,6 +91,8 @@ arrived = api.test_inbound(key, arrival).inbound
 print("testInbound", arrived.message)
 arrived = api.test_inbound_with_header(arrival).inbound
 print("testInboundWithHeader", arrived.message)
+print("testClock", api.test_clock(key, {"advance": "60"}).offset)
+print("testClockWithHeader", api.test_clock_with_header({"reset": "1"}).offset)
 live_api = DefaultApi(ApiClient(Configuration(host=url, access_token=live)))
 wanted = LimitParameters(per_recipient_day="7", prefixes="")
 print("changeLimits", api.change_limits(live, limit_parameters=wanted).limits.per_recipient_day)

@@ -72,6 +72,10 @@ async function run(): Promise<void> {
   const arrival = { testInboundParameters };
   print('testInbound', (await api.testInbound({ key, ...arrival })).inbound.message);
   print('testInboundWithHeader', (await api.testInboundWithHeader(arrival)).inbound.message);
+  const advanced = await api.testClock({ key, testClockParameters: { advance: '60' } });
+  print('testClock', String(advanced.offset));
+  const reset = { testClockParameters: { reset: '1' as const } };
+  print('testClockWithHeader', String((await api.testClockWithHeader(reset)).offset));
   const liveApi = new DefaultApi(new Configuration({ basePath: url, accessToken: live }));
   const limitParameters = { perRecipientDay: '7', prefixes: '' };
   const limited = await api.changeLimits({ key: live, limitParameters });

@@ -49,6 +49,8 @@ from sms_client.api.default import (
     send_post,
     send_post_with_header,
     send_with_header,
+    test_clock,
+    test_clock_with_header,
     test_inbound,
     test_inbound_with_header,
     webhook,
@@ -131,6 +133,10 @@ arrival = models.TestInboundParameters(number="57000001", recipient="50000009", 
 print("testInbound", test_inbound.sync(key, client=plain, body=arrival).inbound.message)
 arrived = test_inbound_with_header.sync(client=signed, body=arrival).inbound
 print("testInboundWithHeader", arrived.message)
+advance = models.TestClockParameters(advance="60")
+print("testClock", test_clock.sync(key, client=plain, body=advance).offset)
+back = models.TestClockParameters(reset=models.OnlyOne.VALUE_0)
+print("testClockWithHeader", test_clock_with_header.sync(client=signed, body=back).offset)
 live_client = AuthenticatedClient(base_url=url, token=live)
 wanted = models.LimitParameters(per_recipient_day="7", prefixes="")
 changed = change_limits.sync(live, client=plain, body=wanted)

@@ -159,6 +159,16 @@ async function run(): Promise<void> {
   print('testInbound', arrived.data?.inbound.message);
   const other = await signed.POST('/sms/test/inbound', { body: arrival, headers: form });
   print('testInboundWithHeader', other.data?.inbound.message);
+  const advance = { advance: '60' };
+  const moved = await plain.POST('/sms/test/clock/{key}', {
+    params: { path },
+    body: advance,
+    headers: form,
+  });
+  print('testClock', String(moved.data?.offset));
+  const back = { reset: '1' as const };
+  const wasMoved = await signed.POST('/sms/test/clock', { body: back, headers: form });
+  print('testClockWithHeader', String(wasMoved.data?.offset));
   const livePath = { path: { key: live } };
   const liveHeaders = { Authorization: `Bearer ${live}` };
   const body = { per_recipient_day: '7', prefixes: '' };

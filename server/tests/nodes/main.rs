@@ -21,3 +21,4 @@ mod pause;
 mod proxies;
 mod rolling;
 mod storm;
+mod test_clocks;

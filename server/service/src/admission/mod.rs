@@ -20,9 +20,12 @@ use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
 use crate::money::test_money::test_money;
+use crate::transactions::work;
+use crate::wakeups::Wakeup;
 use store::applications::{self, KeyRow};
 use store::error::{Error, Result as VerbResult};
 use store::idempotency::{self as kept_answers, KeptKey};
+use store::{messages, test_clocks};
 
 /// The application that a key gives access to, and the kind of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +123,9 @@ pub(crate) struct PreparedSend {
     pub(crate) segments: usize,
     /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
+    /// How far the clock is ahead by which the message is scheduled, in milliseconds. That of a
+    /// test key can be moved.
+    pub(crate) clock_ms: i64,
 }
 
 impl PreparedSend {
@@ -127,6 +133,7 @@ impl PreparedSend {
         request: SendRequest,
         application: Option<ApplicationId>,
         country_code: &str,
+        clock_ms: i64,
     ) -> Self {
         let digest = request.idempotency.is_some().then(|| {
             let requestid = request.requestid.as_ref();
@@ -139,6 +146,7 @@ impl PreparedSend {
             segments: request.message.segments(),
             digest,
             application,
+            clock_ms,
             request,
         }
     }
@@ -334,7 +342,51 @@ impl Messages<'_> {
         // thread.
         let country_code = &self.inner.router.country_code;
         let application = address.map(|address| address.application_id);
-        let send = PreparedSend::new(request, application, country_code);
-        self.inner.group_commit.inbox(shard).send(send).await
+        let of = request.key.reference();
+        let is_by_test_clock =
+            request.key.kind() == KeyKind::Test && request.schedule.send_at.is_some();
+        let clock_ms = if is_by_test_clock { self.clock_ms(shard, of).await } else { Ok(0) };
+        let clock_ms = clock_ms.map_err(|error| SendError::Refused(error.reason()))?;
+        let send = PreparedSend::new(request, application, country_code, clock_ms);
+        let sent = self.inner.group_commit.inbox(shard).send(send).await?;
+        if let (true, Some(id), false) = (is_by_test_clock, sent.transid, sent.replayed)
+            && let Err(error) = self.correct_schedule(shard, of, id, clock_ms).await
+        {
+            tracing::error!(detail = ?error, "a test message may be sent late, because its clock \
+                was moved meanwhile");
+        }
+        Ok(sent)
+    }
+
+    /// Returns how far the clock of an application's test side is ahead.
+    async fn clock_ms(&self, shard: Shard, of: Reference) -> Result<i64, Error> {
+        let mut conn = self.store().read_at(shard).await?;
+        Ok(test_clocks::of_reference(&mut conn, of).await?.offset_ms())
+    }
+
+    /// Corrects the time of a scheduled test message if the clock was moved while the message was
+    /// accepted. It then counts as accepted after the move.
+    async fn correct_schedule(
+        &self,
+        shard: Shard,
+        of: Reference,
+        id: Transid,
+        clock_ms: i64,
+    ) -> Result<(), Error> {
+        if self.clock_ms(shard, of).await? == clock_ms {
+            return Ok(());
+        }
+        self.in_transaction_of(
+            of,
+            work!(|tx, now| {
+                let clock = test_clocks::of_reference(tx, of).await?;
+                let Some(found) = messages::locate(tx, id).await? else { return Ok(()) };
+                let message = (found.application_id, id);
+                test_clocks::correct_message(tx, message, clock.offset_ms(), now).await
+            }),
+        )
+        .await?;
+        self.inner.wake(Wakeup::Queued);
+        Ok(())
     }
 }

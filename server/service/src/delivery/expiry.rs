@@ -11,7 +11,8 @@ use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending, Overdue, OverdueOf};
 use store::query::Connection;
-use store::{Chore, batches, installation, queue};
+use store::test_clocks::{self, ClockRow};
+use store::{Chore, WriteTx, batches, installation, queue};
 
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -21,9 +22,10 @@ impl Delivery<'_> {
     /// that never reached a carrier.
     pub async fn expire(&self) -> Result<u64> {
         let begun = self.now();
+        let of_tests = self.expire_tests().await?;
         let runs = self.in_each_shard(|shard| self.expire_at(shard));
         let runs = runs.await?;
-        let expired = runs.iter().map(|run| run.expired).sum();
+        let expired = of_tests + runs.iter().map(|run| run.expired).sum::<u64>();
         let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
         if lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
@@ -34,6 +36,46 @@ impl Delivery<'_> {
             let low = low.min(greatest.unwrap_or(0) + 1);
             let service = self.0.clone();
             run_detached(async move { service.delivery().set_swept(low, begun).await }).await?;
+        }
+        Ok(expired)
+    }
+
+    /// Makes the messages final that have expired by the clocks of test sides, and returns how many.
+    pub async fn expire_tests(&self) -> Result<u64> {
+        let expired = self.in_each_shard(|shard| async move {
+            let clocks = test_clocks::moved(&mut self.store().read_at(shard).await?).await?;
+            let mut expired = 0;
+            for row in clocks.into_iter().filter(|row| row.clock.is_moved()) {
+                expired += self.expire_by(shard, &row).await?;
+            }
+            Ok(expired)
+        });
+        Ok(expired.await?.into_iter().sum())
+    }
+
+    /// Makes the messages final that have expired by a clock but not by real time.
+    async fn expire_by(&self, shard: Shard, row: &ClockRow) -> Result<u64> {
+        let (now, of, clock_ms) = (self.now(), row.application_id, row.clock.offset_ms());
+        let since = row.clock.has_run_since(now, MESSAGE_LIFETIME_MS).plus_ms(1);
+        let (from, below) = (first_unexpired(now), ids::compose_id(since.unix_ms(), 0));
+        let real = now.plus_ms(-MESSAGE_LIFETIME_MS);
+        let scheduled = OverdueOf::TestTimes(of, real, real.plus_ms(clock_ms + 1));
+        let mut expired = 0;
+        for which in [OverdueOf::TestIds(of, from, below), scheduled] {
+            loop {
+                let step = run_detached_with_attempts(self, move |service| async move {
+                    let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                    tx.at(shard);
+                    let ended = end_overdue(&mut tx, which, clock_ms, service.now()).await?;
+                    tx.commit().await?;
+                    Ok(ended)
+                });
+                let step = step.await?;
+                expired += step.expired;
+                if step.found < CHUNK || !step.is_changed {
+                    break;
+                }
+            }
         }
         Ok(expired)
     }
@@ -80,39 +122,11 @@ impl Delivery<'_> {
             Stage::Times => OverdueOf::Times(time_of(from), time_of(below)),
             Stage::Queue => OverdueOf::Queue(now, least_queued(now)),
         };
-        let overdue = messages::overdue(&mut tx, which, CHUNK).await?;
-        let found = i64::try_from(overdue.len()).unwrap_or(CHUNK);
-        run.from = overdue.last().map(|message| message.id.0 + 1);
-        // A message may have been claimed meanwhile, so the deciding rows are read again under the
-        // lock.
-        let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
-        let overdue = if messages::lock(&mut tx, &ids).await? {
-            let mut locked = messages::overdue(&mut tx, which, CHUNK).await?;
-            locked.retain(|message| ids.contains(&message.id));
-            locked
-        } else {
-            overdue
-        };
-        let (mut gone, mut endings) = (Vec::new(), Vec::with_capacity(overdue.len()));
-        for message in overdue {
-            // A running submit is decided within its lease. A later sweep checks the message again.
-            if message.leased {
-                let due =
-                    message.send_at.map_or(message.id.0, |at| ids::compose_id(at.unix_ms(), 0));
-                run.first_leased = Some(run.first_leased.map_or(due, |first| first.min(due)));
-                continue;
-            }
-            gone.push(message.id);
-            // Its validity only ends its time in the queue. A receipt may still settle it.
-            if run.stage != Stage::Queue || message.status != MessageStatus::Unknown {
-                endings.push(ending(&message));
-            }
-        }
-        let ended = messages::finish(&mut tx, &endings, now).await?;
-        queue::drop_all(&mut tx, &gone).await?;
-        settle(&mut tx, &ended, now).await?;
+        let ended = end_overdue(&mut tx, which, 0, now).await?;
+        run.from = ended.last.map(|id| id.0 + 1);
+        run.first_leased = run.first_leased.into_iter().chain(ended.first_leased).min();
         // Except for the stage by ID, a chunk that changes nothing would be found again.
-        if found < CHUNK || run.stage != Stage::Ids && gone.is_empty() {
+        if ended.found < CHUNK || run.stage != Stage::Ids && !ended.is_changed {
             run.from = None;
             match run.stage {
                 Stage::Ids => run.stage = Stage::Times,
@@ -128,9 +142,64 @@ impl Delivery<'_> {
             run.low = Some(low.min(below).min(unexpanded));
         }
         tx.commit().await?;
-        run.expired += u64::try_from(ended.len()).unwrap_or(u64::MAX);
+        run.expired += ended.expired;
         Ok(run)
     }
+}
+
+/// What a transaction did about overdue messages.
+struct Ended {
+    /// How many it found.
+    found: i64,
+    /// The last of them.
+    last: Option<Transid>,
+    /// The smallest ID of those that are leased. A scheduled message counts with its time as an ID.
+    first_leased: Option<i64>,
+    /// Whether the next transaction finds others.
+    is_changed: bool,
+    expired: u64,
+}
+
+/// Makes overdue messages final, or ends their time in the queue. Their clock is `clock_ms` ahead.
+async fn end_overdue(
+    tx: &mut WriteTx<'_>,
+    which: OverdueOf,
+    clock_ms: i64,
+    now: Timestamp,
+) -> Result<Ended> {
+    let overdue = messages::overdue(tx, which, CHUNK).await?;
+    let found = i64::try_from(overdue.len()).unwrap_or(CHUNK);
+    let last = overdue.last().map(|message| message.id);
+    // A message may have been claimed meanwhile, so the deciding rows are read again under the
+    // lock.
+    let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
+    let overdue = if messages::lock(tx, &ids).await? {
+        let mut locked = messages::overdue(tx, which, CHUNK).await?;
+        locked.retain(|message| ids.contains(&message.id));
+        locked
+    } else {
+        overdue
+    };
+    let (mut gone, mut endings) = (Vec::new(), Vec::with_capacity(overdue.len()));
+    let mut first_leased: Option<i64> = None;
+    for message in overdue {
+        // A running submit is decided within its lease. A later sweep checks the message again.
+        if message.leased {
+            let due = message.send_at.map_or(message.id.0, |at| ids::compose_id(at.unix_ms(), 0));
+            first_leased = Some(first_leased.map_or(due, |first| first.min(due)));
+            continue;
+        }
+        gone.push(message.id);
+        // Its validity only ends its time in the queue. A receipt may still settle it.
+        if !matches!(which, OverdueOf::Queue(..)) || message.status != MessageStatus::Unknown {
+            endings.push(ending(&message, clock_ms));
+        }
+    }
+    let ended = messages::finish(tx, &endings, now).await?;
+    queue::drop_all(tx, &gone).await?;
+    settle(tx, &ended, now).await?;
+    let expired = u64::try_from(ended.len()).unwrap_or(u64::MAX);
+    Ok(Ended { found, last, first_leased, is_changed: !gone.is_empty(), expired })
 }
 
 /// Returns the smallest ID of a message that hasn't expired.
@@ -197,8 +266,8 @@ struct Run {
     done: bool,
 }
 
-/// Returns the final state of an expired message.
-fn ending(message: &Overdue) -> Ending {
+/// Returns the final state of an expired message. Its clock is `clock_ms` ahead of its expiry.
+fn ending(message: &Overdue, clock_ms: i64) -> Ending {
     // The message can't arrive complete, whatever happened to the segments without a receipt.
     if let Some(error) = &message.failed {
         return Ending {
@@ -215,7 +284,7 @@ fn ending(message: &Overdue) -> Ending {
         // A carrier has some of the message's segments, and the others can't follow any more.
         _ if message.taken => (DeliveryError::ExpiredInPart, false),
         _ if is_by_validity(
-            message.expires_at,
+            message.expires_at.map(|at| at.plus_ms(clock_ms)),
             message.send_at.unwrap_or(time_of(message.id.0)),
         ) =>
         {

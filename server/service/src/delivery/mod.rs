@@ -80,6 +80,8 @@ pub struct Lease {
 pub struct Claimed {
     pub id: Transid,
     pub application_id: ApplicationId,
+    /// Whether a test key sent it.
+    pub test: bool,
     pub number: Number,
     /// The number in the carrier's format: with country code and without `+`, unless the settings
     /// have another form.
@@ -151,6 +153,7 @@ impl Claimed {
         Self {
             id: row.message.id,
             application_id: row.message.application_id,
+            test: row.message.test == 1,
             address,
             number,
             sender,

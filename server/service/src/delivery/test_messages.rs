@@ -34,6 +34,7 @@ impl Delivery<'_> {
         let message = Claimed {
             id: Transid(self.next_id(now)),
             application_id: ApplicationId(0),
+            test: false,
             number,
             address,
             sender,

@@ -44,6 +44,8 @@ pub(super) struct Accepted {
     /// From when on the message may no longer be submitted. `None` for 48 hours after its
     /// acceptance.
     pub(super) expires_at: Option<Timestamp>,
+    /// How far the clock is ahead by which the message is scheduled, in milliseconds.
+    clock_ms: i64,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
 }
@@ -251,7 +253,9 @@ impl AdmittedSends {
     ) -> std::result::Result<Decision, Reason> {
         let request = &prepared.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
-        let due = request.schedule.due(self.now).ok_or(Reason::InvalidParameter)?;
+        let clock_ms = prepared.clock_ms;
+        let due = request.schedule.due(self.now.plus_ms(clock_ms));
+        let due = due.ok_or(Reason::InvalidParameter)?;
         let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),
@@ -313,7 +317,8 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
-            expires_at: due.expires_at,
+            expires_at: due.expires_at.map(|at| at.plus_ms(-clock_ms)),
+            clock_ms,
             kept: None,
         })))
     }
@@ -404,6 +409,7 @@ impl Accepted {
             carrier,
         };
         if let Some(at) = message.send_at {
+            let at = at.plus_ms(-self.clock_ms);
             row.due_at = at.unix_ms();
             let after = Duration::from_millis(at.ms_since(now).max(0).unsigned_abs());
             slots.queued(&row.carrier, after);
@@ -467,6 +473,7 @@ fn claimed(message: &NewMessage, row: &QueuedRow, service: &Service) -> Claimed 
     Claimed {
         id: message.id,
         application_id: message.application_id,
+        test: message.test,
         address,
         number: message.number.clone(),
         sender,

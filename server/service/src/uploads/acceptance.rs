@@ -8,7 +8,7 @@ use domain::ledger::{LedgerAccount, TransferKind};
 use domain::limits::LimitedRows;
 use domain::{
     AlarmKind, BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason,
-    RequestId, Schedule, Timestamp, WarningCounts,
+    RequestId, Schedule, TestClock, Timestamp, WarningCounts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use crate::admission::SendError;
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
 use crate::applications::alarms::Noted;
 use crate::money::funds::Funds;
+use crate::transactions::work;
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakeups::Wakeup;
@@ -26,7 +27,7 @@ use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::transfers::{self, MessageTransfer, Subject};
-use store::{WriteTx, applications, row};
+use store::{WriteTx, applications, row, test_clocks};
 
 /// A request to accept an uploaded file.
 #[derive(Clone, Debug)]
@@ -152,8 +153,30 @@ impl Messages<'_> {
             }
             found?;
         }
+        if pending.key.kind() == KeyKind::Test
+            && accepted.send_at.is_some()
+            && let Err(error) = self.correct_batch(&pending, id).await
+        {
+            tracing::error!(detail = ?error, "a test batch may be sent late, because its clock was \
+                moved meanwhile");
+        }
         self.inner.wake(Wakeup::BatchAccepted);
         Ok(accepted)
+    }
+
+    /// Corrects the time of a scheduled test batch by the clock of its application.
+    async fn correct_batch(&self, pending: &PendingUpload, id: BatchId) -> Result<()> {
+        self.in_transaction_of(
+            pending.key.reference(),
+            work!(|tx, now| {
+                let Some((of, _)) = batches::application_of(tx, id).await? else {
+                    return Ok(());
+                };
+                let offset_ms = test_clocks::of(tx, of).await?.offset_ms();
+                test_clocks::correct_batch(tx, (of, id), offset_ms, now).await
+            }),
+        )
+        .await
     }
 
     /// Looks for a batch whose commit failed, because it may be stored anyway.
@@ -235,7 +258,13 @@ impl Messages<'_> {
             (Ok(_), Some(row), _) => row,
             (Ok(_), None, _) => return Ok(Err(Reason::ApiInvalid)),
         };
-        let Some(due) = pending.request.schedule.due(now) else {
+        // A clock that is moved meanwhile is read again after the commit.
+        let clock = match kind {
+            KeyKind::Test => test_clocks::of(tx, row.id).await?,
+            KeyKind::Live => TestClock::default(),
+        };
+        let real = |at: Timestamp| at.plus_ms(-clock.offset_ms());
+        let Some(due) = pending.request.schedule.due(now.plus_ms(clock.offset_ms())) else {
             return Ok(Err(Reason::InvalidParameter));
         };
         if !prices.has_prefixes_of(&pending.prices) {
@@ -270,7 +299,8 @@ impl Messages<'_> {
         accepted.batchid = Some(id);
         let new = NewBatch {
             send_at: due.send_at,
-            expires_at: due.expires_at,
+            waits_until: due.send_at.map(real),
+            expires_at: due.expires_at.map(real),
             ..self.new_batch(id, (pending, spool), &accepted, &funds, (price_id, &prices), now)
         };
         funds.spend(kind, accepted.cost, messages);
@@ -316,6 +346,7 @@ impl Messages<'_> {
             last_message_id,
             spool: spool.to_owned(),
             send_at: None,
+            waits_until: None,
             expires_at: None,
         }
     }

@@ -171,6 +171,7 @@ mod tests {
         Claimed {
             id: Transid(7),
             application_id: domain::ApplicationId(1),
+            test: false,
             number: Number::parse("57000001").unwrap(),
             address: "26657000001".to_owned(),
             sender: "Heliograph".to_owned(),

@@ -1,5 +1,6 @@
 //! Periodic jobs: a table of all jobs, and the loop that runs each one.
 
+mod clocks;
 mod connections;
 mod expansion;
 mod mails;
@@ -22,6 +23,7 @@ use super::watched::WatchedCarriers;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::webhook::Sender;
+use clocks::Clocks;
 use connections::Watch;
 use expansion::Expansion;
 use mails::Mails;
@@ -72,6 +74,10 @@ pub(super) fn table(
     use Processes::{All, Delivering, Sharing};
     let seconds = Duration::from_secs;
     let watch = move || Watch::new(Arc::clone(&metrics), carriers.clone());
+    let clocks = {
+        let sandboxes = sandboxes.clone();
+        move || Clocks::new(sandboxes.clone())
+    };
     let nodes = move || Nodes::new(sandboxes.clone());
     let mails = move || Mails::new(mailer.clone());
     let webhooks = move || Webhooks::new(Arc::clone(&sender));
@@ -124,8 +130,10 @@ pub(super) fn table(
         }),
         // A day is counted after its end, and again once all its messages are final.
         every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
+        every(seconds(2), Delivering, "follow test clocks", clocks).woken_by(Service::clock_moved),
         // Nothing wakes this job when an event is stored.
-        every(Duration::from_millis(250), Delivering, "deliver events", webhooks),
+        every(Duration::from_millis(250), Delivering, "deliver events", webhooks)
+            .woken_by(Service::clock_moved),
         every(seconds(600), Delivering, "forget events", verb!(webhooks.forget_events)),
         // Nothing wakes this job when a mail is written.
         every(seconds(2), Delivering, "send mails", mails),

@@ -44,5 +44,6 @@ mod sends;
 mod staff;
 mod statement;
 pub mod statements;
+mod test_clocks;
 mod viewers;
 mod webhooks;

@@ -330,6 +330,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO unassigned_inbound VALUES (9, 'acme', '1', '2', 'Hi', 1); \
                 INSERT INTO opt_outs SELECT MIN(id), 0, '26657000001', 'reply', 5 FROM \
                 applications; \
+                INSERT INTO test_clocks SELECT MIN(id), '[[1,2]]', NULL FROM applications; \
                 INSERT INTO limit_alarms SELECT MIN(id), 1, 'leaked_key', 2, '1', 'x', 3 FROM \
                 applications; \
                 INSERT INTO limit_refusals SELECT MIN(id), 'leaked_key', 1, 2 FROM applications; \

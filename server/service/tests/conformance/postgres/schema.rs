@@ -20,7 +20,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 23] = [
+const DISTRIBUTED: [&str; 24] = [
     "applications",
     "batch_counts",
     "batches",
@@ -39,6 +39,7 @@ const DISTRIBUTED: [&str; 23] = [
     "queue",
     "segments",
     "sender_requests",
+    "test_clocks",
     "transfers",
     "webhook_attempts",
     "webhook_replays",

@@ -1,0 +1,39 @@
+//! Follows the clocks that test keys move: what waits for them, and the sandboxes of this process.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use domain::{ApplicationId, TestClock};
+use service::Result;
+
+use super::work::{Next, Work};
+use crate::worker::context::Context;
+use crate::worker::ended::Sandboxes;
+
+pub(super) struct Clocks {
+    sandboxes: Sandboxes,
+    /// The clocks that don't show real time, as the sandboxes have them.
+    known: HashMap<ApplicationId, TestClock>,
+}
+
+impl Clocks {
+    pub(super) fn new(sandboxes: Sandboxes) -> Self {
+        Self { sandboxes, known: HashMap::new() }
+    }
+}
+
+#[async_trait]
+impl Work for Clocks {
+    async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
+        let moved = context.service.messages().follow_clocks().await?;
+        let moved: HashMap<_, _> = moved.into_iter().collect();
+        if moved != self.known {
+            for (_, sandbox) in self.sandboxes.list() {
+                sandbox.follow(&moved);
+            }
+            self.known = moved;
+            context.service.delivery().expire_tests().await?;
+        }
+        Ok(Next::AfterInterval)
+    }
+}
