@@ -213,6 +213,23 @@ statements! {
         "SELECT cancelled_by FROM batches WHERE id = $1 AND cancelled_at IS NOT NULL"
             => " AND shard = $2",
     );
+    /// Finds those of the messages whose batch was cancelled.
+    const OF_CANCELLED: Sql = Sql {
+        sqlite: r"
+            SELECT m.id
+            FROM messages m
+            JOIN batches b ON b.id = m.batch_id
+            WHERE m.id = ?1 AND b.cancelled_at IS NOT NULL",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
+            FROM messages m
+            JOIN batches b ON b.id = m.batch_id
+            WHERE m.id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND m.id BETWEEN $2 AND $3 AND m.shard = $4 AND b.shard = $4
+              AND b.cancelled_at IS NOT NULL",
+        ..Sql::IN_SHARD
+    };
     /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
     /// The values that all rows share follow. If all rows share one text, only the batch has it,
     /// and the body of each row is null.
@@ -416,6 +433,13 @@ pub async fn one(
     id: BatchId,
 ) -> Result<Option<BatchRecord>> {
     Ok(records(conn, query(ONE, (application_id, test, id.0))).await?.pop())
+}
+
+/// Returns those of these messages whose batch was cancelled.
+pub async fn of_cancelled(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+    let finding = query(OF_CANCELLED, ()).bind(tx.among(ids));
+    let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
+    Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
 }
 
 /// Returns the application of a batch, and whether the batch was uploaded with the test key.

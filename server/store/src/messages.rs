@@ -152,7 +152,7 @@ statements! {
     const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(
         "$5",
         r"
-          AND application_id = $4 AND test = 1 AND send_at >= $1 AND send_at < $2
+          AND application_id = $4 AND test = 1 AND send_at >= $1 AND sending_at < $2
         ORDER BY send_at LIMIT $3",
     );
     const LEAST_SCHEDULED: Sql = in_shard!(
@@ -460,7 +460,8 @@ pub enum OverdueOf {
     Queue(Timestamp, i64),
     /// Like `Ids`, of an application's test side.
     TestIds(ApplicationId, i64, i64),
-    /// Like `Times`, of an application's test side.
+    /// Messages of an application's test side that were scheduled for the first time or later, and
+    /// last claimed before the second.
     TestTimes(ApplicationId, Timestamp, Timestamp),
 }
 

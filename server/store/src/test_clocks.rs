@@ -55,7 +55,8 @@ statements! {
     );
     /// A row becomes due now at the earliest, so that the next scan covers it
     /// ([`super::claims::ScanStart`]). The time of a scheduled row follows from `send_at`, which is
-    /// the clock's time.
+    /// the clock's time. If a long move passes that time, the row expires as long after it becomes
+    /// due as if the move had stopped there.
     const MOVE_QUEUE: Sql = in_shard!(
         r"
         UPDATE queue SET
@@ -68,7 +69,8 @@ statements! {
                 ELSE $6 END,
             expires_at = CASE
                 WHEN lease_token = 0 AND due_at > $6 AND m.send_at IS NOT NULL
-                    THEN expires_at - due_at + m.send_at - $5
+                    THEN expires_at - due_at
+                        + CASE WHEN m.send_at - $5 > $6 THEN m.send_at - $5 ELSE $6 END
                 WHEN $4 > 0 THEN expires_at - $4
                 ELSE expires_at END
         FROM (
@@ -89,10 +91,16 @@ statements! {
     );
     const MOVE_BATCHES: Sql = in_shard!(
         r"
-        UPDATE batches SET waits_until = CASE WHEN waits_until IS NOT NULL THEN send_at - $5 END,
+        UPDATE batches SET
+            waits_until = CASE
+                WHEN waits_until IS NULL OR waits_until <= $6 THEN waits_until
+                WHEN send_at - $5 > $6 THEN send_at - $5
+                ELSE $6 END,
             expires_at = CASE
-                WHEN waits_until IS NOT NULL THEN expires_at - waits_until + send_at - $5
-                WHEN $4 > 0 AND $6 > 0 THEN expires_at - $4
+                WHEN waits_until > $6
+                    THEN expires_at - waits_until
+                        + CASE WHEN send_at - $5 > $6 THEN send_at - $5 ELSE $6 END
+                WHEN $4 > 0 THEN expires_at - $4
                 ELSE expires_at END
         WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND expanded_at IS NULL"
             => " AND shard = $7",

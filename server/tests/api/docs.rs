@@ -38,7 +38,7 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
     }
     let examples = examples(&page);
     // One example per call, two for those with files, and one with the key in the header.
-    assert_eq!(examples.len(), 25, "{examples:?}");
+    assert_eq!(examples.len(), 26, "{examples:?}");
     let mut limited = 0;
     for example in examples {
         let changes = [

@@ -12,7 +12,7 @@ fn a_clock_moved_on_one_node_moves_on_the_others() {
     let cluster = Cluster::new(2, "");
     let keys = cluster.holding();
     for node in &cluster.nodes {
-        node.start(&cluster.place, &[("HELIOGRAPH_SANDBOX_DELAY_MS", "100000000")]);
+        node.start(&cluster.place, &[("HELIOGRAPH_SANDBOX_DELAY_MS", "3600000")]);
     }
     let test = keys.test.expose();
     let post = |node: usize, target: &str| {
@@ -37,7 +37,7 @@ fn a_clock_moved_on_one_node_moves_on_the_others() {
         });
     };
     reaches(&at_once, "submitted");
-    // The second node submitted it, and its sandbox delivers after more than a day. The first node
+    // The second node submitted it, and its sandbox delivers after an hour. The first node
     // moves the clock.
     post(0, &format!("/sms/test/clock/{test}?advance={}", TWO_DAYS - 3600));
     reaches(&at_once, "delivered");

@@ -5,7 +5,7 @@ use domain::ids::Shard;
 use domain::records::BatchRecord;
 use domain::{BatchId, EventStream, MessageStatus, Money, Timestamp};
 
-use super::{Cancelled, StopAuthor, answered, begin};
+use super::{Cancelled, StopAuthor, begin};
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::uploads::expansion::release_rest;
@@ -139,7 +139,7 @@ impl Messages<'_> {
                 let (messages, released) = counted;
                 let cancelled = Cancelled { messages, released, replayed: false };
                 if let Some(once) = once {
-                    once.keep(&mut tx, &cancelled, now).await?;
+                    once.keep(&mut tx, &Some(cancelled), now).await?;
                 }
                 tx.commit().await?;
                 if let Some(upload) = unexpanded {
@@ -168,15 +168,23 @@ async fn stop(
 ) -> Result<Stopped> {
     let mut tx = begin(service, shard).await?;
     let now = service.now();
-    if let Some(answered) = answered(once.as_ref(), &mut tx, now).await? {
-        return Ok(Stopped::Answered(answered));
+    // `None` if the process died before it had counted the rows.
+    let kept = match &once {
+        Some(once) => once.answered::<Option<Cancelled>>(&mut tx, now).await?,
+        None => None,
+    };
+    if let Some(Some(cancelled)) = kept {
+        return Ok(Stopped::Answered(Cancelled { replayed: true, ..cancelled }));
     }
+    let is_own = kept.is_some();
     let batch = batches::to_stop(&mut tx, stream, id).await?.ok_or(Refusal::NoSuchBatch)?;
     match batch {
-        StoppableBatch { is_cancelling: true, cancelled: Some((messages, released)), .. } => {
-            let cancelled = Cancelled { messages, released, replayed: false };
+        StoppableBatch { is_cancelling, cancelled: Some((messages, released)), .. }
+            if is_cancelling || is_own =>
+        {
+            let cancelled = Cancelled { messages, released, replayed: is_own };
             if let Some(once) = once {
-                once.keep(&mut tx, &cancelled, now).await?;
+                once.keep(&mut tx, &Some(cancelled), now).await?;
                 tx.commit().await?;
             }
             return Ok(Stopped::Answered(cancelled));
@@ -201,6 +209,9 @@ async fn stop(
         return Err(Refusal::NotCancellable.into());
     }
     author.note(&mut tx, "batch.cancel", &id.to_string(), now).await?;
+    if let Some(once) = once {
+        once.keep(&mut tx, &None::<Cancelled>, now).await?;
+    }
     tx.commit().await?;
     Ok(Stopped::Now)
 }

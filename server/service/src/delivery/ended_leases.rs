@@ -4,7 +4,9 @@ use domain::ids::Shard;
 use domain::{MessageStatus, Submission, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
+use crate::delivery::opted_out::requeue;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
+use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, run_detached_with_attempts};
 use store::WriteTx;
@@ -73,7 +75,8 @@ impl Delivery<'_> {
         let (again, lost): (Vec<_>, Vec<_>) =
             ended_leases.into_iter().partition(|row| network.is_sandbox(&row.carrier));
         let again: Vec<_> = again.iter().map(|row| requeued(row, row.submission, now)).collect();
-        queue::requeue(&mut tx, &again).await?;
+        let ended = requeue(&mut tx, &again, now).await?;
+        settle(&mut tx, &ended, now).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
         self.inner.wake(Wakeup::Queued);

@@ -58,8 +58,9 @@ impl Delivery<'_> {
         let (now, of, clock_ms) = (self.now(), row.application_id, row.clock.offset_ms());
         let since = row.clock.has_run_since(now, MESSAGE_LIFETIME_MS).plus_ms(1);
         let (from, below) = (first_unexpired(now), ids::compose_id(since.unix_ms(), 0));
-        let real = now.plus_ms(-MESSAGE_LIFETIME_MS);
-        let scheduled = OverdueOf::TestTimes(of, real, real.plus_ms(clock_ms + 1));
+        // A long move may have passed the time of a scheduled message. Its 48 hours then began when
+        // it was claimed.
+        let scheduled = OverdueOf::TestTimes(of, now.plus_ms(-MESSAGE_LIFETIME_MS), since);
         let mut expired = 0;
         for which in [OverdueOf::TestIds(of, from, below), scheduled] {
             loop {

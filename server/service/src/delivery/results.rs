@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::{ApplicationId, MessageStatus, Submission, Timestamp, Transid};
 
 use crate::delivery::Submitted;
+use crate::delivery::opted_out::requeue;
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::{Delivery, Service};
 use store::WriteTx;
@@ -292,8 +293,8 @@ impl Plan<'_> {
         submits::begin(tx, &self.begun, carrier, now).await?;
         let refused = self.refused.into_iter().map(|(_, ending)| ending);
         let endings: Vec<_> = self.failed.into_iter().chain(refused).collect();
-        let ended = messages::finish(tx, &endings, now).await?;
-        queue::requeue(tx, &self.again).await?;
+        let mut ended = messages::finish(tx, &endings, now).await?;
+        ended.extend(requeue(tx, &self.again, now).await?);
         timeline::insert(tx, &self.timeline, now, || service.next_id(now)).await?;
         // A message that the carrier throttles again and again gets no further entry.
         let ids: Vec<Transid> = self.throttled.iter().map(|entry| entry.id).collect();

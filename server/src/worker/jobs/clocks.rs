@@ -1,6 +1,7 @@
 //! Follows the clocks that test keys move: what waits for them, and the sandboxes of this process.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::{ApplicationId, TestClock};
@@ -14,11 +15,16 @@ pub(super) struct Clocks {
     sandboxes: Sandboxes,
     /// The clocks that don't show real time, as the sandboxes have them.
     known: HashMap<ApplicationId, TestClock>,
+    /// Whether messages may have expired by a clock that was just moved.
+    expires: bool,
 }
+
+/// The time for receipts that are due before their messages expire by a clock that was moved.
+const RECEIPTS_FIRST: Duration = Duration::from_secs(1);
 
 impl Clocks {
     pub(super) fn new(sandboxes: Sandboxes) -> Self {
-        Self { sandboxes, known: HashMap::new() }
+        Self { sandboxes, known: HashMap::new(), expires: false }
     }
 }
 
@@ -32,6 +38,10 @@ impl Work for Clocks {
                 sandbox.follow(&moved);
             }
             self.known = moved;
+            self.expires = true;
+            return Ok(Next::Within(RECEIPTS_FIRST));
+        }
+        if std::mem::take(&mut self.expires) {
             context.service.delivery().expire_tests().await?;
         }
         Ok(Next::AfterInterval)

@@ -4,13 +4,15 @@ use domain::records::{BatchRecord, BatchStatus, TimelineEntry};
 use domain::{BatchId, EventType, MessageStatus, Reason, Schedule, Transid, Validity};
 use service::{
     Actor, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter, IdempotencyKey,
-    SendError, SendRequest, StopAuthor,
+    SendError, SendRequest, StopAuthor, SubmitOutcome,
 };
+
+use sqlx::Executor as _;
 
 use super::events::page;
 use crate::database::Backend;
 use crate::network::{answered, lost, taken_as, throttled};
-use crate::sending::{Handed, Sending};
+use crate::sending::Sending;
 use crate::uploads::{batch, plain, rows, upload};
 use crate::world::{HOUR_MS, World, keyed, money, request};
 
@@ -35,6 +37,8 @@ on_each_backend![
     a_scheduled_batch_begins_at_its_time,
     a_scheduled_batch_is_cancelled_at_once,
     a_cancelled_batch_leaves_only_what_carriers_have,
+    a_row_that_comes_back_after_its_batch_was_cancelled_is_released_once,
+    a_cancellation_that_was_cut_off_is_answered_with_its_totals,
     a_cancelled_batch_that_is_not_expanded_yet_releases_its_rest,
     a_cancellation_of_a_batch_counts_exactly_what_it_stops,
     everything_scheduled_is_cancelled,
@@ -474,27 +478,94 @@ async fn a_cancelled_batch_leaves_only_what_carriers_have(backend: Backend) {
     // A repetition while rows follow has the same totals.
     assert_eq!(cancel(&sending, CancelTarget::Batch(id)).await.unwrap(), cancelled);
     sending.assert_nothing_due("acme").await;
-    // A row that was claimed goes on, even if it has to be submitted once more.
+    // A row that was claimed goes on, unless it comes back and no carrier has it.
     let results = vec![answered(goes_on, taken_as("two")), answered(again, throttled())];
     sending.world.record("acme", &lease, results).await;
     follow(&sending).await;
-    assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, 5);
+    assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, 6);
+    sending.assert_status(again.id, MessageStatus::Cancelled).await;
     let refused = cancel(&sending, CancelTarget::Batch(id)).await;
     assert_eq!(refused, Err(service::Refusal::NotCancellable));
     sending.world.pass(HOUR_MS);
-    let last: Vec<Handed> = sending.claim("acme").await;
-    assert_eq!(last.iter().map(Handed::id).collect::<Vec<_>>(), [again.id]);
-    sending.answer(&last[0], taken_as("three")).await;
-    for name in ["one", "two", "three"] {
+    sending.assert_nothing_due("acme").await;
+    for name in ["one", "two"] {
         sending.receive(crate::sending::receipt(name, MessageStatus::Delivered)).await;
     }
     let found = record(&sending, id).await;
     assert_eq!(
         (found.status, found.counts.get(MessageStatus::Delivered)),
-        (BatchStatus::Cancelled, 3)
+        (BatchStatus::Cancelled, 2)
     );
-    assert_eq!((found.released, found.done_at), (money("0.25"), Some(sending.world.now())));
-    sending.assert_balance("99.85").await;
+    assert_eq!((found.released, found.done_at), (money("0.3"), Some(sending.world.now())));
+    sending.assert_balance("99.9").await;
+    sending.assert_sound().await;
+}
+
+/// A row of a cancelled batch may come back after all others have become cancelled.
+async fn a_row_that_comes_back_after_its_batch_was_cancelled_is_released_once(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 4, Schedule::default()).await;
+    sending.world.expand_all().await;
+    let (lease, claimed) = sending.world.service.delivery().claim("acme", 4).await.unwrap();
+    let [not_sent, taken, lost_answer, busy] = &claimed[..] else { panic!() };
+    let nothing = cancel(&sending, CancelTarget::Batch(id)).await;
+    assert_eq!(nothing, Err(service::Refusal::NotCancellable));
+    let more = uploaded(&sending, 2, Schedule::default()).await;
+    sending.world.expand_all().await;
+    let (other_lease, other) = sending.world.service.delivery().claim("acme", 1).await.unwrap();
+    let cancelled = cancel(&sending, CancelTarget::Batch(more)).await.unwrap();
+    assert_eq!(cancelled.messages, 1);
+    follow(&sending).await;
+    // The other batch wasn't cancelled, so its rows wait for another attempt.
+    let results = vec![
+        answered(not_sent, SubmitOutcome::NotSent),
+        answered(taken, taken_as("one")),
+        answered(lost_answer, lost()),
+        answered(busy, throttled()),
+    ];
+    sending.world.record("acme", &lease, results).await;
+    for _ in 0..2 {
+        let results = vec![answered(&other[0], SubmitOutcome::NotSent)];
+        sending.world.record("acme", &other_lease, results).await;
+        follow(&sending).await;
+    }
+    assert_eq!(counts(&sending, more, MessageStatus::Cancelled).await, 2);
+    let found = record(&sending, more).await;
+    assert_eq!((found.released, found.done_at.is_some()), (money("0.1"), true));
+    assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, 0);
+    sending.world.pass(HOUR_MS);
+    assert_eq!(sending.claim("acme").await.len(), 2);
+    sending.assert_sound().await;
+}
+
+async fn a_cancellation_that_was_cut_off_is_answered_with_its_totals(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 4, Schedule::default()).await;
+    sending.world.expand_all().await;
+    let access = sending.world.access(&sending.customer.live).await;
+    let key = IdempotencyKey::parse("k").unwrap();
+    let ask = async || {
+        let (messages, target) = (sending.world.service.messages(), CancelTarget::Batch(id));
+        messages.cancel(&access, target, StopAuthor::Program, Some(&key)).await.unwrap()
+    };
+    let first = ask().await;
+    assert_eq!((first.messages, first.replayed), (4, false));
+    // The state between the two commits: the batch is stopped, and its rows aren't counted.
+    let mut conn = sending.world.database.connect().await;
+    for statement in [
+        "UPDATE batches SET cancelled_rows = NULL, cancelled_cost = NULL",
+        "UPDATE idempotency SET answer = 'null'",
+    ] {
+        conn.execute(statement).await.unwrap();
+    }
+    sending.world.pass(11_000);
+    follow(&sending).await;
+    assert_eq!(counts(&sending, id, MessageStatus::Cancelled).await, 4);
+    for _ in 0..2 {
+        assert_eq!(ask().await, Cancelled { replayed: true, ..first });
+    }
+    let other = cancel(&sending, CancelTarget::Batch(id)).await;
+    assert_eq!(other, Err(service::Refusal::NotCancellable));
     sending.assert_sound().await;
 }
 

@@ -20,6 +20,7 @@ const DAY_MS: i64 = DAY_S * 1000;
 on_each_backend![
     a_clock_is_moved_up_to_35_days_and_once_for_each_idempotency_key,
     scheduled_messages_follow_the_clock_and_others_do_not,
+    a_long_move_sends_what_it_passes,
     a_time_is_judged_by_the_clock,
     a_validity_ends_by_the_clock,
     an_unanswered_message_expires_after_48_hours_of_the_clock,
@@ -42,7 +43,11 @@ impl Side {
 
     async fn change(&self, change: ClockChange) -> Result<MovedClock, Reason> {
         let access = self.world.access(&self.customer.test).await;
-        self.world.service.messages().move_clock(&access, change, None).await.unwrap()
+        // Nothing else happens in the millisecond of a move.
+        self.world.pass(1);
+        let moved = self.world.service.messages().move_clock(&access, change, None).await.unwrap();
+        self.world.pass(1);
+        moved
     }
 
     async fn advance(&self, seconds: i64) {
@@ -126,7 +131,7 @@ async fn a_clock_is_moved_up_to_35_days_and_once_for_each_idempotency_key(backen
     }
     assert_eq!(side.change(ClockChange::Advance(34 * DAY_S)).await.unwrap().offset_s, 35 * DAY_S);
     let back = side.change(ClockChange::Reset).await.unwrap();
-    assert_eq!((back.now, back.offset_s), (now, 0));
+    assert_eq!((back.now.plus_ms(1), back.offset_s), (side.world.now(), 0));
     side.world.assert_sound().await;
 }
 
@@ -141,7 +146,8 @@ async fn scheduled_messages_follow_the_clock_and_others_do_not(backend: Backend)
     side.advance(2 * DAY_S - 1).await;
     assert_eq!(side.due().await, []);
     side.advance(1).await;
-    assert_eq!(side.report(&side.customer.test, test).await.send_at, schedule.send_at);
+    let accepted = side.report(&side.customer.test, test).await;
+    assert_eq!(accepted.send_at, schedule.send_at);
     assert_eq!(side.due().await, [test]);
     // Real time makes up for the difference.
     side.world.pass(DAY_MS);
@@ -149,10 +155,26 @@ async fn scheduled_messages_follow_the_clock_and_others_do_not(backend: Backend)
     side.change(ClockChange::Reset).await.unwrap();
     side.world.pass(DAY_MS);
     assert_eq!(side.due().await, [live, of_other]);
-    side.world.pass(3 * DAY_MS - 1);
+    let record = side.report(&side.customer.test, later).await;
+    side.world.pass(record.send_at.unwrap().ms_since(side.world.now()) - 1);
     assert_eq!(side.due().await, []);
     side.world.pass(1);
     assert_eq!(side.due().await, [later]);
+    side.world.assert_sound().await;
+}
+
+/// A long move passes the time of a message and its 48 hours. The message is sent first.
+async fn a_long_move_sends_what_it_passes(backend: Backend) {
+    let side = Side::new(backend).await;
+    let id = side.sent(&side.customer.test, side.at(DAY_MS)).await;
+    side.advance(20 * DAY_S).await;
+    let delivery = side.world.service.delivery();
+    assert_eq!(delivery.expire().await.unwrap(), 0);
+    side.submit(taken()).await;
+    assert_eq!(delivery.expire().await.unwrap(), 0);
+    assert_eq!(side.status(id).await, MessageStatus::Submitted);
+    side.advance(2 * DAY_S).await;
+    assert_eq!(delivery.expire().await.unwrap(), 1);
     side.world.assert_sound().await;
 }
 
@@ -189,7 +211,8 @@ async fn a_validity_ends_by_the_clock(backend: Backend) {
     assert_eq!(ended, (MessageStatus::Expired, Some("validity")));
     assert_eq!(side.due().await, [live]);
     // 48 hours after its time.
-    side.advance(3 * DAY_S - 3601).await;
+    side.advance(DAY_S).await;
+    side.advance(2 * DAY_S - 1).await;
     side.world.service.delivery().expire().await.unwrap();
     assert_eq!(side.status(scheduled).await, MessageStatus::Scheduled);
     side.advance(1).await;
@@ -206,12 +229,14 @@ async fn an_unanswered_message_expires_after_48_hours_of_the_clock(backend: Back
     let live = side.sent(&side.customer.live, Schedule::default()).await;
     let scheduled = side.sent(&side.customer.test, side.at(HOUR_MS)).await;
     side.submit(taken()).await;
-    side.advance(47 * 3600).await;
+    side.advance(3600).await;
     side.submit(taken()).await;
+    side.advance(46 * 3600).await;
     let second = side.sent(&side.customer.test, Schedule::default()).await;
     side.submit(taken()).await;
     let delivery = side.world.service.delivery();
     assert_eq!(delivery.expire().await.unwrap(), 0);
+    // Real time passes too.
     side.world.pass(HOUR_MS);
     assert_eq!(delivery.expire().await.unwrap(), 1);
     let record = side.report(&side.customer.test, test).await;
@@ -220,9 +245,9 @@ async fn an_unanswered_message_expires_after_48_hours_of_the_clock(backend: Back
     side.advance(3600).await;
     assert_eq!(delivery.expire_tests().await.unwrap(), 1);
     assert_eq!(side.status(scheduled).await, MessageStatus::Expired);
-    side.advance(45 * 3600 - 1).await;
+    side.advance(46 * 3600 - 1).await;
     assert_eq!(delivery.expire_tests().await.unwrap(), 0);
-    side.advance(3600).await;
+    side.advance(1).await;
     assert_eq!(delivery.expire_tests().await.unwrap(), 1);
     assert_eq!(side.status(second).await, MessageStatus::Expired);
     let of_live = side.report(&side.customer.live, live).await;
@@ -271,7 +296,8 @@ async fn more_rows_follow_than_one_transaction_moves(backend: Backend) {
     let validity = Validity::parse("60");
     let request = BatchRequest { schedule: Schedule { send_at: None, validity }, ..plain() };
     let service = &side.world.service;
-    let accepted = upload(service, &side.customer.test, None, &rows(2500), request).await;
+    let file: String = (0..2500).map(|n| format!("{},hello\n", 57_000_000 + n)).collect();
+    let accepted = upload(service, &side.customer.test, None, &file, request).await;
     let batch = accepted.unwrap().batchid.unwrap();
     side.world.expand_all().await;
     side.advance(1800).await;
