@@ -61,8 +61,9 @@ struct MovedAnswer {
     request_body(
         description = "The parameters can also be in the query.",
         content(
-            (Wanted = "application/x-www-form-urlencoded"),
-            (Wanted = "application/json"),
+            (Wanted = "application/x-www-form-urlencoded",
+             example = json!({ "advance": "172800" })),
+            (Wanted = "application/json", example = json!({ "advance": "172800" })),
         ),
     ),
     responses(

@@ -55,7 +55,7 @@ impl Delivery<'_> {
 
     /// Makes the messages final that have expired by a clock but not by real time.
     async fn expire_by(&self, shard: Shard, row: &ClockRow) -> Result<u64> {
-        let (now, of, clock_ms) = (self.now(), row.application_id, row.clock.offset_ms());
+        let (now, of) = (self.now(), row.application_id);
         let since = row.clock.has_run_since(now, MESSAGE_LIFETIME_MS).plus_ms(1);
         let (from, below) = (first_unexpired(now), ids::compose_id(since.unix_ms(), 0));
         // A long move may have passed the time of a scheduled message. Its 48 hours then began when
@@ -67,7 +67,7 @@ impl Delivery<'_> {
                 let step = run_detached_with_attempts(self, move |service| async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
                     tx.at(shard);
-                    let ended = end_overdue(&mut tx, which, clock_ms, service.now()).await?;
+                    let ended = end_overdue(&mut tx, which, service.now()).await?;
                     tx.commit().await?;
                     Ok(ended)
                 });
@@ -123,7 +123,7 @@ impl Delivery<'_> {
             Stage::Times => OverdueOf::Times(time_of(from), time_of(below)),
             Stage::Queue => OverdueOf::Queue(now, least_queued(now)),
         };
-        let ended = end_overdue(&mut tx, which, 0, now).await?;
+        let ended = end_overdue(&mut tx, which, now).await?;
         run.from = ended.last.map(|id| id.0 + 1);
         run.first_leased = run.first_leased.into_iter().chain(ended.first_leased).min();
         // Except for the stage by ID, a chunk that changes nothing would be found again.
@@ -161,13 +161,8 @@ struct Ended {
     expired: u64,
 }
 
-/// Makes overdue messages final, or ends their time in the queue. Their clock is `clock_ms` ahead.
-async fn end_overdue(
-    tx: &mut WriteTx<'_>,
-    which: OverdueOf,
-    clock_ms: i64,
-    now: Timestamp,
-) -> Result<Ended> {
+/// Makes overdue messages final, or ends their time in the queue.
+async fn end_overdue(tx: &mut WriteTx<'_>, which: OverdueOf, now: Timestamp) -> Result<Ended> {
     let overdue = messages::overdue(tx, which, CHUNK).await?;
     let found = i64::try_from(overdue.len()).unwrap_or(CHUNK);
     let last = overdue.last().map(|message| message.id);
@@ -193,7 +188,7 @@ async fn end_overdue(
         gone.push(message.id);
         // Its validity only ends its time in the queue. A receipt may still settle it.
         if !matches!(which, OverdueOf::Queue(..)) || message.status != MessageStatus::Unknown {
-            endings.push(ending(&message, clock_ms));
+            endings.push(ending(&message));
         }
     }
     let ended = messages::finish(tx, &endings, now).await?;
@@ -267,8 +262,8 @@ struct Run {
     done: bool,
 }
 
-/// Returns the final state of an expired message. Its clock is `clock_ms` ahead of its expiry.
-fn ending(message: &Overdue, clock_ms: i64) -> Ending {
+/// Returns the final state of an expired message.
+fn ending(message: &Overdue) -> Ending {
     // The message can't arrive complete, whatever happened to the segments without a receipt.
     if let Some(error) = &message.failed {
         return Ending {
@@ -279,18 +274,15 @@ fn ending(message: &Overdue, clock_ms: i64) -> Ending {
             taken: true,
         };
     }
+    let base = message.send_at.unwrap_or(time_of(message.id.0));
+    // An expiry before the time that it counts from was moved by a test clock.
+    let expires_at = message.expires_at.filter(|at| *at >= base);
     let (error, release) = match message.status {
         MessageStatus::Submitted => (DeliveryError::NoReceipt, false),
         MessageStatus::Unknown => (DeliveryError::NoAnswer, false),
         // A carrier has some of the message's segments, and the others can't follow any more.
         _ if message.taken => (DeliveryError::ExpiredInPart, false),
-        _ if is_by_validity(
-            message.expires_at.map(|at| at.plus_ms(clock_ms)),
-            message.send_at.unwrap_or(time_of(message.id.0)),
-        ) =>
-        {
-            (DeliveryError::Validity, true)
-        }
+        _ if is_by_validity(expires_at, base) => (DeliveryError::Validity, true),
         _ => (DeliveryError::ExpiredInQueue, true),
     };
     Ending {
