@@ -44,6 +44,7 @@ pub mod pricing;
 pub mod printable;
 pub mod pumping;
 pub mod quarter;
+pub mod quiet_hours;
 pub mod readiness;
 pub mod reason;
 pub mod records;

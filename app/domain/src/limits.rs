@@ -10,6 +10,7 @@ use crate::address_range::AddressRange;
 use crate::money::Money;
 use crate::number::{Kind, Number};
 use crate::prefix::Prefix;
+use crate::quiet_hours::QuietHours;
 use crate::reason::Reason;
 use crate::timestamp::{DAY_MS, Timestamp};
 use crate::words::words;
@@ -86,6 +87,7 @@ words! {
         SpendPerDay = "spend_per_day",
         Addresses = "addresses",
         RefuseDoubtful = "refuse_doubtful",
+        QuietHours = "quiet_hours",
         TrafficPumping = "traffic_pumping",
         TrafficPumpingMessages = "traffic_pumping_messages",
         LeakedKey = "leaked_key",
@@ -109,6 +111,9 @@ impl LimitField {
                  empty for all"
             }
             Self::RefuseDoubtful => "1, true, 0 or false",
+            Self::QuietHours => {
+                "two different times of day like 21:00-08:00, or empty for no quiet hours"
+            }
             Self::TrafficPumping | Self::LeakedKey => "off, alarm or block",
             Self::TrafficPumpingMessages => "a whole number from 1 to 1000000",
         }
@@ -140,13 +145,16 @@ pub struct SendLimits {
     pub addresses: Vec<AddressRange>,
     /// Whether numbers with a warning are refused.
     pub refuse_doubtful: bool,
+    /// Messages that are due in these hours of [`Self::zone`] wait until the hours end.
+    pub quiet_hours: Option<QuietHours>,
     pub traffic_pumping: Guard,
     /// More messages than this to similar numbers within 10 minutes are suspicious.
     pub traffic_pumping_messages: u32,
     pub leaked_key: Guard,
     /// Whether a live key may change the limits.
     pub changed_by_api: bool,
-    /// The IANA name of the time zone whose days [`Self::spend_per_day`] uses. `None` for UTC.
+    /// The IANA name of the account's time zone, whose days and hours the limits use. `None` for
+    /// UTC.
     pub zone: Option<String>,
 }
 
@@ -232,6 +240,7 @@ pub static DEFAULT_LIMITS: SendLimits = SendLimits {
     spend_per_day: None,
     addresses: Vec::new(),
     refuse_doubtful: false,
+    quiet_hours: None,
     traffic_pumping: Guard::Alarm,
     traffic_pumping_messages: PUMPING_MESSAGES,
     leaked_key: Guard::Alarm,
@@ -340,6 +349,7 @@ impl SendLimits {
                     _ => return None,
                 }
             }
+            LimitField::QuietHours => optional(text, QuietHours::parse, &mut self.quiet_hours)?,
             LimitField::TrafficPumping => self.traffic_pumping = Guard::parse(text)?,
             LimitField::TrafficPumpingMessages => {
                 let mut max = None;
@@ -364,6 +374,9 @@ impl SendLimits {
             }
             LimitField::Addresses => joined(&self.addresses),
             LimitField::RefuseDoubtful => self.refuse_doubtful.to_string(),
+            LimitField::QuietHours => {
+                self.quiet_hours.map(|hours| hours.to_string()).unwrap_or_default()
+            }
             LimitField::TrafficPumping => self.traffic_pumping.to_string(),
             LimitField::TrafficPumpingMessages => self.traffic_pumping_messages.to_string(),
             LimitField::LeakedKey => self.leaked_key.to_string(),

@@ -53,14 +53,21 @@ impl Schedule {
         if text.get(17..19) == Some("60") { None } else { Timestamp::parse(text) }
     }
 
-    /// Returns when a message that is accepted `now` is due. Returns `None` if the time is too far
-    /// away.
-    pub fn due(self, now: Timestamp) -> Option<Due> {
+    /// Returns when a message that is accepted `now` is due. `quiet_end` returns the end of the
+    /// quiet hours that a time is in. A message that would be due within quiet hours is due at
+    /// their end, and its validity begins then. Returns `None` if the time that the request asks
+    /// for is too far away.
+    pub fn due(
+        self,
+        now: Timestamp,
+        quiet_end: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<Due> {
         let ahead = self.send_at.map_or(0, |at| at.ms_since(now));
         if !(-MINUTES_LATE_MAX * MINUTE_MS..=DAYS_AHEAD_MAX * DAY_MS).contains(&ahead) {
             return None;
         }
-        let send_at = self.send_at.filter(|at| *at > now);
+        let asked = self.send_at.filter(|at| *at > now);
+        let send_at = quiet_end(asked.unwrap_or(now)).or(asked);
         let validity = self.validity.filter(|validity| validity.0 < VALIDITY_MINUTES_MAX);
         let lasts_ms = validity.map_or(LIFETIME_MS, |validity| validity.0 * MINUTE_MS);
         let is_own = send_at.is_some() || validity.is_some();

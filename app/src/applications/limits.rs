@@ -46,6 +46,8 @@ pub struct LimitsForm {
     #[serde(default)]
     refuse_doubtful: String,
     #[serde(default)]
+    quiet_hours: String,
+    #[serde(default)]
     traffic_pumping: String,
     #[serde(default)]
     traffic_pumping_messages: String,
@@ -66,6 +68,7 @@ impl LimitsForm {
             (LimitField::SpendPerDay, &self.spend_per_day),
             (LimitField::Addresses, &self.addresses),
             (LimitField::RefuseDoubtful, &self.refuse_doubtful),
+            (LimitField::QuietHours, &self.quiet_hours),
             (LimitField::TrafficPumping, &self.traffic_pumping),
             (LimitField::TrafficPumpingMessages, &self.traffic_pumping_messages),
             (LimitField::LeakedKey, &self.leaked_key),
@@ -224,6 +227,17 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
                  until the next day ({zone}). Leave the field empty for no limit.",
             ),
             limits.text(LimitField::SpendPerDay),
+            form,
+        )}
+        {field(
+            "Quiet hours",
+            LimitField::QuietHours,
+            format!(
+                "For example 21:00-08:00, in the time zone of your account ({zone}): a message \
+                 that is due in these hours waits until they end. Leave the field empty for no \
+                 quiet hours.",
+            ),
+            limits.text(LimitField::QuietHours),
             form,
         )}
         {field(

@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use domain::quiet_hours::QuietHours;
+use domain::timestamp::DAY_MS;
 use domain::{Timestamp, Zone};
-use jiff::tz::{Offset, TimeZoneDatabase};
+use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 
 use crate::Service;
 
@@ -45,12 +47,42 @@ impl Service {
 /// Returns the day at a time in the calendar of the zone with this name, counted since 1970-01-01.
 /// `None` and unknown names stand for UTC.
 pub(crate) fn day(name: Option<&str>, now: Timestamp) -> i64 {
-    let local = || {
-        let zone = DATABASE.get(name?).ok()?;
-        let at = jiff::Timestamp::from_millisecond(now.unix_ms()).ok()?;
-        Some(now.plus_ms(i64::from(zone.to_offset(at).seconds()) * 1000))
-    };
-    local().unwrap_or(now).day()
+    local(&find(name), now).day()
+}
+
+/// Returns the end of the quiet hours that a time is in, by the clocks of the zone with this name:
+/// the first later time at which the clocks show a time outside the hours. If clocks skip the time
+/// at which the hours end, they end when the clocks change. Returns `None` if the time is outside
+/// the hours.
+pub(crate) fn quiet_end(name: Option<&str>, hours: QuietHours, at: Timestamp) -> Option<Timestamp> {
+    let zone = find(name);
+    let mut end = at;
+    while let Some(left) = hours.ms_left(local(&zone, end).unix_ms().rem_euclid(DAY_MS)) {
+        let by_this_offset = end.plus_ms(left);
+        // If clocks change before, they decide again.
+        let change = next_change(&zone, end);
+        end = change.map_or(by_this_offset, |change| change.min(by_this_offset));
+    }
+    (end > at).then_some(end)
+}
+
+/// Returns the zone with this name. `None` and unknown names stand for UTC.
+fn find(name: Option<&str>) -> TimeZone {
+    name.and_then(|name| DATABASE.get(name).ok()).unwrap_or(TimeZone::UTC)
+}
+
+/// Returns the time that a zone's clocks show, as if it were a time in UTC.
+fn local(zone: &TimeZone, at: Timestamp) -> Timestamp {
+    let offset = jiff::Timestamp::from_millisecond(at.unix_ms()).map(|at| zone.to_offset(at));
+    at.plus_ms(offset.map_or(0, |offset| i64::from(offset.seconds()) * 1000))
+}
+
+/// Returns when a zone's clocks change next.
+fn next_change(zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+    let from = jiff::Timestamp::from_millisecond(after.unix_ms()).ok()?;
+    let changes = zone.following(from);
+    let mut times = changes.map(|it| Timestamp::from_unix_ms(it.timestamp().as_millisecond()));
+    times.find(|at| *at > after)
 }
 
 /// Returns the milliseconds until the next day begins in the zone with this name.
@@ -112,7 +144,9 @@ fn short_name(short: &str, minutes: i32) -> String {
 mod tests {
     use domain::Timestamp;
 
-    use super::{names, zone};
+    use domain::quiet_hours::QuietHours;
+
+    use super::{names, quiet_end, zone};
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse_typed(text).unwrap()
@@ -141,6 +175,39 @@ mod tests {
             ("Asia/Calcutta", "2026-11-23", "2026-11-23 05:30:00 IST"),
         ] {
             assert_eq!(shown(name, time), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn quiet_hours_end_by_local_clocks() {
+        for (name, hours, time, end) in [
+            (None, "21:00-08:00", "2026-11-23 20:59:59", None),
+            (None, "21:00-08:00", "2026-11-23 21:00", Some("2026-11-24 08:00")),
+            (None, "21:00-08:00", "2026-11-24 07:59:59", Some("2026-11-24 08:00")),
+            (None, "21:00-08:00", "2026-11-24 08:00", None),
+            (None, "12:30-13:00", "2026-11-24 12:29:59", None),
+            (None, "12:30-13:00", "2026-11-24 12:30", Some("2026-11-24 13:00")),
+            (Some("Africa/Maseru"), "21:00-08:00", "2026-11-23 19:00", Some("2026-11-24 06:00")),
+            (Some("Asia/Kathmandu"), "21:00-08:00", "2026-11-23 15:15", Some("2026-11-24 02:15")),
+            (Some("no zone"), "21:00-08:00", "2026-11-23 21:00", Some("2026-11-24 08:00")),
+            // On 2026-03-29, Berlin's clocks go from 02:00 to 03:00 at 01:00 UTC.
+            (Some("Europe/Berlin"), "22:00-08:00", "2026-03-28 21:00", Some("2026-03-29 06:00")),
+            (Some("Europe/Berlin"), "22:00-02:30", "2026-03-28 21:00", Some("2026-03-29 01:00")),
+            (Some("Europe/Berlin"), "22:00-02:00", "2026-03-28 21:00", Some("2026-03-29 01:00")),
+            (Some("Europe/Berlin"), "22:00-03:30", "2026-03-28 21:00", Some("2026-03-29 01:30")),
+            (Some("Europe/Berlin"), "02:00-03:00", "2026-03-29 00:59:59", None),
+            (Some("Europe/Berlin"), "02:00-03:00", "2026-03-29 01:00", None),
+            // On 2026-10-25, they go from 03:00 to 02:00 at 01:00 UTC.
+            (Some("Europe/Berlin"), "22:00-08:00", "2026-10-24 20:00", Some("2026-10-25 07:00")),
+            (Some("Europe/Berlin"), "22:00-02:30", "2026-10-24 20:00", Some("2026-10-25 00:30")),
+            (Some("Europe/Berlin"), "22:00-02:30", "2026-10-25 00:40", None),
+            (Some("Europe/Berlin"), "22:00-02:30", "2026-10-25 01:00", Some("2026-10-25 01:30")),
+            (Some("Europe/Berlin"), "22:00-03:00", "2026-10-25 00:40", Some("2026-10-25 02:00")),
+            (Some("Europe/Berlin"), "02:45-06:00", "2026-10-25 00:50", Some("2026-10-25 01:00")),
+        ] {
+            let quiet = QuietHours::parse(hours).unwrap();
+            let found = quiet_end(name, quiet, at(time));
+            assert_eq!(found, end.map(at), "{name:?} {hours} {time}");
         }
     }
 

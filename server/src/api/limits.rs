@@ -32,6 +32,18 @@ const BODY_PAGES: usize = 60;
 /// The error detail for a test key.
 const NEEDS_LIVE_KEY: &str = "Limits are seen and changed with the live key.";
 
+/// A part of each day. It includes midnight if `from` is later than `to`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuietHours)]
+struct Quiet {
+    /// The time of day at which messages begin to wait.
+    #[schema(example = "21:00", pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    from: String,
+    /// The time of day at which the waiting messages are sent.
+    #[schema(example = "08:00", pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    to: String,
+}
+
 /// An application's limits. A limit that is off is null.
 #[derive(Serialize, ToSchema)]
 struct Limits {
@@ -55,6 +67,9 @@ struct Limits {
     /// True if numbers with a warning are refused.
     #[schema(required)]
     refuse_doubtful: Option<bool>,
+    /// The part of each day, in the account's time zone, in which messages wait.
+    #[schema(required)]
+    quiet_hours: Option<Quiet>,
     #[schema(value_type = schemas::LimitMode)]
     traffic_pumping: &'static str,
     /// More messages than this to similar numbers within 10 minutes are suspicious.
@@ -77,6 +92,9 @@ impl From<&SendLimits> for Limits {
             spend_per_day: limits.spend_per_day.map(Amount),
             addresses: list(&limits.addresses),
             refuse_doubtful: limits.refuse_doubtful.then_some(true),
+            quiet_hours: limits
+                .quiet_hours
+                .map(|hours| Quiet { from: hours.begin(), to: hours.end() }),
             traffic_pumping: Guard::as_str(limits.traffic_pumping),
             traffic_pumping_messages: limits.traffic_pumping_messages,
             leaked_key: Guard::as_str(limits.leaked_key),
@@ -117,6 +135,9 @@ struct ChangeBody {
     /// 1 refuses numbers with a warning.
     #[schema(required = false, example = "1")]
     refuse_doubtful: String,
+    /// The part of each day, in the account's time zone, in which messages wait, as HH:MM-HH:MM.
+    #[schema(required = false, example = "21:00-08:00")]
+    quiet_hours: String,
     #[schema(value_type = schemas::LimitMode, required = false)]
     traffic_pumping: String,
     /// More messages than this to similar numbers within 10 minutes are suspicious.
@@ -180,8 +201,8 @@ fn example() -> serde_json::Value {
         "code": 200, "message": "SUCCESS", "text": "SUCCESS", "limits": {
             "international": "allowed", "prefixes": ["27", "49"], "per_recipient_hour": 3,
             "per_recipient_day": null, "spend_per_day": 25.5, "addresses": null,
-            "refuse_doubtful": null, "traffic_pumping": "alarm", "traffic_pumping_messages": 50,
-            "leaked_key": "alarm"
+            "refuse_doubtful": null, "quiet_hours": {"from": "21:00", "to": "08:00"},
+            "traffic_pumping": "alarm", "traffic_pumping_messages": 50, "leaked_key": "alarm"
         }
     })
 }

@@ -40,7 +40,7 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
-    /// Only if the message is scheduled.
+    /// Only if the message is scheduled, or waits for the end of the quiet hours.
     #[schema(required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     send_at: Option<DateTime>,

@@ -40,8 +40,8 @@ fn limits_are_shown_and_changed() {
     let defaults = json!({
         "international": "allowed", "prefixes": null, "per_recipient_hour": null,
         "per_recipient_day": null, "spend_per_day": null, "addresses": null,
-        "refuse_doubtful": null, "traffic_pumping": "alarm", "traffic_pumping_messages": 50,
-        "leaked_key": "alarm"
+        "refuse_doubtful": null, "quiet_hours": null, "traffic_pumping": "alarm",
+        "traffic_pumping_messages": 50, "leaked_key": "alarm"
     });
     assert_eq!(limits_of(&server.get(&path(key))), defaults);
     server.get(&path(test_key)).is(403, 500, "limits_locked");
@@ -60,8 +60,14 @@ fn limits_are_shown_and_changed() {
     let changed = limits_of(&server.exchange(&posted(&path(key), "application/json", body)));
     assert_eq!(changed, limits_of(&server.get(&path(key))));
     assert_eq!((&changed["refuse_doubtful"], &changed["prefixes"]), (&json!(true), &Value::Null));
-    for wrong in ["per_recipient_hour=0", "leaked_key=on", "addresses=example.org", "spendperday=1"]
-    {
+    for wrong in [
+        "per_recipient_hour=0",
+        "leaked_key=on",
+        "addresses=example.org",
+        "spendperday=1",
+        "quiet_hours=21:00-21:00",
+        "quiet_hours=9-17",
+    ] {
         let refused = server.exchange(&posted(&path(key), FORM, wrong.as_bytes()));
         refused.is(400, 500, "invalid_parameter");
     }
@@ -79,6 +85,42 @@ fn limits_are_shown_and_changed() {
     let refused = send("57000001");
     refused.is(429, 500, "recipient_flooded");
     assert_eq!(refused.header("retry-after"), Some("3600"));
+    server.place.check();
+}
+
+#[test]
+fn a_message_in_quiet_hours_is_scheduled_for_their_end() {
+    let server = TestServer::demo();
+    let keys = server.place.funded("quiet@example.org", "10");
+    let key = keys.live.expose();
+    limit(&server, &keys, &[], true);
+    // The whole day except a minute, so that the test can run at any other time.
+    let now = server.get(&format!("/sms/balance/{key}")).header("date").unwrap().to_owned();
+    let hour: u32 = now[17..19].parse().unwrap();
+    let (to, from) = ((hour + 12) % 24, (hour + 12) % 24);
+    let hours = format!("{from:02}:01-{to:02}:00");
+    let change = form(&[("quiet_hours", &hours)]);
+    let changed = limits_of(&server.exchange(&posted(&path(key), FORM, change.as_bytes())));
+    let shown = json!({"from": format!("{from:02}:01"), "to": format!("{to:02}:00")});
+    assert_eq!(changed["quiet_hours"], shown);
+    let is_at_end = |answer: &Answer| {
+        answer.is(200, 200, "");
+        let answer = answer.json();
+        let at = answer["send_at"].as_str().unwrap().to_owned();
+        assert_eq!(at[11..], format!("{to:02}:00:00.000Z"), "{at}");
+        answer
+    };
+    is_at_end(&server.send(key, &[("number", "57000001"), ("message", "Hi"), ("dryrun", "1")]));
+    let sent = is_at_end(&server.send(key, &[("number", "57000001"), ("message", "Hi")]));
+    let report = format!("/sms/reports/{key}/{}", sent["transid"].as_str().unwrap());
+    let report = server.get(&report).json()["report"].clone();
+    assert_eq!((&report["status"], &report["send_at"]), (&json!("scheduled"), &sent["send_at"]));
+    let file = form(&[("bulksms", "57000001,Hi\n")]);
+    is_at_end(&server.exchange(&posted(&format!("/sms/bulk/{key}"), FORM, file.as_bytes())));
+    server.exchange(&posted(&path(key), FORM, b"quiet_hours="));
+    let sent = server.send(key, &[("number", "57000001"), ("message", "Hi")]);
+    sent.is(200, 200, "");
+    assert_eq!(sent.json()["send_at"], Value::Null);
     server.place.check();
 }
 

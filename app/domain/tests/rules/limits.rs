@@ -1,6 +1,7 @@
 //! Limits: their texts, and what they refuse.
 
 use domain::limits::{DEFAULT_LIMITS, LimitsChange, RecentMessages};
+use domain::quiet_hours::QuietHours;
 use domain::{Guard, Leak, LimitField, Money, Number, Reason, SendLimits};
 
 fn set(limits: &[(LimitField, &str)]) -> SendLimits {
@@ -22,6 +23,19 @@ fn each_limit_has_texts_that_are_valid_and_texts_that_are_not() {
         (F::SpendPerDay, &["0.000001", "12.5", ""], &["0", "-1", "0.0000001", "1e3"]),
         (F::Addresses, &["192.0.2.7", "2001:db8::/32, ::1", ""], &["example.org", "1.2.3.4/33"]),
         (F::RefuseDoubtful, &["1", "true", "0", "false", ""], &["yes"]),
+        (
+            F::QuietHours,
+            &["21:00-08:00", "00:00-23:59", " 08:00 - 21:00 ", ""],
+            &[
+                "21-8",
+                "8:00-21:00",
+                "21:00",
+                "21:00-21:00",
+                "20:00-24:00",
+                "21:60-08:00",
+                "é1:0-08:00",
+            ],
+        ),
         (F::TrafficPumping, &["off", "alarm", "block"], &["", "on"]),
         (F::TrafficPumpingMessages, &["50", ""], &["0"]),
         (F::LeakedKey, &["off", "alarm", "block"], &["", "on"]),
@@ -47,7 +61,9 @@ fn each_limit_has_texts_that_are_valid_and_texts_that_are_not() {
 fn stored_limits_of_an_older_release_have_the_defaults() {
     let limits: SendLimits = serde_json::from_str(r#"{"per_recipient_hour": 3}"#).unwrap();
     assert_eq!(limits, set(&[(LimitField::PerRecipientHour, "3")]));
+    let limits = SendLimits { quiet_hours: QuietHours::parse("21:00-08:00"), ..limits };
     let text = serde_json::to_string(&limits).unwrap();
+    assert!(text.contains(r#""quiet_hours":{"from":"21:00","to":"08:00"}"#), "{text}");
     assert_eq!(serde_json::from_str::<SendLimits>(&text).unwrap(), limits);
     assert_eq!((limits.leaked_key, limits.traffic_pumping), (Guard::Alarm, Guard::Alarm));
 }

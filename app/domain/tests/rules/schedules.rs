@@ -9,7 +9,7 @@ const MINUTE_MS: i64 = 60_000;
 
 fn due(after_ms: Option<i64>, validity: Option<&str>) -> Option<Due> {
     let validity = validity.map(|text| Validity::parse(text).unwrap());
-    Schedule { send_at: after_ms.map(|ms| NOW.plus_ms(ms)), validity }.due(NOW)
+    Schedule { send_at: after_ms.map(|ms| NOW.plus_ms(ms)), validity }.due(NOW, |_| None)
 }
 
 #[test]
@@ -73,4 +73,26 @@ fn a_time_has_an_offset_and_exists() {
     ] {
         assert_eq!(Schedule::parse_time(text), None, "{text:?}");
     }
+}
+
+#[test]
+fn a_message_due_in_quiet_hours_waits_and_its_validity_begins_at_their_end() {
+    let end = NOW.plus_ms(DAY_MS / 4);
+    let quiet_end = |at: Timestamp| (at < end).then_some(end);
+    let validity = Validity::parse("10");
+    for after_ms in [None, Some(-60_000), Some(60_000)] {
+        let schedule = Schedule { send_at: after_ms.map(|ms| NOW.plus_ms(ms)), validity };
+        let due = schedule.due(NOW, quiet_end).unwrap();
+        let expires_at = Some(end.plus_ms(10 * 60_000));
+        assert_eq!(due, Due { send_at: Some(end), expires_at }, "{after_ms:?}");
+    }
+    let schedule = Schedule { send_at: Some(end), validity: None };
+    assert_eq!(schedule.due(NOW, quiet_end).unwrap().send_at, Some(end));
+    // The 35 days bound what a client asks for.
+    let last = NOW.plus_ms(35 * DAY_MS);
+    let late = |at: Timestamp| Some(at.plus_ms(1));
+    let schedule = Schedule { send_at: Some(last), validity: None };
+    assert_eq!(schedule.due(NOW, late).unwrap().send_at, Some(last.plus_ms(1)));
+    let schedule = Schedule { send_at: Some(last.plus_ms(1)), validity: None };
+    assert_eq!(schedule.due(NOW, late), None);
 }

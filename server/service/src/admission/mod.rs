@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::ids::Shard;
 use domain::reason::Reason;
+use domain::schedule::Due;
 use domain::{
     ApiKey, ApplicationId, EventStream, Guard, KeyKind, Leak, MessageText, Money, Number,
     Reference, RequestId, Schedule, SendLimits, Timestamp, Transid,
@@ -15,11 +16,11 @@ use domain::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::Messages;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
 use crate::money::test_money::test_money;
+use crate::{Messages, zones};
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use store::applications::{self, KeyRow};
@@ -108,6 +109,18 @@ pub struct SendRequest {
     /// key is read or stored.
     pub dry_run: bool,
     pub origin: Origin,
+}
+
+/// Returns when a message is due that an application's key sends `now`. Returns `None` if the time
+/// that the request asks for is too far away.
+///
+/// This decides which messages wait for the end of the application's quiet hours: those of sends
+/// and uploads. Answers to STOP, START and HELP don't come here and don't wait. A message is judged
+/// once, by the time at which it is first due: one that is due before the hours and is delayed, for
+/// example by its carrier or in a paused upload, doesn't wait for their end.
+pub(crate) fn due(schedule: Schedule, limits: &SendLimits, now: Timestamp) -> Option<Due> {
+    let zone = limits.zone.as_deref();
+    schedule.due(now, |at| zones::quiet_end(zone, limits.quiet_hours?, at))
 }
 
 /// A send, with everything about it that can be computed without the database.

@@ -18,7 +18,7 @@ use domain::{
 use super::consumers::Slots;
 use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
-use crate::admission::{PreparedSend, Sent};
+use crate::admission::{PreparedSend, Sent, due};
 use crate::applications::alarms::Noted;
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
@@ -253,10 +253,11 @@ impl AdmittedSends {
     ) -> std::result::Result<Decision, Reason> {
         let request = &prepared.request;
         let (reference, kind) = (request.key.reference(), request.key.kind());
-        let clock_ms = prepared.clock_ms;
-        let due = request.schedule.due(self.now.plus_ms(clock_ms));
-        let due = due.ok_or(Reason::InvalidParameter)?;
         let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
+        let clock_ms = prepared.clock_ms;
+        let now = self.now.plus_ms(clock_ms);
+        let due = due(request.schedule, application.row.limits(), now);
+        let due = due.ok_or(Reason::InvalidParameter)?;
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),
             None => service.inner.rates.take(reference, kind, self.now),

@@ -12,8 +12,8 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::admission::SendError;
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
+use crate::admission::{SendError, due};
 use crate::applications::alarms::Noted;
 use crate::money::funds::Funds;
 use crate::transactions::work;
@@ -264,7 +264,8 @@ impl Messages<'_> {
             KeyKind::Live => TestClock::default(),
         };
         let real = |at: Timestamp| at.plus_ms(-clock.offset_ms());
-        let Some(due) = pending.request.schedule.due(now.plus_ms(clock.offset_ms())) else {
+        let now_there = now.plus_ms(clock.offset_ms());
+        let Some(due) = due(pending.request.schedule, row.limits(), now_there) else {
             return Ok(Err(Reason::InvalidParameter));
         };
         if !prices.has_prefixes_of(&pending.prices) {

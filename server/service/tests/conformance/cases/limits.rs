@@ -4,10 +4,14 @@ use std::net::IpAddr;
 
 use domain::history::HistoryAction;
 use domain::limits::LimitsChange;
-use domain::{AlarmKind, ApiKey, LimitField, MailKind, MessageStatus, Reason, Refusal};
+use domain::records::BatchStatus;
+use domain::{
+    AlarmKind, ApiKey, LimitField, MailKind, MessageStatus, Reason, Refusal, Schedule, Validity,
+};
 use futures_util::future::join_all;
 use service::{
-    IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER, SendError, SendRequest,
+    BatchRequest, IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER, SendError,
+    SendRequest,
 };
 
 use crate::database::Backend;
@@ -24,6 +28,8 @@ on_each_backend![
     a_file_beyond_the_spend_is_refused,
     keys_work_from_the_listed_addresses_only,
     limits_are_changed_by_api_only_if_the_owner_allows_it,
+    messages_due_in_quiet_hours_wait_until_they_end,
+    a_delayed_message_is_sent_in_quiet_hours,
     pumping_is_blocked_at_exactly_as_many_messages_as_allowed,
     an_alarm_is_mailed_once_an_hour_until_it_is_read,
     most_of_the_spend_of_a_day_causes_an_alarm_once,
@@ -290,6 +296,86 @@ async fn limits_are_changed_by_api_only_if_the_owner_allows_it(backend: Backend)
             (Some("changes by API locked"), Some("changes by API allowed")),
         ]
     );
+}
+
+async fn messages_due_in_quiet_hours_wait_until_they_end(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let messages = world.service.messages();
+    // The application is cached before the limits.
+    world.send(&customer.live, "57000001").await.unwrap();
+    // The clock begins at midnight in UTC, which is 02:00 in Johannesburg.
+    limit(&world, &customer, &[(LimitField::QuietHours, "21:00-08:00")]).await;
+    let accounts = world.service.accounts();
+    accounts.set_time_zone(customer.account.id, Some("Africa/Johannesburg")).await.unwrap();
+    let end = world.now().plus_ms(6 * HOUR_MS);
+    let send = async |key: &ApiKey, schedule: Schedule, dry_run: bool| {
+        let send = SendRequest { schedule, dry_run, ..request(key, "57000001", "hello") };
+        messages.send(send).await.unwrap()
+    };
+    let at = |after_ms| Schedule { send_at: Some(world.now().plus_ms(after_ms)), validity: None };
+    let at_once = Schedule::default();
+    for key in [&customer.live, &customer.test] {
+        for schedule in [at_once, at(-60_000), at(HOUR_MS)] {
+            for dry_run in [true, false] {
+                assert_eq!(send(key, schedule, dry_run).await.send_at, Some(end));
+            }
+        }
+    }
+    assert_eq!(send(&customer.live, at(7 * HOUR_MS), false).await.send_at, at(7 * HOUR_MS).send_at);
+    // The next evening.
+    let night = at(20 * HOUR_MS);
+    let next_end = Some(end.plus_ms(24 * HOUR_MS));
+    assert_eq!(send(&customer.live, night, false).await.send_at, next_end);
+    let last = Schedule { validity: Validity::parse("10"), ..at_once };
+    let last = send(&customer.live, last, false).await.transid.unwrap();
+    let uploads = async |schedule| {
+        let request = BatchRequest { schedule, ..plain() };
+        let rows = "57000002,a\n57000003,b\n";
+        upload(&world.service, &customer.live, None, rows, request).await.unwrap()
+    };
+    let waiting = uploads(at_once).await;
+    assert_eq!(waiting.send_at, Some(end));
+    assert_eq!(uploads(night).await.send_at, next_end);
+    world.expand_all().await;
+    let found = batch(&world, &customer, waiting.batchid.unwrap()).await;
+    assert_eq!((found.status, found.send_at), (BatchStatus::Scheduled, Some(end)));
+    let claimed = async || {
+        let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+        claimed.len()
+    };
+    // Only the message from before the limit.
+    assert_eq!(claimed().await, 1);
+    world.pass(6 * HOUR_MS - 1);
+    world.expand_all().await;
+    assert_eq!(claimed().await, 0);
+    world.pass(1);
+    world.expand_all().await;
+    // Three of each key, the one with a validity, and the rows.
+    assert_eq!(claimed().await, 3 + 3 + 1 + 2);
+    assert_eq!(world.status(&customer, last).await, MessageStatus::Sending);
+    assert_eq!(send(&customer.live, at_once, false).await.send_at, None);
+    world.pass(13 * HOUR_MS - 1);
+    assert_eq!(send(&customer.live, at_once, false).await.send_at, None);
+    world.pass(1);
+    assert_eq!(send(&customer.live, at_once, false).await.send_at, next_end);
+    limit(&world, &customer, &[(LimitField::QuietHours, "")]).await;
+    assert_eq!(send(&customer.live, at_once, false).await.send_at, None);
+    world.assert_sound().await;
+}
+
+async fn a_delayed_message_is_sent_in_quiet_hours(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::QuietHours, "01:00-08:00")]).await;
+    let sent = world.send(&customer.live, "57000001").await.unwrap();
+    assert_eq!(sent.send_at, None);
+    let answer = upload(&world.service, &customer.live, None, "57000002,a\n", plain()).await;
+    assert_eq!(answer.unwrap().send_at, None);
+    world.pass(2 * HOUR_MS);
+    world.expand_all().await;
+    let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+    assert_eq!(claimed.len(), 2);
 }
 
 /// Returns numbers that share all but the last three digits.
