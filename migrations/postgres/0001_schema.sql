@@ -205,6 +205,7 @@ CREATE TABLE applications (
     limits                  TEXT,
     spent_day               BIGINT NOT NULL DEFAULT 0,
     spent_today             BIGINT NOT NULL DEFAULT 0,
+    international_day       BIGINT,
     PRIMARY KEY (id, shard),
     UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

@@ -246,7 +246,9 @@ CREATE TABLE applications (
     -- day of the account's time zone on which a live message was last accepted
     spent_day               INTEGER NOT NULL DEFAULT 0,
     -- price of the live messages that were accepted on that day
-    spent_today             INTEGER NOT NULL DEFAULT 0
+    spent_today             INTEGER NOT NULL DEFAULT 0,
+    -- UTC day of the last live message to an international number that alarms have seen
+    international_day       INTEGER
 ) STRICT;
 -- The status comes first although all entries have the same one. Otherwise SQLite would read and
 -- sort all Pending applications.

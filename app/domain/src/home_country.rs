@@ -1,13 +1,25 @@
 //! The home country. Local numbers are numbers of the home country, written without its country
 //! code.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 /// One country per line with its code, as assigned by ITU-T E.164. The name includes "the" if a
 /// sentence needs it.
 const COUNTRIES: &str = include_str!("country_codes.txt");
+
+static CODES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| COUNTRIES.lines().filter_map(|line| Some(line.split_once(' ')?.0)).collect());
+
+/// Returns the code of the country that an international number, without `+`, belongs to. Returns
+/// `None` if no country has it. No code begins with another one.
+pub fn country_code_of(number: &str) -> Option<&'static str> {
+    let codes = (1..=3).filter_map(|digits| CODES.get(number.get(..digits)?));
+    codes.copied().next()
+}
 
 /// The home country, as shown on pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

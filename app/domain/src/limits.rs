@@ -46,6 +46,8 @@ words! {
         LeakedKey = "leaked_key",
         /// Most of what may be spent on the day is spent.
         SpendPerDay = "spend_per_day",
+        /// The first message to an international number in a long time.
+        FirstInternational = "first_international",
     }
 }
 
@@ -56,6 +58,7 @@ impl AlarmKind {
             Self::TrafficPumping => "Possible traffic pumping",
             Self::LeakedKey => "Leaked API key",
             Self::SpendPerDay => "Spend of the day",
+            Self::FirstInternational => "First international message",
         }
     }
 
@@ -67,6 +70,10 @@ impl AlarmKind {
             }
             Self::LeakedKey => {
                 "Replace the key, and use the new one only on a server and over HTTPS."
+            }
+            Self::FirstInternational => {
+                "If your program doesn't send abroad, replace the key. The application's settings can \
+                 refuse international numbers."
             }
             Self::SpendPerDay => {
                 "If your program sends what you expect, raise the limit in the application's \
@@ -148,7 +155,8 @@ pub struct SendLimits {
     /// Messages that are due in these hours of [`Self::zone`] wait until the hours end.
     pub quiet_hours: Option<QuietHours>,
     pub traffic_pumping: Guard,
-    /// More messages than this to similar numbers within 10 minutes are suspicious.
+    /// More messages than this within 10 minutes to similar numbers, or to a country where few are
+    /// delivered, are suspicious.
     pub traffic_pumping_messages: u32,
     pub leaked_key: Guard,
     /// Whether a live key may change the limits.

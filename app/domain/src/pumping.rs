@@ -10,6 +10,28 @@ const SLOT_MS: i64 = 2 * 60 * 1000;
 /// The slots of 10 minutes, and the slot that the window begins in.
 const SLOTS: usize = 6;
 
+/// So many messages to a country must be final before the share of delivered ones says anything.
+const FINAL_MIN: i64 = 10;
+
+/// How messages to a country fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountryOutcomes {
+    /// The messages within the last 10 minutes.
+    pub recent: i64,
+    /// The messages within the last hour that are final.
+    pub ended: i64,
+    /// Those of them that were delivered.
+    pub delivered: i64,
+}
+
+impl CountryOutcomes {
+    /// Whether this is suspicious: more than `max` recent messages, and fewer than 1 in 5 delivered.
+    /// Fraudsters ask for messages to numbers that nobody reads.
+    pub const fn is_suspicious(self, max: u32) -> bool {
+        self.recent > max as i64 && self.ended >= FINAL_MIN && self.delivered * 5 < self.ended
+    }
+}
+
 /// Returns what a number, as carriers get it, has in common with similar numbers.
 pub fn block_of(number: &str) -> &str {
     &number[..number.len().saturating_sub(VARIED_DIGITS)]

@@ -42,7 +42,9 @@ fn Alarm(reference: Reference, alarm: AlarmRecord) -> impl IntoView {
     let example = alarm.example.map(|numbers| format!(" For example: {numbers}."));
     let (page, link) = match alarm.kind {
         AlarmKind::LeakedKey => ("keys", "Replace key"),
-        AlarmKind::TrafficPumping | AlarmKind::SpendPerDay => ("settings", "Limits"),
+        AlarmKind::TrafficPumping | AlarmKind::SpendPerDay | AlarmKind::FirstInternational => {
+            ("settings", "Limits")
+        }
     };
     view! {
         <li>

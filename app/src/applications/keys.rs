@@ -9,14 +9,15 @@ use leptos::server_fn::codec::GetUrl;
 use super::NOT_FOR_SMS;
 use super::application_view::{ApplicationView, LoadApplication, ReplacedKeyCalls};
 use super::frame::ApplicationFrame;
+use super::limits::PROPOSED_ADDRESSES;
 use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, Table, in_path,
-    in_zone, parameter,
+    DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, Table, address,
+    in_path, in_zone, parameter,
 };
 use crate::webhooks::{Endpoint, LoadWebhooks};
 #[cfg(feature = "ssr")]
@@ -185,7 +186,7 @@ fn Key(
             <p>{purpose}</p>
             {facts(reference, known.record)}
             {known.replaced.map(|calls| replaced_calls(reference, calls))}
-            {is_used.then(|| clients(reference, kind))}
+            {is_used.then(|| clients(reference, category, kind))}
             {choice}
         </section>
     }
@@ -240,18 +241,23 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
 }
 
 /// Lists the addresses that used a key.
-fn clients(reference: Reference, kind: KeyKind) -> impl IntoView {
+fn clients(reference: Reference, category: Category, kind: KeyKind) -> impl IntoView {
     let data = PageData::new(move || LoadKeyClients { reference, kind: kind.to_string() });
     let shown = move || {
         Suspend::new(async move {
             let clients = data.get().await.ok();
-            clients.map(|clients| listed_clients(kind, &clients))
+            let allowing = (category == Category::Sms).then_some(reference);
+            clients.map(|clients| listed_clients(allowing, kind, &clients))
         })
     };
     view! { <Transition>{shown}</Transition> }
 }
 
-fn listed_clients(kind: KeyKind, clients: &[KeyClientRecord]) -> impl IntoView + use<> {
+fn listed_clients(
+    allowing: Option<Reference>,
+    kind: KeyKind,
+    clients: &[KeyClientRecord],
+) -> impl IntoView + use<> {
     let label = match kind {
         KeyKind::Live => "Addresses that used the API key",
         KeyKind::Test => "Addresses that used the test key",
@@ -265,7 +271,20 @@ fn listed_clients(kind: KeyKind, clients: &[KeyClientRecord]) -> impl IntoView +
     view! {
         <h4>"Addresses that used this key in the last 30 days"</h4>
         {table}
+        {allowing.and_then(|reference| allow_only(reference, clients))}
     }
+}
+
+/// Links to the settings with these addresses filled in. Shows nothing if not all addresses are
+/// known, because the limit would shut out the others.
+fn allow_only(reference: Reference, clients: &[KeyClientRecord]) -> Option<AnyView> {
+    let known: Option<Vec<&str>> = clients.iter().map(|one| one.client.as_deref()).collect();
+    let mut known = known.filter(|known| !known.is_empty())?;
+    known.sort_unstable();
+    known.dedup();
+    let path = format!("/applications/{reference}/settings");
+    let href = address(&path, [(PROPOSED_ADDRESSES, known.join(",").as_str())]) + "#limits";
+    Some(view! { <p><a href=href>"Allow only these addresses"</a></p> }.into_any())
 }
 
 /// Lists the key's endpoints, if there are any, with a box to remove them too.

@@ -2,6 +2,7 @@
 
 use domain::{Guard, LimitField, Reference, SendLimits};
 use leptos::prelude::*;
+use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
@@ -14,6 +15,9 @@ use {
     service::LimitsAuthor,
 };
 
+/// The parameter of the page with addresses to fill in. Nothing is saved until the owner saves the
+/// form.
+pub const PROPOSED_ADDRESSES: &str = "addresses";
 /// The choice whether a live key may change the limits.
 const BY_API: &str = "changed_by_api";
 const ALLOWED: &str = "allowed";
@@ -116,7 +120,9 @@ pub async fn set_limits(
 /// The form for the limits.
 #[component]
 pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) -> impl IntoView {
-    let LimitsView { limits, currency, refusals } = data;
+    let LimitsView { mut limits, currency, refusals } = data;
+    let proposed = use_query_map().with_untracked(|query| query.get(PROPOSED_ADDRESSES));
+    let is_proposed = proposed.is_some_and(|text| limits.set(LimitField::Addresses, &text).is_ok());
     let by_api = if limits.changed_by_api { ALLOWED } else { LOCKED };
     let by_api = form.typed(BY_API).unwrap_or_else(|| by_api.to_owned());
     view! {
@@ -128,6 +134,13 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                  separately for the live key and the test key."
             </p>
             {refused(&refusals)}
+            {is_proposed
+                .then(|| view! {
+                    <p role="status">
+                        "The addresses that used the key are filled in below, but not saved yet. \
+                         Check the list: requests from all other addresses will be refused."
+                    </p>
+                })}
             <PostForm form>
                 <input type="hidden" name="reference" value=reference.to_string()/>
                 {of_messages(&limits, &currency, form)}
@@ -141,8 +154,9 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {field(
                     "Messages that count as traffic pumping",
                     LimitField::TrafficPumpingMessages,
-                    "More messages than this within 10 minutes to numbers that differ only in \
-                     their last three digits are suspicious."
+                    "More messages than this within 10 minutes are suspicious if they go to \
+                     numbers that differ only in their last three digits, or to a foreign country \
+                     where fewer than 1 in 5 of the last hour's messages were delivered."
                         .to_owned(),
                     limits.text(LimitField::TrafficPumpingMessages),
                     form,

@@ -75,8 +75,9 @@ const fn summary(kind: EventType) -> &'static str {
         KeyReplaced => "A key was replaced",
         OptOutAdded => "A number was added to the opt-outs",
         LimitAlarm => {
-            "The application is used in a suspicious way, or 80 % of its spend of the day \
-            are spent. example is a masked number"
+            "The application is used in a suspicious way, 80 % of its spend of the day are spent, \
+            or it sends to an international number for the first time in 30 days. example is a \
+            masked number"
         }
         OptOutRemoved => "A number was removed from the opt-outs. source says who removed it",
         Test => "The owner tested the endpoint",

@@ -844,6 +844,42 @@ async fn an_application_checks_two_files_at_once() {
 }
 
 #[tokio::test]
+async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
+    let world = World::new().await;
+    let applications = world.service.applications();
+    let sender = domain::SenderName::parse("Shop").unwrap();
+    let creating = applications.create_application(world.account, Category::Sms, Some(&sender));
+    let new = creating.await.unwrap();
+    let cookie = world.sign_in("customer@example.org").await;
+    let page = async |path: &str| {
+        let request = Request::get(path).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    for address in ["192.0.2.7", "2001:db8::1"] {
+        applications.note_key_use(&new.live_key, Some(address.parse().unwrap()));
+    }
+    applications.store_key_uses().await.unwrap();
+    let settings = format!("/applications/{}/settings", new.reference);
+    let link = format!("{settings}?addresses=192.0.2.7%2C2001%3Adb8%3A%3A1#limits");
+    let keys = page(&format!("/applications/{}/keys", new.reference)).await;
+    assert!(keys.contains(&format!("href=\"{link}\"")), "{keys}");
+    let filled = page(link.trim_end_matches("#limits")).await;
+    assert!(filled.contains("value=\"192.0.2.7, 2001:db8::1\""), "{filled}");
+    assert!(filled.contains("but not saved yet"));
+    let saved = applications.send_limits(new.reference).await.unwrap();
+    assert_eq!(saved.addresses, []);
+    // A text that is no list of addresses fills in nothing.
+    for text in ["x", "1.2.3.4/33", "%22%3E%3Cb%3E"] {
+        let page = page(&format!("{settings}?addresses={text}")).await;
+        assert!(!page.contains("but not saved yet"), "{page}");
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
 async fn the_keys_page_lists_the_addresses_that_used_a_key() {
     let world = World::new().await;
     let applications = world.service.applications();

@@ -29,6 +29,18 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         ..Sql::IN_SHARD
     };
+    /// An application without such a day counts from its creation.
+    const INTERNATIONAL_AFTER: Sql = in_shard!(
+        r"
+        UPDATE applications SET international_day = $2
+        WHERE id = $1 AND COALESCE(international_day, created_at / 86400000) <= $3"
+            => " AND shard = $4",
+    );
+    const INTERNATIONAL: Sql = in_shard!(
+        r"
+        UPDATE applications SET international_day = $2
+        WHERE id = $1 AND COALESCE(international_day, 0) < $2" => " AND shard = $3",
+    );
     const FORGET: Sql =
         in_shard!("DELETE FROM limit_alarms WHERE id < $1" => " AND shard = $2");
     const UNREAD: Sql = in_shard!(
@@ -89,6 +101,22 @@ pub async fn note(
     let values = (application_id, id, kind.as_str(), count, example, detail);
     query(INSERT, values).execute(conn).await?;
     Ok(true)
+}
+
+/// Notes that an application sent to an international number on a day. Returns true if it hasn't
+/// done so for `days`, and is at least as old.
+pub async fn is_first_international(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    day: i64,
+    days: i64,
+) -> Result<bool> {
+    let after = query(INTERNATIONAL_AFTER, (application_id, day, day - days));
+    if after.execute(&mut *conn).await? > 0 {
+        return Ok(true);
+    }
+    query(INTERNATIONAL, (application_id, day)).execute(conn).await?;
+    Ok(false)
 }
 
 /// Deletes alarms with IDs below this one, and the counts of days before this one.

@@ -1,12 +1,16 @@
 //! How many messages recipients got recently. Applications can limit this number.
 
 use domain::limits::RecentMessages;
+use domain::pumping::CountryOutcomes;
 use domain::{ApplicationId, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
 use super::query::{Connection, query};
-use super::sql::{Sql, statements};
+use super::sql::{Sql, in_shard, statements};
+use crate::WriteTx;
 use crate::error::Result;
+
+const MINUTE_MS: i64 = 60_000;
 
 statements! {
     /// `$1` is `[[application, test, number, local form]]`: the number as carriers get it, and the
@@ -47,6 +51,24 @@ statements! {
                 OFFSET 0) m",
         ..Sql::IN_SHARD
     };
+    /// Locks the counts of an application's recipients for expansions until the commit. Otherwise two
+    /// uploads that are expanded at once would both find room for a message.
+    const LOCK_COUNTS: Sql = Sql::postgres(r"
+        SELECT COUNT(*) AS n
+        FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
+    /// Messages whose price was released never went to the country. The limit bounds the work.
+    const TO_COUNTRY: Sql = in_shard!(
+        r"
+        SELECT COUNT(CASE WHEN m.id >= $5 THEN 1 END) AS recent,
+               COUNT(CASE WHEN m.status >= {delivered} THEN 1 END) AS ended,
+               COUNT(CASE WHEN m.status = {delivered} THEN 1 END) AS delivered
+        FROM (
+            SELECT id, status
+            FROM messages
+            WHERE application_id = $1 AND test = $2 AND kind = 'international'
+              AND number BETWEEN $3 AND $4 AND id >= $6 AND released = 0" => " AND shard = $7",
+        " LIMIT 20000) m",
+    );
 }
 
 /// A recipient: the application that sends to it, whether it does so with the test key, and the
@@ -73,6 +95,14 @@ pub async fn recent(
     Ok(recent.collect())
 }
 
+/// Lets no other expansion count messages to an application's recipients until the commit.
+pub async fn lock(tx: &mut WriteTx<'_>, application_id: ApplicationId) -> Result<()> {
+    if tx.must_lock() {
+        query(LOCK_COUNTS, application_id).finds(tx).await?;
+    }
+    Ok(())
+}
+
 /// Returns the least IDs of the messages of the last hour and of the last day.
 pub fn windows(now: Timestamp) -> (i64, i64) {
     let (hour, day) = RecentMessages::since(now);
@@ -84,4 +114,27 @@ pub fn windows(now: Timestamp) -> (i64, i64) {
 pub fn local_digits<'a>(number: &'a str, country_code: &str) -> Option<&'a str> {
     let digits = number.strip_prefix(country_code)?;
     (digits.len() == domain::number::LOCAL_DIGITS).then_some(digits)
+}
+
+/// Returns how an application's messages to the country with this code fared.
+pub async fn to_country(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    code: &str,
+    now: Timestamp,
+) -> Result<CountryOutcomes> {
+    // No number is longer, and in every collation digits sort like this.
+    let last = format!("{code}{}", "9".repeat(15));
+    let first = |ms: i64| ids::compose_id(now.plus_ms(-ms).unix_ms(), 0);
+    let (recent, hour) = (first(10 * MINUTE_MS), first(60 * MINUTE_MS));
+    query(TO_COUNTRY, (application_id, test, code, last, recent, hour))
+        .fetch_one(conn, |row| {
+            Ok(CountryOutcomes {
+                recent: row.get("recent")?,
+                ended: row.get("ended")?,
+                delivered: row.get("delivered")?,
+            })
+        })
+        .await
 }

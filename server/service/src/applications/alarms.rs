@@ -1,17 +1,18 @@
 //! Alarms about suspicious use of applications, and the counts of what limits refuse. Both are
-//! collected in memory and stored every few seconds, so that they don't slow down sends. A process
-//! that dies loses those of its last seconds.
+//! collected in memory and stored every few seconds, so that they don't slow down sends. If the
+//! database can't be written, they are stored later. A process that dies loses those of its last
+//! seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::pumping::{RecentCount, block_of};
+use domain::home_country::{HomeCountry, country_code_of};
+use domain::pumping::CountryOutcomes;
 use domain::records::AlarmRecord;
 use domain::timestamp::DAY_MS;
 use domain::{
-    AlarmKind, ApiKey, ApplicationId, Guard, KeyKind, Leak, Reason, Reference, SendLimits,
-    Timestamp, ids,
+    AlarmKind, ApiKey, Guard, KeyKind, Leak, Reason, Reference, SendLimits, Timestamp, ids,
 };
 
 use super::owned;
@@ -20,12 +21,12 @@ use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::money::funds::spend_day;
 use crate::transactions::work;
-use crate::{Applications, zones};
-use store::Chore;
+use crate::{Applications, Service, zones};
 use store::alarms::{self, NewAlarm};
 use store::applications::{self, KeyRow};
 use store::error::Result;
 use store::gate::Priority;
+use store::{Chore, WriteTx};
 
 /// A further alarm of the same kind within this time only adds to the count.
 const REPEATED_MS: i64 = 60 * 60 * 1000;
@@ -37,13 +38,16 @@ const SHOWN_DAYS: i64 = 7;
 const SHOWN_MAX: i64 = 20;
 /// The maximum number of example numbers in an alarm.
 const EXAMPLES_MAX: usize = 3;
-/// The number of blocks of similar numbers above which a process forgets those that got few
-/// messages.
-const BLOCKS_MAX: usize = 200_000;
+/// The number of days without an international message after which the next one is an alarm.
+const INTERNATIONAL_DAYS: i64 = 30;
 
 /// The alarms and refusals that aren't stored yet.
 #[derive(Default)]
-pub(crate) struct Alarms(Mutex<Unstored>);
+pub(crate) struct Alarms {
+    unstored: Mutex<Unstored>,
+    /// The UTC day of the last international message of each application, as this process knows.
+    international: Mutex<HashMap<Reference, i64>>,
+}
 
 #[derive(Default)]
 struct Unstored {
@@ -59,32 +63,55 @@ pub(crate) struct Noted {
     pub(crate) examples: Vec<String>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) leak: Option<Leak>,
+    /// The code of the recipients' country.
+    pub(crate) country: Option<&'static str>,
+    /// Set if the alarm is about all messages to the country.
+    pub(crate) outcomes: Option<CountryOutcomes>,
 }
-
-/// The numbers of messages to similar numbers that this process has accepted.
-#[derive(Default)]
-pub(crate) struct Pumping(Mutex<HashMap<(ApplicationId, bool, String), RecentCount>>);
 
 impl Alarms {
     fn lock(&self) -> MutexGuard<'_, Unstored> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unstored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a reason for an alarm.
     pub(crate) fn note(&self, reference: Reference, kind: AlarmKind, noted: Noted) {
         self.lock().alarms.entry((reference, kind)).or_default().merge(noted);
     }
+
+    fn count(&self, reference: Reference, reason: &'static str, n: i64) {
+        *self.lock().refusals.entry((reference, reason)).or_default() += n;
+    }
+
+    /// Notes a stored live message to an international number. Only the first one of a day can be
+    /// the first one in a long time.
+    pub(crate) fn note_international(
+        &self,
+        reference: Reference,
+        day: i64,
+        noted: impl FnOnce() -> Noted,
+    ) {
+        let mut days = self.international.lock().unwrap_or_else(PoisonError::into_inner);
+        if days.insert(reference, day).is_none_or(|last| last < day) {
+            drop(days);
+            self.note(reference, AlarmKind::FirstInternational, noted());
+        }
+    }
 }
 
 impl Noted {
-    pub(crate) fn of_number(masked: String) -> Self {
-        Self { count: 1, examples: vec![masked], ..Self::default() }
+    /// `masked` is a masked number, and `number` the whole one as carriers get it.
+    pub(crate) fn of_number(masked: String, number: &str, address: Option<IpAddr>) -> Self {
+        let country = country_code_of(number);
+        Self { count: 1, examples: vec![masked], address, country, ..Self::default() }
     }
 
     fn merge(&mut self, more: Self) {
         self.count += more.count;
         self.address = more.address.or(self.address);
         self.leak = self.leak.or(more.leak);
+        self.country = self.country.or(more.country);
+        self.outcomes = self.outcomes.or(more.outcomes);
         for example in more.examples {
             if self.examples.len() < EXAMPLES_MAX && !self.examples.contains(&example) {
                 self.examples.push(example);
@@ -93,59 +120,7 @@ impl Noted {
     }
 }
 
-impl Pumping {
-    /// Returns the number of recent messages to numbers like this one, which is as carriers get it.
-    pub(crate) fn count(
-        &self,
-        (application, test, number): (ApplicationId, bool, &str),
-        now: Timestamp,
-    ) -> u32 {
-        let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (application, test, block_of(number).to_owned());
-        blocks.get(&key).map_or(0, |count| count.at(now))
-    }
-
-    /// Adds a message, and returns the number of recent messages to numbers like this one.
-    pub(crate) fn add(
-        &self,
-        (application, test, number): (ApplicationId, bool, &str),
-        now: Timestamp,
-    ) -> u32 {
-        let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if blocks.len() >= BLOCKS_MAX {
-            blocks.retain(|_, count| count.at(now) > 1);
-            // The next messages must not search all blocks again.
-            if blocks.len() > BLOCKS_MAX / 2 {
-                blocks.clear();
-            }
-        }
-        let key = (application, test, block_of(number).to_owned());
-        let count = blocks.entry(key).or_default();
-        count.add(now);
-        count.at(now)
-    }
-}
-
 impl Applications<'_> {
-    /// Notes an accepted message to a number, as carriers get it. More messages to similar numbers
-    /// than the limits allow cause an alarm.
-    pub(crate) fn watch_pumping(
-        &self,
-        reference: Reference,
-        recipient: (ApplicationId, bool, &str),
-        limits: &SendLimits,
-        masked: impl FnOnce() -> String,
-    ) {
-        if limits.traffic_pumping == Guard::Off {
-            return;
-        }
-        let count = self.inner.pumping.add(recipient, self.now());
-        if count > limits.traffic_pumping_messages {
-            let noted = Noted::of_number(masked());
-            self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
-        }
-    }
-
     /// Notes a call whose key was valid. `reason` is why it was refused, and `masked` the masked
     /// number of the recipient.
     pub fn note_origin(
@@ -161,11 +136,11 @@ impl Applications<'_> {
             self.inner.alarms.note(reference, AlarmKind::LeakedKey, noted);
         }
         if let Some(reason) = reason.filter(|reason| SendLimits::REASONS.contains(reason)) {
-            *self.inner.alarms.lock().refusals.entry((reference, reason.as_str())).or_default() +=
-                1;
+            self.inner.alarms.count(reference, reason.as_str(), 1);
         }
         if reason == Some(Reason::TrafficPumping) {
-            let noted = Noted::of_number(masked.unwrap_or_default().to_owned());
+            let examples = masked.map(str::to_owned).into_iter().collect();
+            let noted = Noted { count: 1, examples, address, ..Noted::default() };
             self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
         }
     }
@@ -174,26 +149,45 @@ impl Applications<'_> {
     /// events.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` if the database can't be written. What isn't stored yet is then
-    /// lost, but whatever causes an alarm usually goes on.
+    /// `Failed` or `Uncertain` if the database can't be written. Alarms that weren't stored are
+    /// attempted again the next time. So are refusals, except those that may have been counted.
     pub async fn store_alarms(&self) -> Result<()> {
+        let judged = self.judge_countries().await;
         let Unstored { alarms, refusals } = std::mem::take(&mut *self.inner.alarms.lock());
+        let mut done = judged;
         for ((reference, kind), noted) in alarms {
-            self.store_alarm(reference, kind, noted).await?;
+            if let Err(error) = self.store_alarm(reference, kind, noted.clone()).await {
+                self.inner.alarms.note(reference, kind, noted);
+                done = done.and(Err(error));
+            }
         }
         for ((reference, reason), n) in refusals {
-            self.in_transaction_of(
-                reference,
-                work!(|tx, now| {
-                    let Some(row) = applications::keys_by_reference(tx, reference).await? else {
-                        return Ok(());
-                    };
-                    alarms::count(tx, row.id, (reason, n), now.day()).await
-                }),
-            )
-            .await?;
+            if let Err(error) = self.count_refusals(reference, reason, n).await {
+                if !error.may_be_under_way() {
+                    self.inner.alarms.count(reference, reason, n);
+                }
+                done = done.and(Err(error));
+            }
         }
-        Ok(())
+        done
+    }
+
+    async fn count_refusals(
+        &self,
+        reference: Reference,
+        reason: &'static str,
+        n: i64,
+    ) -> Result<()> {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
+                let Some(row) = applications::keys_by_reference(tx, reference).await? else {
+                    return Ok(());
+                };
+                alarms::count(tx, row.id, (reason, n), now.day()).await
+            }),
+        )
+        .await
     }
 
     async fn store_alarm(&self, reference: Reference, kind: AlarmKind, noted: Noted) -> Result<()> {
@@ -204,11 +198,11 @@ impl Applications<'_> {
                 let Some(row) = applications::keys_by_reference(tx, reference).await? else {
                     return Ok(());
                 };
-                if !is_meant(kind, &row, now) {
+                if !is_meant(tx, kind, &row, now).await? {
                     return Ok(());
                 }
                 let example = noted.examples.join(", ");
-                let detail = detail(kind, &row, &noted);
+                let detail = detail(&service, kind, &row, &noted);
                 let alarm = NewAlarm {
                     application_id: row.id,
                     kind,
@@ -222,7 +216,7 @@ impl Applications<'_> {
                     return Ok(());
                 }
                 let owner = applications::owner(tx, row.id).await?;
-                let mail = texts::alarm(reference, kind, &detail, alarm.example);
+                let mail = texts::alarm(reference, &alarm, now);
                 let recipient =
                     mail::Recipient { account_id: owner.account_id, email: &owner.email };
                 mail::put(tx, recipient, &mail, now).await?;
@@ -299,40 +293,75 @@ impl Applications<'_> {
 }
 
 /// Whether the owner wants an alarm of this kind, and its reason still holds.
-fn is_meant(kind: AlarmKind, row: &KeyRow, now: Timestamp) -> bool {
+async fn is_meant(
+    tx: &mut WriteTx<'_>,
+    kind: AlarmKind,
+    row: &KeyRow,
+    now: Timestamp,
+) -> Result<bool> {
     let limits = row.limits();
-    match kind {
+    Ok(match kind {
+        AlarmKind::FirstInternational => {
+            alarms::is_first_international(tx, row.id, now.day(), INTERNATIONAL_DAYS).await?
+        }
         AlarmKind::TrafficPumping => limits.traffic_pumping != Guard::Off,
         AlarmKind::LeakedKey => limits.leaked_key != Guard::Off,
         AlarmKind::SpendPerDay => limits.is_nearly_spent(row.spent_on(spend_day(row, now))),
-    }
+    })
 }
 
 /// Returns the time since which an alarm of this kind isn't repeated.
 fn repeated_since(kind: AlarmKind, row: &KeyRow, now: Timestamp) -> Timestamp {
     match kind {
         AlarmKind::SpendPerDay => zones::start_of_today(row.limits().zone.as_deref(), now),
-        AlarmKind::TrafficPumping | AlarmKind::LeakedKey => now.plus_ms(-REPEATED_MS),
+        AlarmKind::TrafficPumping | AlarmKind::LeakedKey | AlarmKind::FirstInternational => {
+            now.plus_ms(-REPEATED_MS)
+        }
     }
 }
 
 /// Describes an alarm for its owner.
-fn detail(kind: AlarmKind, row: &KeyRow, noted: &Noted) -> String {
+fn detail(service: &Service, kind: AlarmKind, row: &KeyRow, noted: &Noted) -> String {
     let limits = row.limits();
-    match kind {
-        AlarmKind::TrafficPumping => format!(
-            "More than {} messages within 10 minutes went to numbers that differ only in their \
-             last three digits.",
-            limits.traffic_pumping_messages
-        ),
-        AlarmKind::LeakedKey => {
-            let sentence = noted.leak.unwrap_or(Leak::Browser).sentence();
-            let from = noted.address.map(|address| format!(" It came from {address}."));
-            format!("{sentence}{}", from.unwrap_or_default())
-        }
+    let seen = match kind {
+        AlarmKind::TrafficPumping => pumping_detail(limits.traffic_pumping_messages, noted),
+        AlarmKind::LeakedKey => noted.leak.unwrap_or(Leak::Browser).sentence().to_owned(),
         AlarmKind::SpendPerDay => {
             let max = limits.spend_per_day.unwrap_or_default();
             format!("80 % of the {} that may be spent on a day are spent.", max.shown())
         }
+        AlarmKind::FirstInternational => format!(
+            "The first message in at least {INTERNATIONAL_DAYS} days to a number outside {} went \
+             to {}.",
+            HomeCountry::of_code(service.country_code()),
+            country(noted)
+        ),
+    };
+    let from = match (kind, noted.address) {
+        (_, None) => String::new(),
+        (AlarmKind::LeakedKey, Some(address)) => format!(" It came from {address}."),
+        (_, Some(address)) => format!(" The last request came from {address}."),
+    };
+    format!("{seen}{from}")
+}
+
+fn pumping_detail(max: u32, noted: &Noted) -> String {
+    let within = format!("More than {max} messages within 10 minutes went to");
+    match noted.outcomes {
+        Some(CountryOutcomes { ended, delivered, .. }) => format!(
+            "{within} {}, where only {delivered} of the {ended} messages that ended within the \
+             last hour were delivered.",
+            country(noted)
+        ),
+        None => format!(
+            "{within} numbers in {} that differ only in their last three digits.",
+            country(noted)
+        ),
     }
+}
+
+/// Returns the name of the recipients' country.
+fn country(noted: &Noted) -> String {
+    let name = |code| HomeCountry::of_code(code).to_string();
+    noted.country.map_or_else(|| "an unknown country".to_owned(), name)
 }

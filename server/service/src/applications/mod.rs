@@ -8,6 +8,7 @@ pub(crate) mod key_uses;
 pub(crate) mod keys;
 pub(crate) mod limits;
 mod notices;
+pub(crate) mod pumping;
 mod review;
 pub(crate) mod sender_names;
 mod statement;

@@ -301,7 +301,7 @@ impl Deciding<'_> {
             kept: self.cache.in_group.kept.clone(),
             opted_out: self.cache.in_group.opted_out.clone(),
             recent: tallies(self.cache.in_group.recent.clone()),
-            pumped: Some(HashMap::new()),
+            pumped: HashMap::new(),
             accepted: Vec::new(),
         };
         let mut decided_sends = Vec::with_capacity(sends.len());

@@ -153,11 +153,10 @@ fn watch_stored(
     input: &Input,
     outcome: &std::result::Result<Sent, Reason>,
 ) {
-    let is_stored = outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed);
-    if let Some(send) = input.send().filter(|_| is_stored)
+    if let Some(send) = input.send()
         && let Some(row) = send.application.and_then(|id| cache.application(id))
     {
-        watch(service, row, send);
+        watch(service, row, send, outcome);
     }
 }
 

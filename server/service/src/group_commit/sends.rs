@@ -12,7 +12,7 @@ use domain::limits::RecentMessages;
 use domain::pumping::block_of;
 use domain::reason::Reason;
 use domain::{
-    AlarmKind, ApiKey, Guard, KeyKind, Money, PricesInForce, Reference, Timestamp, Transid,
+    AlarmKind, ApiKey, Guard, KeyKind, Kind, Money, PricesInForce, Reference, Timestamp, Transid,
 };
 
 use super::consumers::Slots;
@@ -20,6 +20,7 @@ use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent, due};
 use crate::applications::alarms::Noted;
+use crate::applications::pumping::To;
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
 use crate::money::funds::Funds;
@@ -73,8 +74,8 @@ pub(super) struct AdmittedSends {
     /// How many messages recipients got, if their application limits that.
     pub(super) recent: HashMap<Recipient, RecipientTally>,
     /// The numbers of accepted sends of this group to similar numbers, if their application refuses
-    /// traffic pumping. `None` if accepted sends are counted at once.
-    pub(super) pumped: Option<HashMap<Recipient, u32>>,
+    /// traffic pumping.
+    pub(super) pumped: HashMap<Recipient, u32>,
     pub(super) accepted: Vec<Accepted>,
 }
 
@@ -87,8 +88,12 @@ pub(super) struct RecipientTally {
     pub(super) added: i64,
 }
 
+/// The applications of a group's sends, by reference.
+pub(super) type SendingRows = HashMap<Reference, KeyRow>;
+
 /// Admits sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
-/// sends. A message whose carrier has a free slot is stored as claimed under the lease.
+/// sends, and their applications. A message whose carrier has a free slot is stored as claimed under
+/// the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -96,10 +101,11 @@ pub(super) async fn admit_all(
     prices: Option<Arc<PricesInForce>>,
     slots: &mut Slots,
     lease: Lease,
-) -> Result<Vec<std::result::Result<Sent, Reason>>> {
+) -> Result<(Vec<std::result::Result<Sent, Reason>>, SendingRows)> {
     // Every installation has prices from its first start.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
-        return Ok(sends.iter().map(|_| Err(Reason::Internal)).collect());
+        let answers = sends.iter().map(|_| Err(Reason::Internal)).collect();
+        return Ok((answers, SendingRows::new()));
     };
     let mut admitted = AdmittedSends::read(service, tx, prices, sends).await?;
     let mut answers = Vec::with_capacity(sends.len());
@@ -107,9 +113,6 @@ pub(super) async fn admit_all(
         answers.push(match admitted.decide(service, send)? {
             Ok(Decision::Accepted(accepted)) => {
                 let sent = accepted.sent;
-                if let Some(found) = admitted.applications.get(&send.request.key.reference()) {
-                    watch(service, &found.row, send);
-                }
                 admitted.accepted.push(*accepted);
                 Ok(sent)
             }
@@ -117,8 +120,10 @@ pub(super) async fn admit_all(
             Err(reason) => Err(reason),
         });
     }
+    let applications = admitted.applications.iter();
+    let rows = applications.map(|(reference, funds)| (*reference, funds.row.clone())).collect();
     admitted.write(service, tx, slots, lease).await?;
-    Ok(answers)
+    Ok((answers, rows))
 }
 
 impl AdmittedSends {
@@ -163,7 +168,7 @@ impl AdmittedSends {
             kept: kept.into_iter().collect(),
             opted_out: opted_out.into_iter().collect(),
             recent: tallies(recent),
-            pumped: None,
+            pumped: HashMap::new(),
             accepted: Vec::new(),
         })
     }
@@ -231,17 +236,17 @@ impl AdmittedSends {
                 return Some(Reason::RecipientFlooded);
             }
         }
-        (limits.traffic_pumping == Guard::Block
-            && self.similar(service, application, send) >= limits.traffic_pumping_messages)
-            .then_some(Reason::TrafficPumping)
+        let is_pumping = limits.traffic_pumping == Guard::Block
+            && (self.similar(service, application, send) >= limits.traffic_pumping_messages
+                || service.inner.pumping.suspicious_country(to(&application.row, send)).is_some());
+        is_pumping.then_some(Reason::TrafficPumping)
     }
 
     /// Returns the number of recent messages to numbers like the recipient's.
     fn similar(&self, service: &Service, application: &Funds, send: &PreparedSend) -> u32 {
-        let of_group =
-            self.pumped.as_ref().and_then(|counts| counts.get(&block(application, send)));
-        let recipient = (application.row.id, send.is_test(), send.recipient.as_str());
-        service.inner.pumping.count(recipient, self.now) + of_group.copied().unwrap_or_default()
+        let of_group = self.pumped.get(&block(application, send));
+        service.inner.pumping.similar(to(&application.row, send), self.now)
+            + of_group.copied().unwrap_or_default()
     }
 
     /// Counts an admitted send against the rate limit of its key, and takes the price from the
@@ -284,10 +289,8 @@ impl AdmittedSends {
             return left.map(|_| Decision::Answered(sent)).ok_or(Reason::InsufficientFunds);
         }
         sent.balance = application.spend(kind, cost, 1).ok_or(Reason::InsufficientFunds)?;
-        if let Some(counts) = &mut self.pumped
-            && application.row.limits().traffic_pumping == Guard::Block
-        {
-            *counts.entry(block(application, prepared)).or_default() += 1;
+        if application.row.limits().traffic_pumping == Guard::Block {
+            *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
             let noted = Noted { count: 1, ..Noted::default() };
@@ -377,12 +380,28 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
 
-/// Counts a stored send among the messages to similar numbers.
-pub(super) fn watch(service: &Service, row: &KeyRow, send: &PreparedSend) {
-    let recipient = (row.id, send.is_test(), send.recipient.as_str());
-    let reference = send.request.key.reference();
-    let masked = || send.request.number.masked();
-    service.applications().watch_pumping(reference, recipient, row.limits(), masked);
+/// Returns whom a send goes to.
+fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
+    (row.id, send.is_test(), &send.recipient)
+}
+
+/// Counts a send that is stored now, and notes what is suspicious about it.
+pub(super) fn watch(
+    service: &Service,
+    row: &KeyRow,
+    send: &PreparedSend,
+    outcome: &std::result::Result<Sent, Reason>,
+) {
+    if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
+        return;
+    }
+    let (request, reference) = (&send.request, send.request.key.reference());
+    let noted =
+        || Noted::of_number(request.number.masked(), &send.recipient, request.origin.address);
+    service.applications().watch_pumping(reference, to(row, send), row.limits(), noted);
+    if !send.is_test() && request.number.kind() == Kind::International {
+        service.inner.alarms.note_international(reference, service.now().day(), noted);
+    }
 }
 
 fn recipient(application: &Funds, send: &PreparedSend) -> Recipient {

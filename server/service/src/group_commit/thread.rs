@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::consumers::{Consumers, Slots};
 use super::figures::Figures;
 use super::inbox::{Answer, Inbox, Input, LastGroup, lose_all, refuse_all};
-use super::sends::admit_all;
+use super::sends::{SendingRows, admit_all, watch};
 use super::server::ServerGroups;
 use crate::admission::PreparedSend;
 use crate::delivery::opted_out::reject;
@@ -217,7 +217,7 @@ async fn write(
             in_force = known.of_version(tx, version, service.now()).await?;
         }
     }
-    let sent = admit_all(service, tx, &sends, in_force, &mut slots, lease).await?;
+    let (sent, rows) = admit_all(service, tx, &sends, in_force, &mut slots, lease).await?;
     let mut sent = sent.into_iter();
     let mut answers = Vec::with_capacity(inputs.len());
     for input in inputs {
@@ -237,7 +237,7 @@ async fn write(
             slots.fill_all(&carrier, claimed, learned);
         }
     }
-    Ok(Outcome { answers, slots, lease })
+    Ok(Outcome { answers, rows, slots, lease })
 }
 
 /// Writes results and receipts. Returns the reply to each such input, in their order, and all
@@ -283,6 +283,7 @@ async fn record(
 struct Outcome {
     /// The replies, in the order of the inputs.
     answers: Vec<Answer>,
+    rows: SendingRows,
     slots: Slots,
     lease: Lease,
 }
@@ -295,6 +296,11 @@ impl Outcome {
         }
         self.slots.dispatch(self.lease);
         for (input, answer) in inputs.into_iter().zip(self.answers) {
+            if let (Some(send), Answer::Sent(outcome)) = (input.send(), &answer)
+                && let Some(row) = self.rows.get(&send.request.key.reference())
+            {
+                watch(service, row, send, outcome);
+            }
             input.answer(answer);
         }
     }

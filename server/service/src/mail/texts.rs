@@ -1,14 +1,14 @@
 //! The texts of all mails.
 
-use domain::AlarmKind;
 use domain::application::StatusAction;
 use domain::browser::browser_name;
 use domain::decision::Work;
 use domain::records::{ApplicationRecord, CarrierRecord};
 use domain::webhook::DisabledReason;
-use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
+use domain::{AlarmKind, KeyKind, MailKind, Money, Reference, Timestamp};
 
 use super::{Mail, PER_KIND_MAX};
+use store::alarms::NewAlarm;
 use store::notices::Done;
 
 /// The advice for an action that somebody else may have performed.
@@ -337,17 +337,21 @@ pub(crate) fn low_balance(
 }
 
 /// `detail` says what happened, and `examples` are masked numbers.
-pub(crate) fn alarm(
-    reference: Reference,
-    kind: AlarmKind,
-    detail: &str,
-    examples: Option<&str>,
-) -> Mail {
-    let examples = examples.map(|numbers| format!(" For example: {numbers}."));
-    let body = format!("{detail}{}\n\n{}", examples.unwrap_or_default(), kind.advice());
+pub(crate) fn alarm(reference: Reference, alarm: &NewAlarm<'_>, at: Timestamp) -> Mail {
+    let kind = alarm.kind;
+    let detail = alarm.detail.unwrap_or_default();
+    let examples = alarm.example.map(|numbers| format!(" For example: {numbers}."));
+    let body = format!(
+        "{detail}{} Noticed at {} UTC.\n\n{}",
+        examples.unwrap_or_default(),
+        at.to_table(),
+        kind.advice()
+    );
     let page = match kind {
         AlarmKind::LeakedKey => "keys",
-        AlarmKind::TrafficPumping | AlarmKind::SpendPerDay => "settings",
+        AlarmKind::TrafficPumping | AlarmKind::SpendPerDay | AlarmKind::FirstInternational => {
+            "settings"
+        }
     };
     Mail {
         path: Some(format!("/applications/{reference}/{page}")),

@@ -160,6 +160,7 @@ impl Messages<'_> {
             tracing::error!(detail = ?error, "a test batch may be sent late, because its clock was \
                 moved meanwhile");
         }
+        self.note_international(&pending);
         self.inner.wake(Wakeup::BatchAccepted);
         Ok(accepted)
     }
@@ -177,6 +178,18 @@ impl Messages<'_> {
             }),
         )
         .await
+    }
+
+    /// Notes that a stored upload has an international number.
+    fn note_international(&self, pending: &PendingUpload) {
+        if let Some(number) = &pending.count.international
+            && pending.key.kind() == KeyKind::Live
+        {
+            let carrier_number = number.for_carrier(self.country_code());
+            let noted = || Noted::of_number(number.masked(), &carrier_number, None);
+            let (reference, day) = (pending.key.reference(), self.now().day());
+            self.inner.alarms.note_international(reference, day, noted);
+        }
     }
 
     /// Looks for a batch whose commit failed, because it may be stored anyway.

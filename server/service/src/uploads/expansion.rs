@@ -201,6 +201,7 @@ impl Messages<'_> {
             return Ok(Step::Elsewhere);
         }
         tx.commit().await?;
+        limited.watch();
         self.inner.wake(Wakeup::Queued);
         Ok(if upload.expanded_rows + step.rows == upload.rows { Step::Last } else { Step::Some })
     }

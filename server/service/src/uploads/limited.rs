@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::ids::nth_id;
 use domain::limits::RecentMessages;
+use domain::pumping::block_of;
 use domain::{
     AlarmKind, DeliveryError, Guard, MessageStatus, Number, Reason, SendLimits, Timestamp, Transid,
 };
@@ -25,11 +26,15 @@ pub(super) struct LimitedMessages<'a> {
     upload: &'a UnexpandedBatch,
     limits: SendLimits,
     found: BTreeMap<&'static str, (DeliveryError, Vec<Transid>)>,
+    /// The other rows, if they are watched for traffic pumping.
+    watched: Vec<Number>,
+    /// The numbers of these rows with similar numbers.
+    pumped: HashMap<String, u32>,
 }
 
 impl<'a> LimitedMessages<'a> {
     /// Reads the application's limits. Doesn't lock them: limits that change now hold for the next
-    /// transaction.
+    /// transaction. Uploads whose recipients are limited are expanded one after the other.
     pub(super) async fn of(
         service: &'a Service,
         tx: &mut WriteTx<'_>,
@@ -37,7 +42,11 @@ impl<'a> LimitedMessages<'a> {
     ) -> Result<Self> {
         let row = applications::keys_by_reference(tx, upload.reference).await?;
         let limits = row.map(|row| row.limits().clone()).unwrap_or_default();
-        Ok(Self { service, upload, limits, found: BTreeMap::new() })
+        if limits.limits_recipients() {
+            recipients::lock(tx, upload.application_id).await?;
+        }
+        let (found, watched, pumped) = (BTreeMap::new(), Vec::new(), HashMap::new());
+        Ok(Self { service, upload, limits, found, watched, pumped })
     }
 
     /// Notes the rows of a chunk that the limits refuse. `first` is the number of rows before the
@@ -59,8 +68,8 @@ impl<'a> LimitedMessages<'a> {
         let mut recent = self.recent(tx, &numbers, now).await?;
         for (slot, number) in (first..).zip(&numbers) {
             let refusal = self.refusal(number, &mut recent);
-            let pumping = || self.is_pumping(number).then_some(DeliveryError::TrafficPumping);
-            if let Some(error) = refusal.or_else(pumping) {
+            let mut pumping = || self.is_pumping(number).then_some(DeliveryError::TrafficPumping);
+            if let Some(error) = refusal.or_else(&mut pumping) {
                 let id = Transid(nth_id(self.upload.first_message_id, slot));
                 let (_, ids) = self.found.entry(error.as_str()).or_insert((error, Vec::new()));
                 ids.push(id);
@@ -112,31 +121,50 @@ impl<'a> LimitedMessages<'a> {
         None
     }
 
-    /// Counts a row among the messages to similar numbers. Returns true if the limits refuse it.
-    fn is_pumping(&self, number: &Number) -> bool {
-        let (reference, limits) = (self.upload.reference, &self.limits);
-        let carrier_number = number.for_carrier(self.service.country_code());
-        let recipient = (self.upload.application_id, self.upload.test, carrier_number.as_str());
-        if limits.traffic_pumping == Guard::Block
-            && self.service.inner.pumping.count(recipient, self.service.now())
-                >= limits.traffic_pumping_messages
-        {
-            let noted = Noted::of_number(number.masked());
-            self.service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
-            return true;
+    /// Returns whether the limits refuse a row as traffic pumping. If they don't, counts it.
+    fn is_pumping(&mut self, number: &Number) -> bool {
+        let limits = &self.limits;
+        if limits.traffic_pumping == Guard::Off {
+            return false;
         }
-        let applications = self.service.applications();
-        applications.watch_pumping(reference, recipient, limits, || number.masked());
+        if limits.traffic_pumping == Guard::Block {
+            let carrier_number = number.for_carrier(self.service.country_code());
+            let to = (self.upload.application_id, self.upload.test, carrier_number.as_str());
+            let (pumping, now) = (&self.service.inner.pumping, self.service.now());
+            let of_these = self.pumped.entry(block_of(&carrier_number).to_owned()).or_default();
+            if pumping.similar(to, now) + *of_these >= limits.traffic_pumping_messages
+                || pumping.suspicious_country(to).is_some()
+            {
+                let noted = Noted::of_number(number.masked(), &carrier_number, None);
+                let reference = self.upload.reference;
+                self.service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
+                return true;
+            }
+            *of_these += 1;
+        }
+        self.watched.push(number.clone());
         false
     }
 
+    /// Counts the rows that aren't refused. Call this after the commit, because an attempt that
+    /// stored nothing is repeated.
+    pub(super) fn watch(self) {
+        let (upload, applications) = (self.upload, self.service.applications());
+        for number in self.watched {
+            let carrier_number = number.for_carrier(self.service.country_code());
+            let to = (upload.application_id, upload.test, carrier_number.as_str());
+            let noted = || Noted::of_number(number.masked(), &carrier_number, None);
+            applications.watch_pumping(upload.reference, to, &self.limits, noted);
+        }
+    }
+
     /// Rejects the messages, which are stored by now, and releases their prices.
-    pub(super) async fn reject(self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
-        for (error, ids) in self.found.into_values() {
+    pub(super) async fn reject(&self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
+        for (error, ids) in self.found.values() {
             let counted = (error.as_str(), (ids.len() as u64).cast_signed());
             alarms::count(tx, self.upload.application_id, counted, now.day()).await?;
-            let outcome = (MessageStatus::Rejected, Some(error));
-            let rejected = withdraw(tx, &ids, outcome, now).await?;
+            let outcome = (MessageStatus::Rejected, Some(*error));
+            let rejected = withdraw(tx, ids, outcome, now).await?;
             settle(tx, &rejected, now).await?;
         }
         Ok(())

@@ -27,7 +27,8 @@ use domain::admission::reserved_outcome;
 use domain::limits::LimitedRows;
 use domain::{
     ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
-    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason, SendLimits, WarningCounts,
+    BulkWriting, KeyKind, Kind, Number, PagesByPrice, PricesInForce, Reason, SendLimits,
+    WarningCounts,
 };
 use sha2::{Digest as _, Sha256};
 use store::error::{Error, Fault, Result};
@@ -292,6 +293,8 @@ pub(crate) struct RowCount {
     pub(crate) opted_out: u64,
     /// The rows that the application's limits refuse.
     pub(crate) limited: LimitedRows,
+    /// The first international number.
+    pub(crate) international: Option<Number>,
     /// The outcome that the first reserved number in the file stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
@@ -303,6 +306,9 @@ impl RowCount {
         let number = (row.number.kind(), row.number.digits());
         self.pages.add(prices, number, pages);
         self.warnings.add(&row.number, country_code);
+        if self.international.is_none() && row.number.kind() == Kind::International {
+            self.international = Some(row.number.clone());
+        }
         self.reserved_outcome =
             self.reserved_outcome.or_else(|| reserved_outcome(&row.number, kind));
     }

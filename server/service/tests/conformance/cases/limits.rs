@@ -15,6 +15,8 @@ use service::{
 };
 
 use crate::database::Backend;
+use crate::network::taken_as;
+use crate::sending::{Sending, receipt};
 use crate::uploads::{batch, plain, upload};
 use crate::world::{Customer, HOUR_MS, World, money, request};
 
@@ -31,6 +33,8 @@ on_each_backend![
     messages_due_in_quiet_hours_wait_until_they_end,
     a_delayed_message_is_sent_in_quiet_hours,
     pumping_is_blocked_at_exactly_as_many_messages_as_allowed,
+    a_country_where_few_messages_are_delivered_is_blocked,
+    the_first_international_message_in_a_month_causes_an_alarm,
     an_alarm_is_mailed_once_an_hour_until_it_is_read,
     most_of_the_spend_of_a_day_causes_an_alarm_once,
 ];
@@ -414,6 +418,115 @@ async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Back
     assert_eq!(refusals().await, [("traffic_pumping".to_owned(), 10)]);
     world.pass(8 * 24 * HOUR_MS);
     assert_eq!(refusals().await, []);
+}
+
+/// Sends messages to different numbers in Somalia, of which this many are delivered.
+async fn send_abroad(sending: &Sending, count: usize, delivered: usize) {
+    let Sending { world, customer } = sending;
+    for index in 0..count {
+        let number = format!("25261{index:03}0000");
+        world.send(&customer.live, &number).await.unwrap();
+        let handed = sending.claim_one("acme").await;
+        let name = format!("{}-{index}", handed.id());
+        sending.answer(&handed, taken_as(&name)).await;
+        let status =
+            if index < delivered { MessageStatus::Delivered } else { MessageStatus::Failed };
+        sending.receive(receipt(&name, status)).await;
+    }
+}
+
+async fn a_country_where_few_messages_are_delivered_is_blocked(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let Sending { world, customer } = &sending;
+    limit(
+        world,
+        customer,
+        &[(LimitField::TrafficPumping, "block"), (LimitField::TrafficPumpingMessages, "20")],
+    )
+    .await;
+    let applications = world.service.applications();
+    let alarms = async || {
+        applications.store_alarms().await.unwrap();
+        let found = applications.alarms(customer.account.id, customer.reference).await.unwrap();
+        found.into_iter().filter(|alarm| alarm.kind == AlarmKind::TrafficPumping).next()
+    };
+    // A fifth of the messages is delivered.
+    send_abroad(&sending, 25, 5).await;
+    assert_eq!(alarms().await, None);
+    world.send(&customer.live, "252620000001").await.unwrap();
+    sending.claim_one("acme").await;
+    world.pass(2 * HOUR_MS);
+    // As many messages as allowed.
+    send_abroad(&sending, 20, 3).await;
+    assert_eq!(alarms().await, None);
+    world.pass(30_000);
+    world.send(&customer.live, "252620000002").await.unwrap();
+    let alarm = alarms().await.unwrap();
+    let seen = "More than 20 messages within 10 minutes went to Somalia (+252), where only 3 of \
+                the 20 messages that ended within the last hour were delivered.";
+    assert_eq!((alarm.detail.as_deref(), alarm.count), (Some(seen), 21));
+    let pumping = Err(refused(Reason::TrafficPumping));
+    assert_eq!(world.send(&customer.live, "252620000003").await, pumping);
+    // The test key and other countries have their own counts.
+    world.send(&customer.test, "252620000003").await.unwrap();
+    world.send(&customer.live, "254700000001").await.unwrap();
+    world.send(&customer.live, "57000001").await.unwrap();
+    let file = "252620000004,x\n57000002,x\n";
+    let answer = upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
+    world.expand_all().await;
+    let found = batch(world, customer, answer.batchid.unwrap()).await;
+    assert_eq!(found.counts.get(MessageStatus::Rejected), 1);
+    // After 10 minutes, as many messages as allowed may be sent again.
+    world.pass(13 * 60_000);
+    alarms().await;
+    world.send(&customer.live, "252620000005").await.unwrap();
+    world.assert_sound().await;
+}
+
+async fn the_first_international_message_in_a_month_causes_an_alarm(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let day = 24 * HOUR_MS;
+    let applications = world.service.applications();
+    let alarms = async || {
+        applications.store_alarms().await.unwrap();
+        applications.alarms(customer.account.id, customer.reference).await.unwrap()
+    };
+    let send = async |number: &str| {
+        let address = Some("192.0.2.7".parse().unwrap());
+        let origin = Origin { address, ..Origin::default() };
+        let send = SendRequest { origin, ..request(&customer.live, number, "hello") };
+        world.service.messages().send(send).await.unwrap();
+    };
+    // The application is new.
+    send("252620000001").await;
+    assert_eq!(alarms().await, []);
+    world.pass(29 * day);
+    send("57000001").await;
+    world.send(&customer.test, "252620000001").await.unwrap();
+    assert_eq!(alarms().await, []);
+    send("252620000001").await;
+    assert_eq!(alarms().await, []);
+    world.pass(30 * day);
+    send("252620000001").await;
+    send("254700000001").await;
+    let found = alarms().await;
+    let [alarm] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((alarm.kind, alarm.count), (AlarmKind::FirstInternational, 1));
+    assert_eq!(alarm.example.as_deref(), Some("•••••••••001"));
+    let detail = alarm.detail.as_deref().unwrap();
+    assert!(
+        detail.contains("to Somalia (+252). The last request came from 192.0.2.7."),
+        "{detail}"
+    );
+    let mails = world.service.operations().mails(None, 100).await.unwrap();
+    let mails = mails.items.iter().filter(|mail| mail.kind == MailKind::LimitAlarm);
+    assert_eq!(mails.count(), 1);
+    // An upload counts too.
+    world.pass(31 * day);
+    let file = "57000002,x\n252620000004,x\n";
+    upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
+    assert_eq!(alarms().await.len(), 2);
 }
 
 async fn an_alarm_is_mailed_once_an_hour_until_it_is_read(backend: Backend) {

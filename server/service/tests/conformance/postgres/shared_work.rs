@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::MessageStatus;
+use domain::{LimitField, MessageStatus};
 use futures_util::future::join_all;
 use service::{
     Actor, BatchChange, CancelTarget, Leases, MessageFilter, SANDBOX_CARRIER, StopAuthor,
     SubmitOutcome,
 };
 
+use crate::cases::limits::limit;
 use crate::database::Backend;
 use crate::network::{answered, network, refused, taken_as};
 use crate::processes::peer;
@@ -103,6 +104,28 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
     assert_eq!(world.database.number("SELECT COUNT(*) FROM queue").await, 20_000);
     assert_eq!(world.balance(&customer.live).await, money("0"));
     world.database.assert_spools(0).await;
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_are_expanded_at_once_share_the_limit_of_a_recipient() {
+    let world = World::new(Backend::SHARED).await;
+    let customer = world.active("one@example.org", "1000").await;
+    limit(&world, &customer, &[(LimitField::PerRecipientHour, "1")]).await;
+    let (a, b) = (world.service.clone(), peer(&world, 1).await);
+    let mut ids = Vec::new();
+    for service in [&a, &b] {
+        let accepted = upload(service, &customer.live, None, &rows(3000), plain()).await.unwrap();
+        ids.push(accepted.batchid.unwrap());
+    }
+    while world.service.messages().next_unexpanded(None).await.unwrap().is_some() {
+        let (of_a, of_b) = (a.messages(), b.messages());
+        let (one, two) = tokio::join!(of_a.expand(ids[0]), of_b.expand(ids[1]));
+        one.unwrap();
+        two.unwrap();
+    }
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM messages").await, 6000);
+    assert_eq!(world.database.number("SELECT COUNT(*) FROM queue").await, 3000);
     world.assert_sound().await;
 }
 
