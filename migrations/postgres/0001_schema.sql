@@ -206,6 +206,9 @@ CREATE TABLE applications (
     spent_day               BIGINT NOT NULL DEFAULT 0,
     spent_today             BIGINT NOT NULL DEFAULT 0,
     international_day       BIGINT,
+    withdrawn_day           BIGINT NOT NULL DEFAULT 0,
+    withdrawn_live          BIGINT NOT NULL DEFAULT 0,
+    withdrawn_test          BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (id, shard),
     UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

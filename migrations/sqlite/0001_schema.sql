@@ -248,7 +248,12 @@ CREATE TABLE applications (
     -- price of the live messages that were accepted on that day
     spent_today             INTEGER NOT NULL DEFAULT 0,
     -- UTC day of the last live message to an international number that alarms have seen
-    international_day       INTEGER
+    international_day       INTEGER,
+    -- UTC day on which messages were last withdrawn: cancelled, or rejected for a limit or an opt-out
+    withdrawn_day           INTEGER NOT NULL DEFAULT 0,
+    -- numbers of live and of test messages that were withdrawn on that day
+    withdrawn_live          INTEGER NOT NULL DEFAULT 0,
+    withdrawn_test          INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 -- The status comes first although all entries have the same one. Otherwise SQLite would read and
 -- sort all Pending applications.

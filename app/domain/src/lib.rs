@@ -26,6 +26,7 @@ pub mod incident;
 pub mod keyword;
 pub mod leak;
 pub mod ledger;
+pub mod limit_trial;
 pub mod limits;
 pub mod mail;
 pub mod message;

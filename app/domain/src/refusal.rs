@@ -179,6 +179,10 @@ pub enum Refusal {
     )]
     NotCancellable,
     #[error(
+        "The application has cancelled or refused too many messages today. Try again tomorrow (UTC)."
+    )]
+    TooManyWithdrawn,
+    #[error(
         "The batch is done or was cancelled, so it can't be paused or resumed. Reload the page."
     )]
     BatchEnded,

@@ -9,6 +9,7 @@ mod frame;
 mod history;
 mod inbox;
 mod keys;
+mod limit_trial;
 mod limits;
 mod list;
 mod messages;

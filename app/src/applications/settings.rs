@@ -7,6 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::frame::ApplicationFrame;
+use super::limit_trial::LimitTrialSection;
 use super::limits::{LimitsSection, LimitsView, SetLimits};
 use super::notices::{NoticesSection, SetNotices};
 use super::unconfirmed::{SetLostAnswer, UnconfirmedSection};
@@ -75,6 +76,7 @@ fn Settings(
             {sends
                 .then(|| view! {
                     <LimitsSection reference data=in_limits form=limits/>
+                    <LimitTrialSection reference/>
                     <UnconfirmedSection reference in_force form=unconfirmed/>
                 })}
         </ApplicationFrame>

@@ -84,6 +84,7 @@ pub use admission::rates::RateState;
 pub use admission::{KeyAccess, Origin, Presented, SendAccess, SendError, SendRequest, Sent};
 pub use applications::call_log::ApiCall;
 pub use applications::limits::{ChangedLimits, LimitsAuthor};
+pub use applications::trials::LimitTrial;
 pub use applications::{NewApplication, StatementFilter};
 pub use cancelling::batches::{BatchChange, ChangedBatch};
 pub use cancelling::{CancelTarget, Cancelled, StopAuthor};

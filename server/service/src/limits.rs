@@ -29,6 +29,10 @@ pub struct Limits {
     pub changes_at_once: u32,
     /// The most messages per day that a test key may send if its account has never had a deposit.
     pub unpaid_test_messages: i64,
+    /// How many messages an application may have withdrawn on a day, for each of its keys: cancelled,
+    /// or rejected because of its limits or opt-outs. After that, uploads and cancellations are
+    /// refused until the next day.
+    pub withdrawn_messages_max: i64,
     /// The most bytes that test messages of accounts without a deposit may take, all accounts
     /// together. Above this, the operator and staff are warned.
     pub unpaid_bytes_max: i64,

@@ -174,7 +174,7 @@ async fn take_change(api: &Api, address: &Address, request: Request) -> Result<A
     let Posted { access, wanted: (batchid, change), once } = posted.await?;
     let (messages, author) = (api.service.messages(), StopAuthor::Program);
     let changed = messages.change_batch(&access, batchid, change, author, once.as_ref()).await;
-    let changed = changed.map_err(cancel::failure)?;
+    let changed = changed.map_err(|error| cancel::failure(error, api.service.clock().now()))?;
     let batch = Batch::new(changed.batch, &api.currency);
     let response = answer::json(&OneAnswer { head: Head::success(), batch });
     Ok(shared_parameters::answered(response, changed.replayed))

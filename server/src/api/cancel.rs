@@ -1,7 +1,7 @@
 //! `/sms/cancel`: cancels a message or a batch.
 
 use axum::extract::{Request, State};
-use domain::{BatchId, Reason, Transid};
+use domain::{BatchId, Reason, Timestamp, Transid};
 use serde::Serialize;
 use service::{CancelTarget, Cancelled, Refusal, StopAuthor};
 use utoipa::ToSchema;
@@ -85,7 +85,8 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     let Posted { access, wanted, once } = posted;
     let messages = api.service.messages();
     let cancelled = messages.cancel(&access, wanted, StopAuthor::Program, once.as_ref()).await;
-    let Cancelled { messages, released, replayed } = cancelled.map_err(failure)?;
+    let Cancelled { messages, released, replayed } =
+        cancelled.map_err(|error| failure(error, api.service.clock().now()))?;
     let response = answer::json(&CancelledAnswer {
         head: Head::success(),
         cancelled: messages,
@@ -119,11 +120,15 @@ fn not_found(refusal: &Refusal) -> Failure {
     Failure::with_detail(Reason::NotFound, refusal.to_string())
 }
 
-/// Converts the error of a verb that cancels, pauses or resumes.
-pub fn failure(error: service::Error) -> Failure {
+/// Converts the error at this time of a verb that cancels, pauses or resumes.
+pub fn failure(error: service::Error, now: Timestamp) -> Failure {
     match error.refusal() {
         Some(refusal @ (Refusal::NoSuchMessage | Refusal::NoSuchBatch)) => not_found(refusal),
         Some(Refusal::NotCancellable) => Reason::NotCancellable.into(),
+        Some(refusal @ Refusal::TooManyWithdrawn) => {
+            let failure = Failure::with_detail(Reason::RateLimited, refusal.to_string());
+            failure.retry_after(shared_parameters::seconds_until_tomorrow(now))
+        }
         Some(Refusal::BatchEnded) => Reason::BatchEnded.into(),
         Some(Refusal::IdempotencyMismatch) => Reason::IdempotencyMismatch.into(),
         _ => error.into(),

@@ -6,7 +6,7 @@ use domain::message::{InvalidMessage, PAGE_CHARS};
 use domain::schedule::{DAYS_AHEAD_MAX, MINUTES_LATE_MAX, VALIDITY_MINUTES_MAX};
 use domain::timestamp::DAY_MS;
 use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Schedule, Timestamp, Validity};
-use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
+use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, Refusal, SendAccess};
 
 use super::Api;
 use super::address::Address;
@@ -150,7 +150,19 @@ pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason)
             Err(error) => error.into(),
         };
     }
-    if reason != Reason::RateLimited || key.kind() != KeyKind::Test {
+    if reason != Reason::RateLimited {
+        return reason.into();
+    }
+    let now = api.service.clock().now();
+    match api.service.messages().has_withdrawals_left(key).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let failure = Failure::with_detail(reason, Refusal::TooManyWithdrawn.to_string());
+            return failure.retry_after(seconds_until_tomorrow(now));
+        }
+        Err(error) => return error.into(),
+    }
+    if key.kind() != KeyKind::Test {
         return reason.into();
     }
     let left = match api.service.messages().test_messages_left(key).await {
@@ -165,8 +177,11 @@ pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason)
         "An account without a deposit can send {max} test messages a day (UTC), and {left} are \
          left today. Make a deposit, or try again tomorrow."
     );
-    let now = api.service.clock().now();
+    Failure::with_detail(reason, detail).retry_after(seconds_until_tomorrow(now))
+}
+
+/// Returns the seconds until the next day begins in UTC.
+pub fn seconds_until_tomorrow(now: Timestamp) -> i64 {
     let tomorrow = Timestamp::from_unix_ms((now.day() + 1) * DAY_MS);
-    let seconds = tomorrow.ms_since(now).max(1000) / 1000 + 1;
-    Failure::with_detail(reason, detail).retry_after(seconds)
+    tomorrow.ms_since(now).max(1000) / 1000 + 1
 }

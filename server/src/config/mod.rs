@@ -482,6 +482,7 @@ impl Reader<'_> {
             changes_at_once: self.within("changes_at_once", &CHANGES_LIMITS)?,
             unpaid_bytes_max: self.within("unpaid_bytes_max", &(0..=i64::MAX))?,
             unpaid_test_messages: self.within("unpaid_test_messages", &(0..=i64::MAX))?,
+            withdrawn_messages_max: self.within("withdrawn_messages_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
             event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 187] = [
+const TABLE: [(&str, &str, &str, Row); 188] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -150,6 +150,7 @@ const TABLE: [(&str, &str, &str, Row); 187] = [
     ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
     ("GET", "/fn/settings", "reference={reference}", OWNER),
+    ("GET", "/fn/limit-trial", "reference={reference}", OWNER),
     ("POST", "/fn/read-alarms", "reference={reference}&up_to=1", OWNER),
     (
         "POST",
@@ -876,6 +877,46 @@ async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
         let page = page(&format!("{settings}?addresses={text}")).await;
         assert!(!page.contains("but not saved yet"), "{page}");
     }
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn the_settings_show_what_limits_would_have_refused() {
+    let world = World::new().await;
+    let applications = world.service.applications();
+    let sender = domain::SenderName::parse("Shop").unwrap();
+    let creating = applications.create_application(world.account, Category::Sms, Some(&sender));
+    let new = creating.await.unwrap();
+    let cookie = world.sign_in("customer@example.org").await;
+    let page = async |query: &str| {
+        let path = format!("/applications/{}/settings{query}", new.reference);
+        let request = Request::get(&path).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let shown = page("").await;
+    for sentence in [
+        "the 0 live messages of the last 7 days",
+        "At 5 an hour to a recipient: 0 would have been refused.",
+        "With quiet hours 21:00-08:00: 0 would have waited.",
+        "Without international numbers: 0 would have been refused.",
+    ] {
+        assert!(shown.contains(sentence), "{sentence}: {shown}");
+    }
+    assert!(!shown.contains("At a spend of"));
+    let tried = page("?try_hour=7&try_spend=1.5&try_day=x&try_quiet=").await;
+    for sentence in [
+        "At 7 an hour to a recipient: 0",
+        "At a spend of 1.5 a day: 0",
+        "per_recipient_day must be a whole number",
+        "value=\"7\"",
+    ] {
+        assert!(tried.contains(sentence), "{sentence}: {tried}");
+    }
+    let saved = applications.send_limits(new.reference).await.unwrap();
+    assert_eq!(saved, domain::SendLimits::default());
     world.service.close().await;
 }
 

@@ -10,8 +10,8 @@ use domain::limits::{DEFAULT_LIMITS, SendLimits};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::support::Owner;
 use domain::{
-    ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Money, Reference, SenderState,
-    SenderStatus, Timestamp,
+    ApplicationId, ApplicationStatus, Category, EventStream, KeyKind, LostAnswer, Money, Reference,
+    SenderState, SenderStatus, Timestamp,
 };
 
 use super::query::{Argument, Connection, Row, query};
@@ -128,6 +128,19 @@ statements! {
     );
     const SET_LOST_ANSWER: Sql = in_shard!(
         "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
+    );
+    const ADD_WITHDRAWN: Sql = in_shard!(
+        r"
+        UPDATE applications SET
+            withdrawn_live = CASE withdrawn_day WHEN $2 THEN withdrawn_live ELSE 0 END + $3,
+            withdrawn_test = CASE withdrawn_day WHEN $2 THEN withdrawn_test ELSE 0 END + $4,
+            withdrawn_day = $2
+        WHERE id = $1" => " AND shard = $5",
+    );
+    const WITHDRAWN: Sql = in_shard!(
+        r"
+        SELECT CASE $3 WHEN 0 THEN withdrawn_live ELSE withdrawn_test END AS n
+        FROM applications WHERE id = $1 AND withdrawn_day = $2" => " AND shard = $4",
     );
     const SET_LIMITS: Sql = in_shard!(
         "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",
@@ -624,6 +637,23 @@ pub async fn set_limits(
 ) -> Result<()> {
     let set = query(SET_LIMITS, (id, row::json(limits)?)).execute(conn).await?;
     touched("applications", 1, set)
+}
+
+/// Adds to the number of messages that were withdrawn on a day.
+pub async fn add_withdrawn(
+    conn: &mut dyn Connection,
+    whose: EventStream,
+    messages: i64,
+    day: i64,
+) -> Result<()> {
+    let (live, test) = if whose.test { (0, messages) } else { (messages, 0) };
+    query(ADD_WITHDRAWN, (whose.application_id, day, live, test)).execute(conn).await.map(drop)
+}
+
+/// Returns the number of messages that were withdrawn on a day.
+pub async fn withdrawn(conn: &mut dyn Connection, whose: EventStream, day: i64) -> Result<i64> {
+    let found = query(WITHDRAWN, (whose.application_id, day, i64::from(whose.test)));
+    Ok(found.fetch_optional(conn, |row| row.get("n")).await?.unwrap_or(0))
 }
 
 /// Stores the time zone of an account's limits. `None` stands for UTC.

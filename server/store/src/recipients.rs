@@ -2,10 +2,11 @@
 
 use domain::limits::RecentMessages;
 use domain::pumping::CountryOutcomes;
-use domain::{ApplicationId, Timestamp, ids};
+use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
 use super::query::{Connection, query};
+use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::WriteTx;
 use crate::error::Result;
@@ -56,6 +57,15 @@ statements! {
     const LOCK_COUNTS: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
+    /// The newest messages of a live key.
+    const SENT: Sql = in_shard!(
+        r"
+        SELECT id, number, kind, cost
+        FROM messages
+        WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0 AND unit_price > 0"
+            => " AND shard = $4",
+        " ORDER BY id DESC LIMIT $3",
+    );
     /// Messages whose price was released never went to the country. The limit bounds the work.
     const TO_COUNTRY: Sql = in_shard!(
         r"
@@ -114,6 +124,34 @@ pub fn windows(now: Timestamp) -> (i64, i64) {
 pub fn local_digits<'a>(number: &'a str, country_code: &str) -> Option<&'a str> {
     let digits = number.strip_prefix(country_code)?;
     (digits.len() == domain::number::LOCAL_DIGITS).then_some(digits)
+}
+
+/// A stored message, with the time of its acceptance.
+pub struct StoredMessage {
+    pub at: Timestamp,
+    pub number: Number,
+    pub cost: Money,
+}
+
+/// Returns at most `limit` of the charged live messages that an application has sent since a time,
+/// newest first.
+pub async fn sent_since(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<StoredMessage>> {
+    let first = ids::compose_id(since.unix_ms(), 0);
+    query(SENT, (application_id, first, limit))
+        .fetch_all(conn, |row| {
+            let kind = row::word(row, "messages", "kind", Kind::parse)?;
+            Ok(StoredMessage {
+                at: Timestamp::from_unix_ms(ids::id_unix_ms(row.get("id")?)),
+                number: Number::from_stored(row.get("number")?, kind),
+                cost: row.get("cost")?,
+            })
+        })
+        .await
 }
 
 /// Returns how an application's messages to the country with this code fared.

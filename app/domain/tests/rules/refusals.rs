@@ -56,6 +56,7 @@ fn of_customers() -> Vec<Refusal> {
         Refusal::NoSuchAccount,
         Refusal::OutcomeKnown,
         Refusal::NotCancellable,
+        Refusal::TooManyWithdrawn,
         Refusal::BatchEnded,
         Refusal::TakenByCarrier,
         Refusal::BeingSubmitted,

@@ -12,6 +12,7 @@ pub(crate) mod pumping;
 mod review;
 pub(crate) mod sender_names;
 mod statement;
+pub(crate) mod trials;
 mod viewers;
 
 use domain::application::StatusAction;

@@ -8,12 +8,13 @@ use domain::{BatchId, EventStream, MessageStatus, Money, Timestamp};
 use super::{Cancelled, StopAuthor, begin};
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
+use crate::delivery::opted_out::check_withdrawals;
 use crate::uploads::expansion::release_rest;
 use crate::wakeups::Wakeup;
 use crate::{Messages, Service, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch, UnexpandedBatch};
 use store::error::{Error, Fault, Refusal, Result};
-use store::{WriteTx, queue};
+use store::{WriteTx, applications, queue};
 
 /// What to do with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +196,7 @@ async fn stop(
         }
         _ => {}
     }
+    check_withdrawals(service, &mut tx, stream, now).await?;
     // On PostgreSQL, results lock rows of the queue before the batch. Therefore these rows are
     // changed before it, and those that were claimed meanwhile after it.
     queue::let_claimed_go(&mut tx, batch.ids).await?;
@@ -226,10 +228,13 @@ async fn count(
     now: Timestamp,
 ) -> Result<(i64, Money)> {
     let counted = with_rest(queued, unexpanded)?;
-    if let Some(upload) = unexpanded
-        && !release_rest(tx, upload, MessageStatus::Cancelled, now).await?
-    {
-        return Err(Error::Failed(Fault::Missing("batches")));
+    if let Some(upload) = unexpanded {
+        if !release_rest(tx, upload, MessageStatus::Cancelled, now).await? {
+            return Err(Error::Failed(Fault::Missing("batches")));
+        }
+        // Those in the queue are counted when they are cancelled.
+        let rest = upload.rows - upload.expanded_rows;
+        applications::add_withdrawn(tx, upload.stream(), rest, now.day()).await?;
     }
     if batches::count_cancelled(tx, id, counted).await? && queued.0 == 0 {
         batches::set_cancelled(tx, id).await?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
-use crate::delivery::opted_out::withdraw;
+use crate::delivery::opted_out::{check_withdrawals, withdraw};
 use crate::money::releases::settle;
 use crate::{Messages, Service, run_detached_with_attempts};
 use store::WriteTx;
@@ -51,7 +51,7 @@ impl Messages<'_> {
     /// Cancels a message, or all messages of a batch, unless a carrier has them or may have them.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `NoSuchBatch`, `NotCancellable`, `IdempotencyMismatch`.
+    /// `NoSuchMessage`, `NoSuchBatch`, `NotCancellable`, `TooManyWithdrawn`, `IdempotencyMismatch`.
     pub async fn cancel(
         &self,
         access: &KeyAccess,
@@ -88,6 +88,7 @@ impl Messages<'_> {
                     (found.application_id, found.test) == (stream.application_id, stream.test)
                 });
                 found.ok_or(Refusal::NoSuchMessage)?;
+                check_withdrawals(&service, &mut tx, access.stream(), now).await?;
                 let ended = cancel_each(&service, &mut tx, &[id], author, now).await?;
                 if ended.is_empty() {
                     return Err(Refusal::NotCancellable.into());

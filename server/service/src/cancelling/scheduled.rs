@@ -5,6 +5,7 @@ use domain::{MessageStatus, Money};
 
 use super::{Cancelled, StopAuthor, begin, cancel_each, total};
 use crate::admission::KeyAccess;
+use crate::delivery::opted_out::check_withdrawals;
 use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts};
 use domain::schedule::DAYS_AHEAD_MAX;
 use store::error::{Error, Fault, Refusal, Result};
@@ -34,7 +35,7 @@ impl Messages<'_> {
     /// Cancels everything that waits for its time, some messages per transaction.
     ///
     /// # Errors
-    /// `NotCancellable` if nothing waits for its time.
+    /// `NotCancellable` if nothing waits for its time. `TooManyWithdrawn`.
     pub async fn cancel_scheduled(
         &self,
         access: &KeyAccess,
@@ -59,6 +60,7 @@ impl Messages<'_> {
                 async move {
                     let mut tx = begin(&service, shard).await?;
                     let now = service.now();
+                    check_withdrawals(&service, &mut tx, stream, now).await?;
                     let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
                     let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
                     let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();

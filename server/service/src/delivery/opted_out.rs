@@ -1,12 +1,18 @@
 //! Messages that end before a carrier gets them: their recipients opted out, the application's
 //! limits refuse them, or they are cancelled.
 
-use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};
+use std::collections::BTreeMap;
 
-use store::error::Result;
+use domain::{
+    ApiKey, DeliveryError, EventStream, KeyKind, MessageStatus, Submission, Timestamp, Transid,
+};
+
+use crate::{Messages, Service};
+use store::error::{Refusal, Result};
 use store::messages::{self, Ended, Ending};
+use store::query::Connection;
 use store::queue::Requeued;
-use store::{WriteTx, batches, queue};
+use store::{WriteTx, applications, batches, queue};
 
 /// Rejects messages to recipients who opted out, as [`withdraw`] does.
 pub(crate) async fn reject(
@@ -37,7 +43,8 @@ pub(crate) async fn requeue(
 
 /// Gives these messages a final status and an error, except those that have been claimed or of
 /// which a carrier has, or may have, a segment. The caller still has to settle the charges that
-/// this releases.
+/// this releases. They count towards the number of messages that an application may have withdrawn on
+/// a day ([`check_withdrawals`]).
 pub(crate) async fn withdraw(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -57,5 +64,50 @@ pub(crate) async fn withdraw(
         taken: false,
     });
     let endings: Vec<_> = endings.collect();
-    messages::finish(tx, &endings, now).await
+    let ended = messages::finish(tx, &endings, now).await?;
+    // Always in the same order, because this locks the applications.
+    let mut counts = BTreeMap::<_, i64>::new();
+    for ended in &ended {
+        *counts.entry((ended.application_id, ended.test)).or_default() += 1;
+    }
+    for ((application_id, test), count) in counts {
+        let whose = EventStream { application_id, test };
+        applications::add_withdrawn(tx, whose, count, now.day()).await?;
+    }
+    Ok(ended)
+}
+
+impl Messages<'_> {
+    /// Returns whether an application may have more messages of a key withdrawn on this day.
+    pub async fn has_withdrawals_left(&self, key: &ApiKey) -> Result<bool> {
+        let Some(row) = self.key_row(key.reference()).await? else {
+            return Ok(true);
+        };
+        let mut conn = self.store().read_at(self.shard_of(key.reference()).await?).await?;
+        let whose = EventStream { application_id: row.id, test: key.kind() == KeyKind::Test };
+        match check_withdrawals(self.0, &mut conn, whose, self.now()).await {
+            Err(error) if error.refusal().is_some() => Ok(false),
+            checked => checked.map(|()| true),
+        }
+    }
+}
+
+/// Checks that an application may have more messages withdrawn on this day. Each one costs it
+/// nothing, but has to be stored and released. The last request of a day may exceed the number,
+/// because its rows are all or none.
+///
+/// # Errors
+/// `TooManyWithdrawn`.
+pub(crate) async fn check_withdrawals(
+    service: &Service,
+    conn: &mut dyn Connection,
+    whose: EventStream,
+    now: Timestamp,
+) -> Result<()> {
+    let withdrawn = applications::withdrawn(conn, whose, now.day()).await?;
+    if withdrawn < service.limits().withdrawn_messages_max {
+        Ok(())
+    } else {
+        Err(Refusal::TooManyWithdrawn.into())
+    }
 }

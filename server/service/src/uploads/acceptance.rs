@@ -7,14 +7,15 @@ use domain::ids::Shard;
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::limits::LimitedRows;
 use domain::{
-    AlarmKind, BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason,
-    RequestId, Schedule, TestClock, Timestamp, WarningCounts,
+    AlarmKind, BatchId, EventStream, KeyKind, MessageText, Money, PagesByPrice, PricesInForce,
+    Reason, RequestId, Schedule, TestClock, Timestamp, WarningCounts,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
 use crate::admission::{SendError, due};
 use crate::applications::alarms::Noted;
+use crate::delivery::opted_out::check_withdrawals;
 use crate::money::funds::Funds;
 use crate::transactions::work;
 use crate::uploads::spool_store::Spool;
@@ -286,6 +287,11 @@ impl Messages<'_> {
         }
         if !self.take_one((pending.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
+        }
+        let whose = EventStream { application_id: row.id, test: kind == KeyKind::Test };
+        match check_withdrawals(self.0, tx, whose, now).await {
+            Err(error) if error.refusal().is_some() => return Ok(Err(Reason::RateLimited)),
+            checked => checked?,
         }
         let mut funds = self.funds(row, now);
         let messages = i64::try_from(pending.count.rows).unwrap_or(i64::MAX);

@@ -10,8 +10,8 @@ use domain::{
 };
 use futures_util::future::join_all;
 use service::{
-    BatchRequest, IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER, SendError,
-    SendRequest,
+    BatchRequest, CancelTarget, IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER,
+    SendError, SendRequest, StopAuthor,
 };
 
 use crate::database::Backend;
@@ -35,6 +35,8 @@ on_each_backend![
     pumping_is_blocked_at_exactly_as_many_messages_as_allowed,
     a_country_where_few_messages_are_delivered_is_blocked,
     the_first_international_message_in_a_month_causes_an_alarm,
+    a_trial_counts_what_a_limit_would_have_refused,
+    free_messages_have_a_number_of_the_day,
     an_alarm_is_mailed_once_an_hour_until_it_is_read,
     most_of_the_spend_of_a_day_causes_an_alarm_once,
 ];
@@ -527,6 +529,119 @@ async fn the_first_international_message_in_a_month_causes_an_alarm(backend: Bac
     let file = "57000002,x\n252620000004,x\n";
     upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
     assert_eq!(alarms().await.len(), 2);
+}
+
+async fn a_trial_counts_what_a_limit_would_have_refused(backend: Backend) {
+    use LimitField as F;
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let applications = world.service.applications();
+    // Tries a limit. Returns the number of refused messages, and of all.
+    let tried = async |field: F, text: &str| {
+        let mut change = LimitsChange::default();
+        change.add(field, text).unwrap();
+        let limits = applications.send_limits(customer.reference).await.unwrap();
+        let limits = change.applied_to(&limits);
+        let (account, reference) = (customer.account.id, customer.reference);
+        let trial = applications.try_limits(account, reference, &limits, &[field]).await.unwrap();
+        assert!(!trial.is_cut);
+        let [(of, refused)] = trial.refused.as_slice() else { panic!("{trial:?}") };
+        assert_eq!(*of, field);
+        (*refused, trial.messages)
+    };
+    assert_eq!(tried(F::PerRecipientHour, "1").await, (0, 0));
+    world.send(&customer.live, "57000001").await.unwrap();
+    world.pass(2 * 24 * HOUR_MS);
+    for _ in 0..3 {
+        world.send(&customer.live, "57000001").await.unwrap();
+        world.send(&customer.live, "26657000001").await.unwrap();
+        world.send(&customer.test, "57000001").await.unwrap();
+        world.pass(HOUR_MS + 1);
+    }
+    world.send(&customer.live, "4915112345678").await.unwrap();
+    for (field, text, refused) in [
+        // Both forms of the number in each hour.
+        (F::PerRecipientHour, "1", 3),
+        (F::PerRecipientHour, "2", 0),
+        (F::PerRecipientDay, "2", 4),
+        (F::PerRecipientDay, "6", 0),
+        (F::International, "off", 4),
+        (F::Prefixes, "49", 3),
+        (F::Prefixes, "266,49", 0),
+        (F::RefuseDoubtful, "1", 3),
+        // Local messages cost 0.05, the others 0.25.
+        (F::SpendPerDay, "0.3", 5),
+        (F::SpendPerDay, "100", 0),
+        // The clock began at midnight.
+        (F::QuietHours, "23:00-01:00", 3),
+        (F::QuietHours, "12:00-13:00", 0),
+        (F::TrafficPumpingMessages, "1", 3),
+        (F::TrafficPumpingMessages, "2", 0),
+    ] {
+        assert_eq!(tried(field, text).await, (refused, 8), "{field} {text}");
+    }
+    // Seven days after the first message, only the others are tried.
+    world.pass(5 * 24 * HOUR_MS - 3 * HOUR_MS);
+    assert_eq!(tried(F::International, "off").await, (4, 7));
+    let stranger = world.account("two@example.org").await;
+    let trial = applications.try_limits(
+        stranger.id,
+        customer.reference,
+        &domain::limits::DEFAULT_LIMITS,
+        &[F::International],
+    );
+    assert_eq!(trial.await.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
+}
+
+async fn free_messages_have_a_number_of_the_day(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.withdrawn_messages_max = 6;
+    let world = world.reopen().await;
+    let customer = customer(&world).await;
+    let (live, test) = (world.access(&customer.live).await, world.access(&customer.test).await);
+    let messages = world.service.messages();
+    let later = Schedule { send_at: Some(world.now().plus_ms(48 * HOUR_MS)), validity: None };
+    let scheduled = async |key: &ApiKey| {
+        let send = SendRequest { schedule: later, ..request(key, "57000001", "hello") };
+        messages.send(send).await.unwrap().transid.unwrap()
+    };
+    let cancel = async |access, target| {
+        let cancelled = messages.cancel(access, target, StopAuthor::Program, None).await;
+        cancelled.map(|cancelled| cancelled.messages).map_err(|e| e.refusal().unwrap().clone())
+    };
+    // Two messages, a row for a limit, and two rows of a batch.
+    for _ in 0..2 {
+        let id = scheduled(&customer.live).await;
+        assert_eq!(cancel(&live, CancelTarget::Message(id)).await, Ok(1));
+    }
+    limit(&world, &customer, &[(LimitField::International, "off")]).await;
+    let file = "57000001,a\n4915112345678,b\n";
+    upload(&world.service, &customer.live, None, file, plain()).await.unwrap();
+    world.expand_all().await;
+    let rows = async || {
+        let request = BatchRequest { schedule: later, ..plain() };
+        let file = "57000001,a\n57000002,b\n";
+        let answer = upload(&world.service, &customer.live, None, file, request).await;
+        answer.map(|answer| answer.batchid.unwrap())
+    };
+    let batch = rows().await.unwrap();
+    assert_eq!(cancel(&live, CancelTarget::Batch(batch)).await, Ok(2));
+    // Five so far. The last request may exceed the number.
+    let (one, batch) = (scheduled(&customer.live).await, rows().await.unwrap());
+    assert!(messages.has_withdrawals_left(&customer.live).await.unwrap());
+    assert_eq!(cancel(&live, CancelTarget::Batch(batch)).await, Ok(2));
+    assert!(!messages.has_withdrawals_left(&customer.live).await.unwrap());
+    let too_many = Err(Refusal::TooManyWithdrawn);
+    assert_eq!(cancel(&live, CancelTarget::Message(one)).await, too_many);
+    assert_eq!(rows().await, Err(refused(Reason::RateLimited)));
+    // Sends cost money, and the test key has its own number.
+    world.send(&customer.live, "57000001").await.unwrap();
+    let of_test = scheduled(&customer.test).await;
+    assert_eq!(cancel(&test, CancelTarget::Message(of_test)).await, Ok(1));
+    world.pass(24 * HOUR_MS);
+    assert_eq!(cancel(&live, CancelTarget::Message(one)).await, Ok(1));
+    rows().await.unwrap();
+    world.assert_sound().await;
 }
 
 async fn an_alarm_is_mailed_once_an_hour_until_it_is_read(backend: Backend) {
