@@ -81,6 +81,14 @@ impl Cluster {
         }
     }
 
+    /// Returns the newest batches of an application, at most 1,000.
+    pub fn batches(&self, keys: &Keys) -> Vec<Value> {
+        let target = format!("/sms/batches/{}?limit=1000", keys.live.expose());
+        let answer = self.nodes[0].get(&target);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["batches"].as_array().unwrap().clone()
+    }
+
     /// Returns an application's balance with all its digits.
     pub fn balance(&self, keys: &Keys) -> String {
         let target = format!("/sms/balance/{}", keys.live.expose());

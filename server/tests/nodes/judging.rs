@@ -1,6 +1,6 @@
 //! Compares the answers that clients got with the reports, the balances, and the carrier's submits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use domain::Money;
@@ -9,6 +9,7 @@ use testing::harness::{Keys, money};
 
 use crate::cluster::{Cluster, DEPOSIT};
 use crate::load::{Outcome, Sent};
+use crate::stops::Stops;
 
 /// The price of a local page in micro-units.
 const PRICE_MICROS: i64 = 50_000;
@@ -25,14 +26,17 @@ pub struct Judgement {
     /// Unknown messages that the carrier has.
     pub came_unknown: usize,
     pub twice: usize,
+    /// Cancelled messages and rows of uploads.
+    pub cancelled: usize,
 }
 
 impl std::fmt::Display for Judgement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { messages, unknown, came_unknown, twice } = self;
+        let Self { messages, unknown, came_unknown, twice, cancelled } = self;
         write!(
             f,
-            "{messages} messages, {unknown} unknown ({came_unknown} came), {twice} came twice"
+            "{messages} messages, {unknown} unknown ({came_unknown} came), {twice} came twice, \
+             {cancelled} cancelled"
         )
     }
 }
@@ -63,16 +67,16 @@ pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
     }
 }
 
-/// Returns an upload that is still expanding, or a message that isn't final.
+/// Returns an upload with rows that aren't messages yet, or a message that isn't final.
 fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
     let key = keys.live.expose();
-    let batches = cluster.nodes[0].get(&format!("/sms/batches/{key}?limit=1000"));
-    let batches = batches.json();
-    let mut batches = batches["batches"].as_array().unwrap().iter();
-    if let Some(batch) = batches.find(|batch| batch["status"] == "expanding") {
+    let is_open =
+        |batch: &&Value| matches!(text(batch, "status"), "expanding" | "scheduled" | "paused");
+    if let Some(batch) = cluster.batches(keys).iter().find(is_open) {
         return Some(batch.to_string());
     }
-    let on_its_way = |report: &&Value| !matches!(text(report, "status"), "delivered" | "unknown");
+    let on_its_way =
+        |report: &&Value| !matches!(text(report, "status"), "delivered" | "unknown" | "cancelled");
     let reports = cluster.reports(keys);
     let transid = text(reports.iter().find(on_its_way)?, "transid");
     let report = cluster.nodes[0].get(&format!("/sms/reports/{key}/{transid}"));
@@ -81,14 +85,27 @@ fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
 
 /// Checks that the answers are true, and that no message was submitted more than `most` times.
 pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Judgement {
+    judge_with(cluster, keys, (sent, &Stops::default()), most)
+}
+
+/// Like [`judge`], while messages and batches were cancelled.
+pub fn judge_with(
+    cluster: &Cluster,
+    keys: &Keys,
+    (sent, stops): (&[&Sent], &Stops),
+    most: usize,
+) -> Judgement {
     let reports = cluster.reports(keys);
+    let batches = cluster.batches(keys);
     let mut by_number: HashMap<usize, Vec<&Value>> = HashMap::new();
     for report in &reports {
         let number = text(report, "number").parse().unwrap();
         by_number.entry(number).or_default().push(report);
     }
+    let cancelled = batches.iter().filter(|batch| batch["status"] == "cancelled");
+    let cancelled: HashSet<&str> = cancelled.map(|batch| text(batch, "batchid")).collect();
     for sent in sent {
-        compare(cluster, sent, &by_number);
+        compare(cluster, sent, &by_number, &cancelled);
     }
     let known: usize = sent.iter().map(|sent| sent.numbers.len()).sum();
     assert!(reports.len() <= known, "messages that no client sent");
@@ -98,39 +115,53 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
         let came = cluster.carrier.count(text(report, "number"));
         assert!(came <= most, "came {came} times: {report}");
         judgement.twice += usize::from(came == 2);
+        assert_eq!(report["cost"].to_string(), "0.05", "{report}");
+        let is_cancelled = report["status"] == "cancelled";
+        assert_eq!(report["released"] == report["cost"], is_cancelled, "{report}");
         match text(report, "status") {
             "delivered" => assert!(came > 0, "never came: {report}"),
             "unknown" => {
                 judgement.unknown += 1;
                 judgement.came_unknown += usize::from(came > 0);
             }
-            _ => panic!("neither delivered nor unknown: {report}"),
+            "cancelled" => assert_eq!(came, 0, "cancelled, but it came: {report}"),
+            _ => panic!("neither delivered, unknown nor cancelled: {report}"),
         }
-        assert_eq!(report["cost"].to_string(), "0.05", "{report}");
     }
-    // Each message was charged once, and nothing was released.
-    let charged = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
+    judgement.cancelled = stops.judge(keys, &reports, &batches);
+    // Each message was charged once, and nothing but the cancelled messages was released.
+    let is_cancelled = |report: &&Value| report["status"] == "cancelled";
+    let charged = reports.len() - reports.iter().filter(is_cancelled).count();
+    let charged = PRICE_MICROS * i64::try_from(charged).unwrap();
     let left = Money::from_micros(money(DEPOSIT).micros() - charged);
     assert_eq!(cluster.balance(keys), left.to_string());
     judgement
 }
 
-/// Checks that a client's answer matches the stored messages.
-fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value>>) {
+/// Checks that a client's answer matches the stored messages. Some rows of the cancelled batches
+/// never became messages.
+fn compare(
+    cluster: &Cluster,
+    sent: &Sent,
+    by_number: &HashMap<usize, Vec<&Value>>,
+    cancelled: &HashSet<&str>,
+) {
     let found: Vec<&Value> = sent
         .numbers
         .clone()
         .flat_map(|number| by_number.get(&number).map_or(&[][..], Vec::as_slice))
         .copied()
         .collect();
-    let whole = || {
+    let whole = |may_miss: bool| {
         // Each number has one message.
-        let once = |number| by_number.get(&number).map_or(0, Vec::len) == 1;
-        assert!(sent.numbers.clone().all(once), "{sent:?}: {found:?}");
+        let count = |number| by_number.get(&number).map_or(0, Vec::len);
+        let fits = |count| count == 1 || may_miss && count == 0;
+        let all = sent.numbers.clone().map(count).all(fits);
+        assert!(all, "{sent:?}: {found:?}");
     };
     match &sent.outcome {
         Outcome::Accepted(id) => {
-            whole();
+            whole(cancelled.contains(id.as_str()));
             let field = if sent.upload { "batchid" } else { "transid" };
             assert!(found.iter().all(|report| report[field] == id.as_str()), "{sent:?}: {found:?}");
         }
@@ -140,7 +171,7 @@ fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value
             assert!(!sent.numbers.clone().any(came), "{sent:?}");
         }
         Outcome::Lost if found.is_empty() => {}
-        Outcome::Lost => whole(),
+        Outcome::Lost => whole(false),
     }
 }
 

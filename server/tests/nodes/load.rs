@@ -4,8 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use domain::Timestamp;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
@@ -26,9 +27,14 @@ const PACE: Duration = Duration::from_millis(15);
 /// The pause between two uploads.
 const UPLOADS_PACE: Duration = Duration::from_millis(500);
 const ROWS: usize = 50;
+/// The newest accepted messages and uploads, among which [`Load::recent`] chooses.
+const NEWEST: usize = 500;
+const NEWEST_UPLOADS: usize = 10;
+/// How long after its request a scheduled message is due.
+const AHEAD_MS: std::ops::Range<i64> = 2000..15_000;
 const FIRST_NUMBER: usize = 10_000_000;
 /// The most requests that repeat a lost answer, including the first.
-const REPEATS: usize = 20;
+pub const REPEATS: usize = 20;
 
 /// The result of a request, as far as its client knows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +83,8 @@ pub struct Load<'a> {
     /// Live keys.
     keys: Vec<&'a str>,
     patience: Duration,
+    /// Whether some messages and uploads are scheduled for later.
+    schedules: bool,
     over: AtomicBool,
     next_number: AtomicUsize,
     sent: Mutex<Vec<Sent>>,
@@ -87,11 +95,17 @@ impl<'a> Load<'a> {
         Self {
             nodes,
             patience,
+            schedules: false,
             keys: applications.iter().map(|k| k.live.expose()).collect(),
             over: AtomicBool::new(false),
             next_number: AtomicUsize::new(FIRST_NUMBER),
             sent: Mutex::default(),
         }
+    }
+
+    /// Lets one in four messages, and one in four uploads, be scheduled for some seconds later.
+    pub fn with_schedules(self) -> Self {
+        Self { schedules: true, ..self }
     }
 
     /// Runs clients until `work` is done.
@@ -121,6 +135,38 @@ impl<'a> Load<'a> {
         sent.iter().filter(accepted).count()
     }
 
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Returns the live key of an application.
+    pub fn key(&self, application: usize) -> &'a str {
+        self.keys[application]
+    }
+
+    /// Returns one of the newest accepted messages or uploads, with its ID.
+    pub fn recent(&self, random: &mut StdRng, upload: bool) -> Option<(usize, String)> {
+        let sent = self.sent.lock().unwrap();
+        let of_kind = sent.iter().rev().filter(|sent| sent.upload == upload);
+        let accepted = of_kind.filter_map(|sent| match &sent.outcome {
+            Outcome::Accepted(id) => Some((sent.application, id.clone())),
+            _ => None,
+        });
+        let newest = if upload { NEWEST_UPLOADS } else { NEWEST };
+        accepted.take(random.random_range(1..=newest)).last()
+    }
+
+    /// Returns the time to schedule the next request for, or `None` to send at once.
+    fn send_at(&self, random: &mut StdRng) -> Option<String> {
+        if !self.schedules || random.random_range(0..4) != 0 {
+            return None;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let ahead = random.random_range(AHEAD_MS);
+        let at = Timestamp::from_unix_ms(i64::try_from(now).unwrap() + ahead);
+        Some(at.to_string())
+    }
+
     fn numbers(&self, count: usize) -> std::ops::Range<usize> {
         let first = self.next_number.fetch_add(count, Ordering::Relaxed);
         first..first + count
@@ -129,12 +175,14 @@ impl<'a> Load<'a> {
     fn send(&self, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let mut asking = Asking::new(self, seed);
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.is_over() {
             let application = random.random_range(0..self.keys.len());
             let numbers = self.numbers(1);
             let number = numbers.start.to_string();
-            let pairs = form(&[("number", &number), ("message", "Hello")]);
-            let target = format!("/sms/send/{}?{pairs}", self.keys[application]);
+            let send_at = self.send_at(&mut random);
+            let pairs = [("number", number.as_str()), ("message", "Hello")].into_iter();
+            let pairs: Vec<_> = pairs.chain(send_at.as_deref().map(|at| ("sendat", at))).collect();
+            let target = format!("/sms/send/{}?{}", self.keys[application], form(&pairs));
             // One in four has an idempotency key, so that it can be repeated safely.
             let keyed = random.random_range(0..4) == 0;
             let key = format!("key of {number}");
@@ -156,12 +204,15 @@ impl<'a> Load<'a> {
     fn upload(&self) {
         let mut random = StdRng::seed_from_u64(u64::MAX);
         let mut asking = Asking::new(self, u64::MAX);
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.is_over() {
             let application = random.random_range(0..self.keys.len());
             let numbers = self.numbers(ROWS);
             let rows: Vec<String> = numbers.clone().map(|n| n.to_string()).collect();
             let rows = rows.join("\n");
+            let send_at = self.send_at(&mut random);
             let parts = [("numbers", rows.as_bytes()), ("message", b"Hello".as_slice())];
+            let send_at = send_at.as_deref().map(|at| ("sendat", at.as_bytes()));
+            let parts: Vec<_> = parts.into_iter().chain(send_at).collect();
             let target = format!("/sms/bulk/{}", self.keys[application]);
             let request = posted(&target, MULTIPART, &multipart(&parts));
             let answers = vec![asking.ask(&request, "batchid")];
@@ -188,20 +239,25 @@ impl<'a> Load<'a> {
 }
 
 /// A client's choice of nodes.
-struct Asking<'a> {
+pub struct Asking<'a> {
     load: &'a Load<'a>,
     random: StdRng,
     shunned: Option<(String, Instant)>,
 }
 
 impl<'a> Asking<'a> {
-    fn new(load: &'a Load<'a>, seed: u64) -> Self {
+    pub fn new(load: &'a Load<'a>, seed: u64) -> Self {
         Self { load, random: StdRng::seed_from_u64(seed), shunned: None }
     }
 
     /// Sends a request to a random running node. `id` is the field with the ID of an accepted
     /// request.
     fn ask(&mut self, request: &[u8], id: &str) -> Outcome {
+        Outcome::of(self.exchange(request), id)
+    }
+
+    /// Sends a request to a random running node. Returns the answer, if there was one.
+    pub fn exchange(&mut self, request: &[u8]) -> Option<Answered> {
         let mut addresses: Vec<String> = self.load.nodes.iter().filter_map(Node::address).collect();
         if let Some((shunned, since)) = &self.shunned
             && since.elapsed() < SHUNNED
@@ -210,15 +266,15 @@ impl<'a> Asking<'a> {
             addresses.retain(|address| address != shunned);
         }
         if addresses.is_empty() {
-            return Outcome::Lost;
+            return None;
         }
         let place = self.random.random_range(0..addresses.len());
         let address = addresses.swap_remove(place);
-        let outcome = Outcome::of(ask(&address, request, self.load.patience), id);
-        if outcome == Outcome::Lost {
+        let answer = ask(&address, request, self.load.patience);
+        if answer.is_none() {
             self.shunned = Some((address, Instant::now()));
         }
-        outcome
+        answer
     }
 }
 

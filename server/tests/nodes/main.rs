@@ -20,5 +20,6 @@ mod outage;
 mod pause;
 mod proxies;
 mod rolling;
+mod stops;
 mod storm;
 mod test_clocks;

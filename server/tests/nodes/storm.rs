@@ -1,5 +1,5 @@
 //! Processes are killed, processes sleep until after their leases, and the database is restarted,
-//! while clients send.
+//! while clients send and schedule, cancel messages and batches, and pause and resume batches.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,8 +12,11 @@ use testing::postgres::End;
 
 use crate::cluster::Cluster;
 use crate::events::Listener;
-use crate::judging::{Judgement, answers, judge, refusals_say_that_waiting_helps, until_settled};
+use crate::judging::{
+    Judgement, answers, judge_with, refusals_say_that_waiting_helps, until_settled,
+};
 use crate::load::{Load, SHORT, Sent};
+use crate::stops::{Stops, resume_all};
 
 const SEED: u64 = 20_261_123;
 const NODES: usize = 3;
@@ -111,16 +114,19 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
-    let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT);
+    let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT).with_schedules();
+    let stops = Stops::default();
     let listener = Listener::new(&cluster, &holding);
     let mut storm = Storm::new(&cluster);
     let is_over = AtomicBool::new(false);
     let polled = std::thread::scope(|scope| {
         let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
+        scope.spawn(|| stops.run(&load));
         load.beside(CLIENTS, true, || storm.rage(events));
         for node in &cluster.nodes {
             node.until_ready();
         }
+        resume_all(&cluster, &[&holding, &resending]);
         until_settled(&cluster, &[&holding, &resending]);
         is_over.store(true, Ordering::Relaxed);
         polling.join().unwrap()
@@ -138,13 +144,15 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
         let its = |sent: &&Sent| sent.application == application;
         sent.iter().filter(its).collect()
     };
-    let held = judge(&cluster, &holding, &of(0), 1);
-    let resent = judge(&cluster, &resending, &of(1), 2);
+    let held = judge_with(&cluster, &holding, (&of(0), &stops), 1);
+    let resent = judge_with(&cluster, &resending, (&of(1), &stops), 2);
+    println!("{stops}");
     println!("held: {held}; sent once more: {resent}; after {:?}", begun.elapsed());
     // A crash of the database may leave the result of a claim unknown.
     let faults = [Event::Kill, Event::Sleep, Event::RestartImmediate];
     let faults = faults.iter().map(|event| storm.count(*event)).sum();
     assert!(bounded(&held, faults) && bounded(&resent, faults));
+    assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
     refusals_say_that_waiting_helps(&sent);
     cluster.stop();
 }
