@@ -637,6 +637,7 @@ CREATE TABLE batches (
     expires_at     BIGINT,
     paused_at      BIGINT,
     paused_by      TEXT,
+    pause_reason   TEXT,
     resumed_at     BIGINT,
     cancelled_at   BIGINT,
     cancelled_by   TEXT,

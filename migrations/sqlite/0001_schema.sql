@@ -719,7 +719,9 @@ CREATE TABLE batches (
     -- from when on its rows may no longer be submitted; null: 48 hours after their message IDs
     expires_at     INTEGER,
     paused_at      INTEGER,           -- when it was paused; null if it isn't
-    paused_by      TEXT,              -- who paused it, like the actor in audit
+    -- how its owner paused it; null if only staff did. Owner and staff each end only their own pause
+    paused_by      TEXT,
+    pause_reason   TEXT,              -- why staff paused it; null if they haven't
     -- when it was resumed, until its rows are in the queue again
     resumed_at     INTEGER,
     cancelled_at   INTEGER,           -- when it was cancelled

@@ -28,7 +28,7 @@ words! {
         WrongCodes = "wrong-codes",
         KeyReplaced = "key-replaced",
         AccountClosed = "account-closed",
-        /// Staff approved, suspended or reinstated an application.
+        /// Staff approved, suspended or reinstated an application, or paused or resumed a batch.
         Application = "application",
         /// Staff accepted or rejected a sender name.
         SenderName = "sender-name",

@@ -580,7 +580,8 @@ words! {
         Done = "done",
         /// Its time hasn't come yet.
         Scheduled = "scheduled",
-        /// No rows are submitted until it is resumed.
+        /// No rows are submitted until it is resumed: by its owner, by support, or by both, if both
+        /// paused it.
         Paused = "paused",
         /// It was cancelled. Rows that a carrier had, or may have had, go on.
         Cancelled = "cancelled",
@@ -606,6 +607,8 @@ pub struct BatchRecord {
     /// When it was scheduled for. `None` if it was due at once.
     pub send_at: Option<Timestamp>,
     pub done_at: Option<Timestamp>,
+    /// Why support paused it. `None` if support hasn't.
+    pub pause_reason: Option<String>,
     /// Whether it was uploaded with the test key.
     pub test: bool,
 }

@@ -53,7 +53,9 @@ fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> 
         if confirm.get().as_deref() != Some(CANCEL) {
             let address = format!("/applications/{reference}?confirm={CANCEL}");
             return view! {
-                <a class="button button-danger" href=address>"Cancel everything scheduled"</a>
+                <p class="buttons">
+                    <a class="button button-danger" href=address>"Cancel everything scheduled"</a>
+                </p>
             }
             .into_any();
         }

@@ -34,6 +34,8 @@ pub fn BatchContent(
         <div class="visually-hidden" role="status">{move || live.with(spoken)}</div>
         {move || facts(live.get(), reference, &currency)}
         <Stop id actions form/>
+        <h2>"Messages by status"</h2>
+        {move || live.with(counts)}
         <p class="buttons">
             <a class="button" href=messages>"Messages of this batch"</a>
             // The router leaves downloads and reloads to the browser.
@@ -73,17 +75,18 @@ fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) 
             "wait until you resume the batch. They expire as they would otherwise.",
         )
     };
-    vec![
-        StopAction { action, label, warning: format!("{subject} {effect}") },
-        StopAction {
-            action: CANCEL,
-            label: "Cancel batch",
-            warning: format!(
-                "{subject} aren't sent, and their price is released. Messages that a carrier has \
-                 or may have go on. You can't undo this."
-            ),
-        },
-    ]
+    // The owner can't end a pause by support.
+    let change = StopAction { action, label, warning: format!("{subject} {effect}") };
+    let change = batch.pause_reason.is_none().then_some(change);
+    let cancel = StopAction {
+        action: CANCEL,
+        label: "Cancel batch",
+        warning: format!(
+            "{subject} aren't sent, and their price is released. Messages that a carrier has or \
+             may have go on. You can't undo this."
+        ),
+    };
+    change.into_iter().chain([cancel]).collect()
 }
 
 /// Returns the address of the list of the batch's messages.
@@ -91,8 +94,7 @@ fn messages_of(batch: &BatchRecord) -> String {
     format!("/reports?batchid={}", batch.batchid)
 }
 
-/// Renders the part of the page that changes while a batch is being sent: its facts, and the number
-/// of its messages by status.
+/// Renders the facts of a batch, which change while it is being sent.
 fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
     let send_at = batch.send_at.map(|at| view! { <DateTime at/> });
@@ -122,8 +124,17 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
         </dl>
         {(batch.status == BatchStatus::Expanding)
             .then(|| view! { <p class="fine">"Some rows of the file aren't messages yet."</p> })}
-        <h2>"Messages by status"</h2>
-        {counts(&batch)}
+        {batch.pause_reason.map(paused_by_support)}
+    }
+}
+
+/// Says that support paused the batch, and why.
+fn paused_by_support(reason: String) -> impl IntoView {
+    view! {
+        <div class="notice">
+            <p>"Paused by support: no more messages of this batch are sent until support resumes it."</p>
+            <p>"Reason: " {reason}</p>
+        </div>
     }
 }
 

@@ -67,6 +67,7 @@ mod tests {
             created_at: Timestamp::from_unix_ms(0),
             send_at: None,
             done_at: None,
+            pause_reason: None,
             test: false,
         }
     }

@@ -1,7 +1,7 @@
 //! The timeline of a message, in sentences.
 
-use domain::MessageStatus;
 use domain::records::TimelineEntry;
+use domain::{MessageStatus, Timestamp};
 use leptos::prelude::*;
 
 use super::explained::meaning;
@@ -10,6 +10,8 @@ use crate::ui::{DateTime, StateMark};
 
 /// The prefix of a detail that names the carrier that accepted the message.
 const TAKEN_BY: &str = "taken by ";
+/// The prefix of a detail with the time that a message waits for.
+const SCHEDULED_FOR: &str = "scheduled for ";
 
 #[component]
 pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
@@ -17,7 +19,10 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
     let entries = timeline.into_iter().enumerate().map(|(place, entry)| {
         let words = told(&entry, place == 0);
         let later = begin.filter(|_| place > 0).map(|begin| later(entry.at.ms_since(begin)));
-        let detail = entry.detail.filter(|detail| !detail.starts_with(TAKEN_BY));
+        let send_at = entry.detail.as_deref().and_then(|detail| detail.strip_prefix(SCHEDULED_FOR));
+        let send_at = send_at.and_then(Timestamp::parse);
+        let said = |detail: &String| detail.starts_with(TAKEN_BY) || send_at.is_some();
+        let detail = entry.detail.filter(|detail| !said(detail));
         view! {
             <li>
                 <DateTime at=entry.at/>
@@ -25,6 +30,10 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
                 <StateMark state=entry.status/>
                 <span>
                     {words}
+                    {send_at
+                        .map(|at| {
+                            view! { <span class="fine">" (for " <DateTime at with_zone=true/> ")"</span> }
+                        })}
                     {detail.map(|detail| aside(format!("({detail})")))} {later.map(aside)}
                 </span>
             </li>

@@ -125,7 +125,8 @@ struct ChangeBody {
     summary = "Pause or resume a batch",
     description = "Give pause or resume, in the query or in the body. While a batch is paused, \
         none of its rows are submitted to carriers. Its rows expire all the same. Pausing a paused \
-        batch and resuming one that isn't paused change nothing.",
+        batch and resuming one that isn't paused change nothing. A batch that support paused stays \
+        paused until support resumes it.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("batchid" = schemas::BatchId, Path),

@@ -230,6 +230,12 @@ const TABLE: [(&str, &str, &str, Row); 188] = [
     ("POST", "/fn/change-account", "id={account}&action=sign-out", STAFF),
     ("POST", "/fn/add-note", "id={account}&text=Called", STAFF),
     ("GET", "/fn/support-visit", "id={account}&reference={reference}", STAFF),
+    (
+        "POST",
+        "/fn/change-batch",
+        "reference={reference}&batchid={batchid}&action=pause&reason=x",
+        STAFF,
+    ),
     ("GET", "/fn/support-search", "text={reference}", STAFF),
     ("GET", "/fn/support-message", "transid={transid}", STAFF),
     ("POST", "/fn/show-text", "transid={transid}", STAFF),

@@ -25,7 +25,7 @@ macro_rules! listed {
         SELECT b.*, c.status, c.n
         FROM (
             SELECT id, test, requestid, rows, pages, cost, released, created_at, expanded_at,
-                   done_at, send_at, waits_until, paused_at, cancelled_at
+                   done_at, send_at, waits_until, paused_at, pause_reason, cancelled_at
             FROM batches",
             $where => concat!(" AND shard = ", $shard),
             $($order,)?
@@ -182,14 +182,30 @@ statements! {
     );
     const PAUSE: Sql = in_shard!(
         r"
-        UPDATE batches SET paused_at = $2, paused_by = $3, resumed_at = NULL
-        WHERE id = $1 AND paused_at IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
+        UPDATE batches SET paused_at = COALESCE(paused_at, $2), paused_by = $3, resumed_at = NULL
+        WHERE id = $1 AND paused_by IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
             => " AND shard = $4",
     );
     const RESUME: Sql = in_shard!(
         r"
-        UPDATE batches SET paused_at = NULL, resumed_at = $2
-        WHERE id = $1 AND paused_at IS NOT NULL" => " AND shard = $3",
+        UPDATE batches SET paused_by = NULL,
+            paused_at = CASE WHEN pause_reason IS NOT NULL THEN paused_at END,
+            resumed_at = CASE WHEN pause_reason IS NULL THEN $2 END
+        WHERE id = $1 AND paused_by IS NOT NULL" => " AND shard = $3",
+    );
+    const PAUSE_BY_STAFF: Sql = in_shard!(
+        r"
+        UPDATE batches SET paused_at = COALESCE(paused_at, $2), pause_reason = $3,
+            resumed_at = NULL
+        WHERE id = $1 AND pause_reason IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
+            => " AND shard = $4",
+    );
+    const RESUME_BY_STAFF: Sql = in_shard!(
+        r"
+        UPDATE batches SET pause_reason = NULL,
+            paused_at = CASE WHEN paused_by IS NOT NULL THEN paused_at END,
+            resumed_at = CASE WHEN paused_by IS NULL THEN $2 END
+        WHERE id = $1 AND pause_reason IS NOT NULL" => " AND shard = $3",
     );
     const RESUMED: Sql = in_shard!(
         "UPDATE batches SET resumed_at = NULL WHERE id = $1 AND resumed_at < $2"
@@ -198,7 +214,7 @@ statements! {
     const CANCEL: Sql = in_shard!(
         r"
         UPDATE batches SET cancelled_at = $2, cancelled_by = $3, cancelling = 1, paused_at = NULL,
-            resumed_at = NULL
+            paused_by = NULL, pause_reason = NULL, resumed_at = NULL
         WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL" => " AND shard = $4",
     );
     const COUNT_CANCELLED: Sql = in_shard!(
@@ -363,6 +379,7 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
         created_at: row.get("created_at")?,
         send_at: row.get("send_at")?,
         done_at,
+        pause_reason: row.get("pause_reason")?,
         test: row.get("test")?,
     })
 }
@@ -649,7 +666,8 @@ pub async fn followed(conn: &mut dyn Connection) -> Result<Vec<StoppableBatch>> 
     query(FOLLOWED, ()).fetch_all(conn, stoppable).await
 }
 
-/// Pauses a batch. Returns false if it is paused, done or cancelled already.
+/// Pauses a batch for its owner. Returns false if its owner has paused it already, or if it is done
+/// or cancelled.
 pub async fn pause(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -659,9 +677,31 @@ pub async fn pause(
     Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
 }
 
-/// Resumes a batch. Returns false if it isn't paused. Its deferred rows follow.
+/// Ends the pause by a batch's owner. Returns false if there is none. The batch's deferred rows
+/// follow, unless staff have paused it too.
 pub async fn resume(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
+}
+
+/// Pauses a batch for staff, beside a pause by its owner. Returns false if staff have paused it
+/// already, or if it is done or cancelled.
+pub async fn pause_by_staff(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(PAUSE_BY_STAFF, (id, now, reason)).execute(conn).await? == 1)
+}
+
+/// Ends the pause of a batch by staff. Returns false if there is none. The batch's deferred rows
+/// follow, unless its owner has paused it too.
+pub async fn resume_by_staff(
+    conn: &mut dyn Connection,
+    id: BatchId,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(RESUME_BY_STAFF, (id, now)).execute(conn).await? == 1)
 }
 
 /// Notes that all rows of a batch that was resumed before this time are in the queue again.

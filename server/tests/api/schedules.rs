@@ -272,3 +272,42 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     assert_eq!(server.reports(key, "status=scheduled").len(), 0);
     assert_eq!(server.balance(key), before);
 }
+
+#[test]
+fn support_pauses_a_batch_and_the_owner_reads_why() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let file = uploaded(&server, key, &seconds_ahead(3600));
+    let batchid = file["batchid"].as_str().unwrap();
+    let mut staff = Browser::of_staff(&server);
+    let found = page(&mut staff, "/support/accounts?email=customer");
+    let (_, account) = found.split_once("/support/accounts/").unwrap();
+    let account = &account[..account.find(['/', '"']).unwrap()];
+    let visit = format!("/support/accounts/{account}/{}", server.reference());
+    let shown = page(&mut staff, &visit);
+    assert!(shown.contains(batchid) && shown.contains("scheduled"), "{shown}");
+    let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "pause")];
+    let with_reason = [&fields[..], &[("reason", "Too many complaints")]].concat();
+    staff.post_from(&visit, "change-batch", &with_reason);
+    let shown = page(&mut staff, &visit);
+    assert!(shown.contains("Paused by support: Too many complaints"), "{shown}");
+    assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("paused"));
+
+    let mut owner = Browser::of_customer(&server);
+    let address = format!("/reports/{batchid}");
+    let shown = page(&mut owner, &address);
+    assert!(shown.contains("Paused by support") && shown.contains("Too many complaints"));
+    assert!(shown.contains("confirm=cancel") && !shown.contains("confirm=resume"), "{shown}");
+    let path = format!("/sms/batches/{key}/{batchid}");
+    let resumed = server.exchange(&posted(&path, FORM, b"resume=1"));
+    resumed.is(200, 200, "");
+    assert_eq!(resumed.json()["batch"]["status"], json!("paused"));
+
+    let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "resume")];
+    staff.post_from(&visit, "change-batch", &fields);
+    assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("scheduled"));
+    let audit = page(&mut staff, &format!("/support/audit?subject={batchid}"));
+    assert!(audit.contains("batch.pause") && audit.contains("batch.resume"), "{audit}");
+    let shown = page(&mut owner, &address);
+    assert!(!shown.contains("Paused by support") && shown.contains("confirm=pause"), "{shown}");
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod batches;
 mod following;
+mod pauses_by_staff;
 mod scheduled;
 
 use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};

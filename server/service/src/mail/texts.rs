@@ -5,7 +5,7 @@ use domain::browser::browser_name;
 use domain::decision::Work;
 use domain::records::{ApplicationRecord, CarrierRecord};
 use domain::webhook::DisabledReason;
-use domain::{AlarmKind, KeyKind, MailKind, Money, Reference, Timestamp};
+use domain::{AlarmKind, BatchId, KeyKind, MailKind, Money, Reference, Timestamp};
 
 use super::{Mail, PER_KIND_MAX};
 use store::alarms::NewAlarm;
@@ -254,6 +254,27 @@ pub(crate) fn status_changed(
         ),
     };
     of_application(MailKind::Application, reference, subject, body)
+}
+
+/// Reports that staff paused a batch.
+pub(crate) fn batch_paused(reference: Reference, id: BatchId, reason: &str) -> Mail {
+    let body = format!(
+        "Support paused the batch {id} of your application {reference}: no more of its messages \
+         are sent until support resumes it. They expire as they would otherwise. You can cancel \
+         the batch on its page.\n\nReason: {reason}"
+    );
+    let mail = of_application(MailKind::Application, reference, "Batch paused", body);
+    Mail { path: Some(format!("/reports/{id}")), ..mail }
+}
+
+/// Reports that staff ended their pause of a batch.
+pub(crate) fn batch_resumed(reference: Reference, id: BatchId) -> Mail {
+    let body = format!(
+        "Support resumed the batch {id} of your application {reference}. If you paused it too, it \
+         waits until you resume it."
+    );
+    let mail = of_application(MailKind::Application, reference, "Batch resumed", body);
+    Mail { path: Some(format!("/reports/{id}")), ..mail }
 }
 
 pub(crate) fn sender_accepted(reference: Reference, name: &str) -> Mail {

@@ -3,8 +3,8 @@
 use domain::records::{BatchRecord, BatchStatus, TimelineEntry};
 use domain::{BatchId, EventType, MessageStatus, Reason, Schedule, Transid, Validity};
 use service::{
-    Actor, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter, IdempotencyKey,
-    SendError, SendRequest, StopAuthor, SubmitOutcome,
+    Actor, AuditFilter, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter,
+    IdempotencyKey, SendError, SendRequest, StopAuthor, SubmitOutcome,
 };
 
 use sqlx::Executor as _;
@@ -45,6 +45,8 @@ on_each_backend![
     a_paused_batch_waits_until_it_is_resumed,
     a_paused_batch_expires,
     a_batch_that_has_ended_is_neither_paused_nor_resumed,
+    owner_and_staff_each_end_only_their_own_pause,
+    staff_give_a_reason_and_pause_only_what_is_open,
 ];
 
 fn at(world: &World, after_ms: i64) -> Schedule {
@@ -721,4 +723,78 @@ async fn a_batch_that_has_ended_is_neither_paused_nor_resumed(backend: Backend) 
     }
     let refused = try_change(&sending, BatchId(1), BatchChange::Pause).await;
     assert_eq!(refused, Err(service::Refusal::NoSuchBatch));
+}
+
+/// Returns the actions of staff on a batch, newest first, each with its reason.
+async fn audited(sending: &Sending, id: BatchId) -> Vec<(String, Option<String>)> {
+    let filter = AuditFilter { subject: Some(id.to_string()), limit: 10, ..AuditFilter::default() };
+    let found = sending.world.service.support().audit(&filter).await.unwrap();
+    found.items.into_iter().map(|entry| (entry.action, entry.detail)).collect()
+}
+
+async fn owner_and_staff_each_end_only_their_own_pause(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let id = uploaded(&sending, 2, Schedule::default()).await;
+    sending.world.expand_all().await;
+    let (support, staff) = (sending.world.service.support(), Actor::CommandLine);
+    let reference = sending.customer.reference;
+    for _ in 0..2 {
+        support.pause_batch(&staff, reference, id, " Complaints ").await.unwrap();
+    }
+    let found = record(&sending, id).await;
+    assert_eq!(found.status, BatchStatus::Paused);
+    assert_eq!(found.pause_reason.as_deref(), Some("Complaints"));
+    // The owner's resumption does nothing, whether the owner paused the batch too or not.
+    for action in [BatchChange::Resume, BatchChange::Pause, BatchChange::Resume] {
+        assert_eq!(change(&sending, id, action).await.status, BatchStatus::Paused);
+    }
+    follow(&sending).await;
+    sending.assert_nothing_due("acme").await;
+    // The owner's pause outlasts that of staff.
+    change(&sending, id, BatchChange::Pause).await;
+    for _ in 0..2 {
+        support.resume_batch(&staff, reference, id).await.unwrap();
+    }
+    let found = record(&sending, id).await;
+    assert_eq!((found.status, found.pause_reason), (BatchStatus::Paused, None));
+    follow(&sending).await;
+    sending.assert_nothing_due("acme").await;
+    change(&sending, id, BatchChange::Resume).await;
+    follow(&sending).await;
+    deliver_all(&sending).await;
+    assert_eq!(record(&sending, id).await.status, BatchStatus::Done);
+    let done = [("batch.resume", None), ("batch.pause", Some("Complaints"))];
+    let done = done.map(|(action, why)| (action.to_owned(), why.map(str::to_owned)));
+    assert_eq!(audited(&sending, id).await, done);
+    sending.assert_sound().await;
+}
+
+async fn staff_give_a_reason_and_pause_only_what_is_open(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (support, staff) = (sending.world.service.support(), Actor::CommandLine);
+    let id = uploaded(&sending, 1, at(&sending.world, HOUR_MS)).await;
+    let reference = sending.customer.reference;
+    let other = sending.world.active("other@example.org", "1").await.reference;
+    for (of, reason, refusal) in [
+        (reference, " ", service::Refusal::ReasonMissing),
+        (other, "Complaints", service::Refusal::NoSuchBatch),
+    ] {
+        let refused = support.pause_batch(&staff, of, id, reason).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&refusal));
+    }
+    let refused = support.resume_batch(&staff, other, id).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&service::Refusal::NoSuchBatch));
+    // A pause that staff don't make isn't theirs to end.
+    change(&sending, id, BatchChange::Pause).await;
+    support.resume_batch(&staff, reference, id).await.unwrap();
+    assert_eq!(record(&sending, id).await.status, BatchStatus::Paused);
+    change(&sending, id, BatchChange::Resume).await;
+    // The owner may cancel what staff have paused.
+    support.pause_batch(&staff, reference, id, "Complaints").await.unwrap();
+    cancel(&sending, CancelTarget::Batch(id)).await.unwrap();
+    assert_eq!(record(&sending, id).await.pause_reason, None);
+    let refused = support.pause_batch(&staff, reference, id, "Complaints").await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&service::Refusal::BatchEnded));
+    sending.assert_balance("100").await;
+    sending.assert_sound().await;
 }

@@ -1,0 +1,99 @@
+//! Pauses of batches by staff. They are beside a pause by the owner, and each ends only its own.
+
+use domain::decision;
+use domain::{BatchId, EventStream, Reference, Timestamp};
+
+use crate::Support;
+use crate::mail::{self, texts};
+use crate::transactions::work;
+use crate::wakeups::Wakeup;
+use store::applications::{self, ApplicationRow};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::{WriteTx, batches};
+
+impl Support<'_> {
+    /// Pauses a batch of an application for a reason that its owner reads, on the page of the batch
+    /// and in a mail. Only [`Support::resume_batch`] ends the pause. Does nothing if staff have
+    /// paused the batch already.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `NoSuchBatch`, `BatchEnded`, `ReasonMissing`, `ReasonInvalid`.
+    pub async fn pause_batch(
+        &self,
+        actor: &Actor,
+        reference: Reference,
+        id: BatchId,
+        reason: &str,
+    ) -> Result<()> {
+        let reason = decision::parse_reason(reason).map_err(Refusal::from)?;
+        let actor = *actor;
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
+                let row = found(tx, reference, id).await?;
+                if !batches::pause_by_staff(tx, id, &reason, now).await? {
+                    return Ok(());
+                }
+                note(tx, &actor, "batch.pause", (id, Some(&reason)), now).await?;
+                let mail = texts::batch_paused(reference, id, &reason);
+                mail::put(tx, &row, &mail, now).await
+            }),
+        )
+        .await
+    }
+
+    /// Ends a pause by staff. If the owner has paused the batch too, it stays paused. Does nothing
+    /// if staff haven't paused it.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `OwnApplication`, `NoSuchBatch`, `BatchEnded`.
+    pub async fn resume_batch(
+        &self,
+        actor: &Actor,
+        reference: Reference,
+        id: BatchId,
+    ) -> Result<()> {
+        let (service, actor) = (self.0.clone(), *actor);
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
+                let row = found(tx, reference, id).await?;
+                service.applications().refuse_own(&actor, &row)?;
+                if !batches::resume_by_staff(tx, id, now).await? {
+                    return Ok(());
+                }
+                note(tx, &actor, "batch.resume", (id, None), now).await?;
+                let mail = texts::batch_resumed(reference, id);
+                mail::put(tx, &row, &mail, now).await
+            }),
+        )
+        .await?;
+        self.inner.wake(Wakeup::BatchAccepted);
+        Ok(())
+    }
+}
+
+/// Returns the application of a batch that can still be paused or resumed.
+async fn found(tx: &mut WriteTx<'_>, reference: Reference, id: BatchId) -> Result<ApplicationRow> {
+    let row = applications::by_reference(tx, reference).await?;
+    let row = row.ok_or(Refusal::NoSuchApplication)?;
+    let of = batches::application_of(tx, id).await?.filter(|(of, _)| *of == row.id);
+    let (application_id, test) = of.ok_or(Refusal::NoSuchBatch)?;
+    let stream = EventStream { application_id, test };
+    let batch = batches::to_stop(tx, stream, id).await?.ok_or(Refusal::NoSuchBatch)?;
+    if batch.is_done || batch.cancelled_at.is_some() {
+        return Err(Refusal::BatchEnded.into());
+    }
+    Ok(row)
+}
+
+async fn note(
+    tx: &mut WriteTx<'_>,
+    actor: &Actor,
+    action: &'static str,
+    (id, reason): (BatchId, Option<&str>),
+    now: Timestamp,
+) -> Result<()> {
+    audit::insert(tx, now, actor, action, &id.to_string(), reason).await
+}
