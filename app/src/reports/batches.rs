@@ -1,12 +1,13 @@
 //! The list of batches on the reports page.
 
-use domain::records::{BatchRecord, Paged};
+use domain::records::{BatchRecord, BatchStatus, Paged};
 use leptos::prelude::*;
 
+use super::messages::scheduled_for;
 use super::progress::progress;
 use super::{grouped, price};
 use crate::reports::{REPORTS_PATH, ReportFilter};
-use crate::ui::{Table, in_zone, pager};
+use crate::ui::{StateMark, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Problem},
@@ -122,7 +123,13 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
             }
         })
         .styled("requestid", "Request ID", |batch| batch.requestid.clone())
-        .state("Status", |batch| batch.status)
+        .column("Status", |batch| {
+            let waits = batch.send_at.filter(|_| batch.status == BatchStatus::Scheduled);
+            view! {
+                <StateMark state=batch.status/>
+                {waits.map(scheduled_for)}
+            }
+        })
         .column("Progress", progress)
         .amount("Rows", |batch| grouped(batch.rows))
         .money("Cost", currency, |batch| price(batch.paid(), batch.test))

@@ -1,5 +1,6 @@
 //! The filters of the reports page, as its address holds them.
 
+use domain::MessageStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::ui::address;
@@ -7,7 +8,7 @@ use crate::ui::address;
 use {
     crate::problem::{Cause, Filter, Problem},
     crate::ui::last,
-    domain::{BatchId, KeyKind, MessageStatus, Number, Reference, Timestamp, Transid, Zone},
+    domain::{BatchId, KeyKind, Number, Reference, Timestamp, Transid, Zone},
     service::MessageFilter,
 };
 
@@ -112,6 +113,14 @@ impl ReportFilter {
     pub fn has_application_alone(&self) -> bool {
         let mut names = self.conditions().map(|of| of.name);
         names.next() == Some("application") && names.next().is_none()
+    }
+
+    /// Whether messages are listed in the order in which they are due: those that are scheduled, of
+    /// all applications or of one.
+    pub fn is_by_due_time(&self) -> bool {
+        let mut names = self.conditions().map(|of| of.name);
+        self.status == MessageStatus::Scheduled.as_str()
+            && names.all(|name| ["application", "status", "key"].contains(&name))
     }
 
     /// Returns an address with these filters and other parameters. Empty parameters are left out.

@@ -1,6 +1,7 @@
 //! The list of messages on the reports page.
 
 use domain::records::{MessageRecord, Paged};
+use domain::{MessageStatus, Timestamp};
 use leptos::prelude::*;
 
 use super::columns::{Column, chosen};
@@ -50,7 +51,8 @@ pub fn messages_section(
             }
             None => "There are more messages than one page shows.".to_owned(),
         };
-        view! { <p class="fine">{words} " Open a transaction ID to see what happened to the message."</p> }
+        let order = filter.is_by_due_time().then_some(" The next due is first.");
+        view! { <p class="fine">{words} {order} " Open a transaction ID to see what happened to the message."</p> }
     });
     view! {
         <h2 id="messages">"Messages"</h2>
@@ -110,6 +112,11 @@ fn listed(
         .in_region_or("Sent messages", nothing)
 }
 
+/// Renders the time that a message or a batch waits for.
+pub fn scheduled_for(at: Timestamp) -> impl IntoView {
+    view! { <div class="fine reason">"for " <DateTime at with_zone=true/></div> }
+}
+
 fn with_column<'a>(
     table: Table<'a, MessageRecord>,
     column: Column,
@@ -129,8 +136,10 @@ fn with_column<'a>(
         }),
         Column::Status => table.column(name, |message| {
             let meaning = meaning(message.status, message.error.as_deref());
+            let waits = message.send_at.filter(|_| message.status == MessageStatus::Scheduled);
             view! {
                 <StateMark state=message.status/>
+                {waits.map(scheduled_for)}
                 {meaning.map(|sentence| view! { <div class="fine reason">{sentence}</div> })}
             }
         }),

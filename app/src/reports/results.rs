@@ -17,6 +17,7 @@ use {
     crate::incidents::incident_notes,
     crate::portal_request::{CurrentRequest, signed_in},
     domain::quarter::QuarterRange,
+    domain::schedule::DAYS_AHEAD_MAX,
     domain::timestamp::DAY_MS,
     domain::{KeyKind, Timestamp, Zone},
     service::{MessageFilter, Service},
@@ -31,9 +32,9 @@ pub const REPORT_EVENTS_PATH: &str = "/reports/events";
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
 /// The number of days before today whose messages can still change. A message is final 48 hours and
-/// 10 minutes after its acceptance.
+/// 10 minutes after its acceptance, or after the time that it was scheduled for.
 #[cfg(feature = "ssr")]
-const DAYS_OPEN: i64 = 3;
+const DAYS_OPEN: i64 = DAYS_AHEAD_MAX + 3;
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,7 +92,12 @@ async fn find(
 ) -> Result<Found, Problem> {
     let service = current.service();
     let (reference, wanted) = filter.parse(MESSAGES, zone)?;
-    let messages = service.messages().account_messages(account_id, reference, &wanted).await?;
+    let messages = if filter.is_by_due_time() {
+        let place = (wanted.limit, wanted.cursor.as_deref());
+        service.messages().account_scheduled(account_id, reference, wanted.key, place).await?
+    } else {
+        service.messages().account_messages(account_id, reference, &wanted).await?
+    };
     let total = total(service, account_id, (reference, &wanted), &messages).await?;
     let open = open_counts(service, account_id, reference, wanted.key).await?;
     // Later pages show only messages.

@@ -218,6 +218,57 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
+/// Counts the steps of SQLite's virtual machine that a statement takes. They grow with the rows that
+/// it reads.
+fn sqlite_steps(conn: &rusqlite::Connection, sql: &str, values: &[i64]) -> i32 {
+    let mut statement = conn.prepare(sql).unwrap();
+    statement.raw_bind_parameter(1, "acme").unwrap();
+    for (value, place) in values.iter().zip(2..) {
+        statement.raw_bind_parameter(place, value).unwrap();
+    }
+    let mut rows = statement.raw_query();
+    while rows.next().unwrap().is_some() {}
+    drop(rows);
+    statement.get_status(rusqlite::StatementStatus::VmStep)
+}
+
+/// PostgreSQL has the same test in `group_call/plans.rs`, for all statements of a group.
+#[tokio::test]
+async fn scheduled_messages_cost_claims_nothing_until_they_are_due() {
+    const NOW: i64 = 1_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let [store, _] = stores(folder.path()).await;
+    let conn = open_file(&store);
+    let fill = |count: i64, ids_from: i64, due_at: i64| {
+        conn.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+             INSERT INTO queue (message_id, application_id, carrier, deferred, bulk, due_at,
+                 lease_token, attempts)
+             SELECT ?2 + i, 1, 'acme', 0, i % 2, ?3, 0, 0 FROM n",
+            [count, ids_from, due_at],
+        )
+        .unwrap();
+    };
+    let find = |name: &str| {
+        let mut statements = super::claims::STATEMENTS.iter();
+        statements.find(|(its, _)| *its == name).unwrap().1.sqlite
+    };
+    // The parameters are the time, the least ID, the limits and the lower bounds, and of the other
+    // statement the least ID, the lower bounds and the time.
+    let taken = || {
+        let due = sqlite_steps(&conn, find("DUE"), &[NOW, 0, 100, 100, 0, 0]);
+        (due, sqlite_steps(&conn, find("NEXT_DUE"), &[0, 0, 0, NOW]))
+    };
+    fill(10, 0, NOW);
+    fill(2, 1_000, NOW + 1);
+    let before = taken();
+    fill(10_000, 10_000, NOW + 1);
+    assert_eq!(taken(), before);
+    // Otherwise, the count wouldn't show which rows are read.
+    fill(10, 100_000, NOW);
+    assert!(taken().0 > before.0);
+}
+
 /// Traffic statements are those that take many rows, or that lock rows on PostgreSQL. A statement
 /// that scans a whole table is fast in every test, but takes seconds when the table has a million
 /// rows.

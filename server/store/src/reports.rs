@@ -146,6 +146,22 @@ pub async fn list(
     Ok(found.into_iter().map(MessageRow::from).collect())
 }
 
+/// Returns the scheduled messages of a key that are due after a time and an ID, and that have at
+/// least the ID `least`. Returns at most `limit`, the next due first.
+pub async fn scheduled(
+    conn: &mut dyn Connection,
+    (application_id, test): (ApplicationId, bool),
+    (after, after_id): (Timestamp, Transid),
+    least: i64,
+    limit: i64,
+) -> Result<Vec<MessageRow>> {
+    let sql = paths::list_scheduled(conn.dialect());
+    let listing = query_in_shard(sql, (application_id, test, after, after_id.0, least, limit));
+    let read = |row: &Row<'_>| row::found(row, "messages");
+    let found: Vec<Columns> = listing.fetch_one(conn, read).await?;
+    Ok(found.into_iter().map(MessageRow::from).collect())
+}
+
 /// Returns the messages with these IDs, in any order.
 pub async fn by_ids(conn: &mut dyn Connection, ids: &[Transid]) -> Result<Vec<MessageRow>> {
     let (Some(least), Some(greatest)) = (ids.iter().min(), ids.iter().max()) else {
@@ -197,7 +213,7 @@ pub async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
 /// Returns every statement that [`list`] and [`count`] can build.
 #[cfg(test)]
 pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
-    let mut statements = vec![paths::list_by_id(dialect)];
+    let mut statements = vec![paths::list_by_id(dialect), paths::list_scheduled(dialect)];
     for path in Path::ALL {
         for chosen in 0..16 {
             let conditions = some_conditions(chosen);

@@ -311,3 +311,33 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     let shown = page(&mut owner, &address);
     assert!(!shown.contains("Paused by support") && shown.contains("confirm=pause"), "{shown}");
 }
+
+#[test]
+fn the_portal_lists_scheduled_messages_by_their_time() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let times = [7200, 600, 3600].map(seconds_ahead);
+    let sent = times.each_ref().map(|at| scheduled(&server, key, at).json()["transid"].clone());
+    let [last, first, second] = sent.each_ref().map(|id| id.as_str().unwrap());
+    let mut browser = Browser::of_customer(&server);
+    let of_application = format!("/reports?application={}&status=scheduled", server.reference());
+    for address in ["/reports?status=scheduled", &of_application] {
+        let shown = page(&mut browser, address);
+        let place = |id: &str| shown.find(&format!("href=\"/reports/{id}\"")).unwrap();
+        assert!(place(first) < place(second) && place(second) < place(last), "{shown}");
+        assert!(shown.contains("The next due is first."), "{shown}");
+        assert!(shown.contains(&format!("datetime=\"{}\"", times[0])), "{shown}");
+    }
+    // Other lists begin with the newest.
+    for address in ["/reports", "/reports?status=scheduled&number=57000001"] {
+        let shown = page(&mut browser, address);
+        let place = |id: &str| shown.find(&format!("href=\"/reports/{id}\"")).unwrap();
+        assert!(place(second) < place(first) && place(first) < place(last), "{shown}");
+    }
+    let refused = browser.get("/reports?status=scheduled&cursor=m_05arhf8he0000");
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    // The API keeps its order.
+    let listed = server.reports(key, "status=scheduled");
+    let listed: Vec<_> = listed.iter().map(|report| report["transid"].clone()).collect();
+    assert_eq!(listed, [json!(second), json!(first), json!(last)]);
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod figures;
 pub(crate) mod margins;
+mod scheduled;
 mod search;
 pub(crate) mod settled;
 pub(crate) mod shares;

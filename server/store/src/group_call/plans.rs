@@ -35,7 +35,8 @@ const CALLS: i64 = 8;
 
 /// Inserts 1,000 applications, which keep events and have an endpoint each, and 1,000 uploads.
 /// Messages of the last day wait for receipts, and an upload has 16 of them. Those of the day
-/// before are being sent, and those of two days before are queued. Application 41 is suspended.
+/// before are being sent, and those of two days before are queued. 10,000 messages of both carriers
+/// are scheduled for later. Application 41 is suspended.
 const FILL: &str = with_names!(
     r"
     INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
@@ -59,6 +60,11 @@ const FILL: &str = with_names!(
         CASE day WHEN 20007 THEN 0 ELSE 7 END, 0,
         CASE WHEN day = 20007 AND i % 16 = 0 THEN 1 ELSE 0 END
     FROM generate_series(20007::bigint, 20008) day, generate_series(1::bigint, 2000) i;
+    INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
+        attempts, submission)
+    SELECT 1, pg_temp.id_of(20006, i), 1 + i % 1000, CASE WHEN i % 4 < 2 THEN 'acme' ELSE 'beta' END,
+        0, i % 2, 20040 * 86400000::bigint + i, 0, 0, 0
+    FROM generate_series(1::bigint, 10000) i;
     INSERT INTO segments (shard, message_id, segment, segments, application_id, carrier,
         carrier_message_id, status, submits, submitted_at)
     SELECT 1, id, 1, 1, application_id, 'acme', 'name ' || id, status, 1, created_at

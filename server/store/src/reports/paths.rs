@@ -237,6 +237,28 @@ pub(super) fn list_by_id(dialect: Dialect) -> String {
     format!("{} FROM ({from}) m", LISTED.of(dialect).replace("$shard", "$4"))
 }
 
+/// Builds the statement that lists the scheduled messages of an application and one kind of key, the
+/// next due first. Its parameters are the application, whether messages are test messages, the time
+/// and the ID after which to look, the least ID that such a message can have, the limit, and on
+/// PostgreSQL the shard.
+pub(super) fn list_scheduled(dialect: Dialect) -> String {
+    let messages = match THROUGH_INDEX.of(dialect) {
+        "" => "messages d".to_owned(),
+        through => format!("messages d {through}messages_scheduled"),
+    };
+    let shard = match dialect {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => " AND d.shard = $7",
+    };
+    format!(
+        "{} FROM (SELECT d.* FROM {messages} WHERE d.application_id = $1 AND d.test = $2 \
+         AND d.send_at >= $3 AND (d.send_at > $3 OR d.id > $4) AND d.id >= $5{}{shard} \
+         ORDER BY d.send_at, d.id LIMIT $6) m",
+        LISTED.of(dialect).replace("$shard", "$7"),
+        with_names!(" AND d.status = {scheduled}"),
+    )
+}
+
 /// Returns the parameter of the shard. It is the last one, after those of the conditions.
 fn shard_parameter(conditions: usize) -> String {
     format!("${}", conditions + 6)

@@ -10,6 +10,7 @@ use super::super::postgres::{READER, SESSION};
 use super::super::prepared::{open_file, sqlite_plan, stores};
 use super::super::query::{At, query_in_shard};
 use super::super::sql::Dialect;
+use super::paths::list_scheduled;
 use super::{Condition, Path, some_conditions};
 use crate::names::with_names;
 use domain::ids::{Shard, id_of_day};
@@ -122,6 +123,22 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
     }
 }
 
+#[tokio::test]
+async fn sqlite_lists_scheduled_messages_in_the_order_of_their_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let [store, _] = stores(folder.path()).await;
+    let conn = open_file(&store);
+    for statistics in ["", STATISTICS] {
+        conn.execute_batch(statistics).unwrap();
+        let steps = reads(&conn, &list_scheduled(Dialect::Sqlite));
+        let index = "messages_scheduled (application_id=? AND test=? AND send_at>?)";
+        assert!(steps[0].ends_with(index), "{steps:#?}");
+        // Nothing is sorted. The other steps look up the batches of messages without a text.
+        let batch = "SEARCH b USING INTEGER PRIMARY KEY (rowid=?)";
+        assert!(steps[1..].iter().all(|step| step == batch), "{steps:#?}");
+    }
+}
+
 /// The days that have partitions of their own.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
 
@@ -184,6 +201,13 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
             assert!(!steps.iter().any(bad), "{steps:#?}");
         }
     }
+    let mut conn = At { conn: &mut conn, shard: Shard::FIRST };
+    let sql = format!("EXPLAIN {}", list_scheduled(Dialect::Postgres));
+    let query = query_in_shard(sql, (1_i64, 0_i64, 0_i64, 0_i64, id_of_day(DAYS.start), 51_i64));
+    let steps: Vec<String> = query.fetch_all(&mut conn, |row| row.get("QUERY PLAN")).await.unwrap();
+    let index = "application_id_test_send_at_idx";
+    assert!(steps.iter().any(|step| step.contains(index)), "{steps:#?}");
+    assert!(!steps.iter().any(|step| step.contains("Seq Scan on messages_2")), "{steps:#?}");
 }
 
 async fn postgres_plan(

@@ -1,7 +1,7 @@
 //! Scheduled messages and batches, validity, cancelling and pausing.
 
 use domain::records::{BatchRecord, BatchStatus, TimelineEntry};
-use domain::{BatchId, EventType, MessageStatus, Reason, Schedule, Transid, Validity};
+use domain::{BatchId, EventType, KeyKind, MessageStatus, Reason, Schedule, Transid, Validity};
 use service::{
     Actor, AuditFilter, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter,
     IdempotencyKey, SendError, SendRequest, StopAuthor, SubmitOutcome,
@@ -45,6 +45,7 @@ on_each_backend![
     a_paused_batch_waits_until_it_is_resumed,
     a_paused_batch_expires,
     a_batch_that_has_ended_is_neither_paused_nor_resumed,
+    scheduled_messages_are_listed_by_their_time,
     owner_and_staff_each_end_only_their_own_pause,
     staff_give_a_reason_and_pause_only_what_is_open,
 ];
@@ -797,4 +798,45 @@ async fn staff_give_a_reason_and_pause_only_what_is_open(backend: Backend) {
     assert_eq!(refused.refusal(), Some(&service::Refusal::BatchEnded));
     sending.assert_balance("100").await;
     sending.assert_sound().await;
+}
+
+/// Returns the scheduled messages of the customer in the order of the portal, two on each page.
+async fn listed(sending: &Sending, key: Option<KeyKind>) -> Vec<Transid> {
+    let (account, reference) = (sending.customer.account.id, Some(sending.customer.reference));
+    let (mut ids, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let messages = sending.world.service.messages();
+        let page = messages.account_scheduled(account, reference, key, (2, cursor.as_deref()));
+        let page = page.await.unwrap();
+        assert!(page.items.len() <= 2 && (page.next.is_none() || page.items.len() == 2));
+        ids.extend(page.items.iter().map(|record| record.transid));
+        cursor = page.next;
+        if cursor.is_none() {
+            return ids;
+        }
+    }
+}
+
+async fn scheduled_messages_are_listed_by_their_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    assert_eq!(listed(&sending, None).await, []);
+    let ahead = |hours| at(&sending.world, hours * HOUR_MS);
+    let far = send(&sending, ahead(40)).await.unwrap();
+    // Two messages have the same time.
+    let twin = send(&sending, ahead(3)).await.unwrap();
+    let other_twin = send(&sending, ahead(3)).await.unwrap();
+    let next = send(&sending, ahead(1)).await.unwrap();
+    send(&sending, Schedule::default()).await.unwrap();
+    uploaded(&sending, 2, ahead(1)).await;
+    assert_eq!(listed(&sending, None).await, [next, twin, other_twin, far]);
+    assert_eq!(listed(&sending, Some(KeyKind::Test)).await, []);
+    cancel_one(&sending, twin).await.unwrap();
+    assert_eq!(listed(&sending, Some(KeyKind::Live)).await, [next, other_twin, far]);
+    let messages = sending.world.service.messages();
+    let account = sending.customer.account.id;
+    for cursor in ["", "-", "m_05arhf8he0000", "1-", "x-m_05arhf8he0000"] {
+        let refused = messages.account_scheduled(account, None, None, (2, Some(cursor))).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&service::Refusal::InvalidCursor), "{cursor}");
+    }
 }
