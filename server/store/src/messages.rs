@@ -156,8 +156,10 @@ statements! {
         ORDER BY send_at LIMIT $3",
     );
     const LEAST_SCHEDULED: Sql = in_shard!(
-        "SELECT MIN(id) AS id FROM messages WHERE send_at >= $1 AND status < {delivered}"
-            => " AND shard = $2",
+        r"
+        SELECT MIN(id) AS id
+        FROM messages WHERE send_at >= $1 AND send_at < $2 AND status < {delivered}"
+            => " AND shard = $3",
     );
     const SCHEDULED: Sql = in_shard!(
         r"
@@ -349,9 +351,14 @@ pub async fn scheduled(
     finding.fetch_all(conn, |row| Ok((row.get("id")?, row.get("send_at")?))).await
 }
 
-/// Returns the least ID of the messages that were scheduled for `from` or later and aren't final.
-pub async fn least_scheduled(conn: &mut dyn Connection, from: Timestamp) -> Result<Option<i64>> {
-    query(LEAST_SCHEDULED, from).fetch_one(conn, |row| row.get("id")).await
+/// Returns the least ID of the messages that were scheduled for `from` or later, but before `until`,
+/// and that aren't final. Reads all messages that were scheduled for these times.
+pub async fn least_scheduled(
+    conn: &mut dyn Connection,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<Option<i64>> {
+    query(LEAST_SCHEDULED, (from, until)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Locks messages before they are changed, in the order of their IDs. Returns false if the database

@@ -26,6 +26,9 @@ macro_rules! waiting {
 }
 
 statements! {
+    const LEAST: Sql = in_shard!(
+        "SELECT MIN(message_id) AS id FROM queue" => " WHERE shard = $1",
+    );
     const QUEUED: Sql = Sql {
         sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
         postgres: r"
@@ -245,6 +248,11 @@ statements! {
               AND queue.shard = $2",
         ..Sql::IN_SHARD
     };
+}
+
+/// Returns the least ID of the messages in the queue.
+pub async fn least(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LEAST, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// A message to add to the queue. The fields are in the order of [`INSERT`].

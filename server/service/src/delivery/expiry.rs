@@ -217,10 +217,14 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
 
 /// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
 /// messages that were scheduled for later.
-pub(crate) async fn final_below(conn: &mut dyn Connection) -> Result<i64> {
+pub(crate) async fn final_below(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
     let low = installation::swept(conn).await?.low;
-    let scheduled = messages::least_scheduled(conn, time_of(low)).await?;
-    Ok(scheduled.map_or(low, |id| id.min(low)))
+    // Messages that wait for a later time are all in the queue, and there may be a million of them.
+    // The day allows for a clock that was set back.
+    let until = now.plus_ms(DAY_MS);
+    let due = messages::least_scheduled(conn, time_of(low), until).await?;
+    let queued = queue::least(conn).await?;
+    Ok([due, queued].into_iter().flatten().fold(low, i64::min))
 }
 
 /// Returns the time of an ID.

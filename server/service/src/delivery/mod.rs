@@ -385,7 +385,7 @@ impl Delivery<'_> {
             id.0
         } else {
             let lows = self.in_each_shard(|shard| async move {
-                final_below(&mut self.store().read_at(shard).await?).await
+                final_below(&mut self.store().read_at(shard).await?, self.now()).await
             });
             let low = lows.await?.into_iter().min().unwrap_or(0) - 1;
             low.max(least_queued(submitted_before))

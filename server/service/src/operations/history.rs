@@ -65,7 +65,7 @@ impl Operations<'_> {
         let mut below = kept_from;
         for shard in &shards {
             tx.at(*shard);
-            below = below.min(final_below(&mut tx).await?);
+            below = below.min(final_below(&mut tx, now).await?);
         }
         let low = installation::history_low(&mut tx).await?;
         let Some(first) = first(&mut tx, &shards, low, below).await? else {
@@ -118,7 +118,7 @@ impl Operations<'_> {
             work!(|tx, now| {
                 let below = now.day() - TEST_HISTORY_DAYS;
                 installation::raise_test_low(tx, id_of_day(below)).await?;
-                let low = final_below(tx).await?;
+                let low = final_below(tx, now).await?;
                 history::delete_tests(tx, below, low, CHUNK).await
             }),
         )
@@ -131,9 +131,9 @@ impl Operations<'_> {
         self.do_chore(
             Chore::FoldDays,
             Priority::Bulk,
-            work!(|tx, _| {
+            work!(|tx, now| {
                 // Later messages of the mark's day may not be final.
-                let low = final_below(tx).await?;
+                let low = final_below(tx, now).await?;
                 let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
                 if let Some(day) = tally::first_unfolded(tx, low.day()).await? {
                     tally::fold(tx, day).await?;

@@ -34,7 +34,8 @@ impl Messages<'_> {
     /// # Errors
     /// `Failed` if a shard can't be read. `Failed` or `Uncertain` if the figures can't be stored.
     pub async fn count_margins(&self) -> Result<()> {
-        let today = self.now().day();
+        let now = self.now();
+        let today = now.day();
         let (first, counted, below) = {
             let mut conn = self.store().read().await?;
             let first = match margins::last_final(&mut conn).await? {
@@ -44,7 +45,8 @@ impl Messages<'_> {
             let counted = margins::counted(&mut conn, first).await?;
             let mut low = i64::MAX;
             for shard in self.shards() {
-                low = low.min(final_below(&mut self.store().read_at(shard).await?).await?);
+                let mut conn = self.store().read_at(shard).await?;
+                low = low.min(final_below(&mut conn, now).await?);
             }
             // Later messages of the mark's day may not be final.
             let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();

@@ -6,6 +6,7 @@ use service::{
     Actor, AuditFilter, BatchChange, BatchRequest, CancelTarget, Cancelled, EventFilter,
     IdempotencyKey, SendError, SendRequest, StopAuthor, SubmitOutcome,
 };
+use sqlx::{Executor as _, Row as _};
 
 use sqlx::Executor as _;
 
@@ -46,6 +47,7 @@ on_each_backend![
     a_paused_batch_expires,
     a_batch_that_has_ended_is_neither_paused_nor_resumed,
     scheduled_messages_are_listed_by_their_time,
+    nothing_is_dropped_while_it_waits_for_its_time,
     owner_and_staff_each_end_only_their_own_pause,
     staff_give_a_reason_and_pause_only_what_is_open,
 ];
@@ -839,4 +841,32 @@ async fn scheduled_messages_are_listed_by_their_time(backend: Backend) {
         let refused = refused.unwrap_err();
         assert_eq!(refused.refusal(), Some(&service::Refusal::InvalidCursor), "{cursor}");
     }
+}
+
+async fn stored(sending: &Sending) -> i64 {
+    let mut conn = sending.world.database.connect().await;
+    conn.fetch_one("SELECT COUNT(*) FROM messages").await.unwrap().get(0)
+}
+
+async fn nothing_is_dropped_while_it_waits_for_its_time(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (world, key) = (&sending.world, &sending.customer.test);
+    let schedule = at(world, 20 * DAY_MS);
+    let later = SendRequest { schedule, ..request(key, "12345678", "hello") };
+    world.service.messages().send(later).await.unwrap();
+    let operations = world.service.operations();
+    // Messages of test keys are kept for a week.
+    for days in [10, 9] {
+        world.pass(days * DAY_MS);
+        world.service.delivery().expire().await.unwrap();
+        operations.drop_tests().await.unwrap();
+        operations.fold_days().await.unwrap();
+        assert_eq!(stored(&sending).await, 1);
+        sending.assert_sound().await;
+    }
+    world.pass(4 * DAY_MS);
+    world.service.delivery().expire().await.unwrap();
+    operations.drop_tests().await.unwrap();
+    assert_eq!(stored(&sending).await, 0);
+    sending.assert_sound().await;
 }
