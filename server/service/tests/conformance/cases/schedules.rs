@@ -8,8 +8,6 @@ use service::{
 };
 use sqlx::{Executor as _, Row as _};
 
-use sqlx::Executor as _;
-
 use super::events::page;
 use crate::database::Backend;
 use crate::network::{answered, lost, taken_as, throttled};
