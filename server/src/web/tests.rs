@@ -850,14 +850,23 @@ async fn an_application_checks_two_files_at_once() {
     world.service.close().await;
 }
 
+/// Creates a new account with an application for SMS, and signs in.
+async fn shop(world: &World) -> (service::NewApplication, String) {
+    let email = Email::parse("shop@example.org").unwrap();
+    let password = Password::parse(PASSWORD).unwrap();
+    let accounts = world.service.accounts();
+    let account = accounts.add_account(&Actor::System, &email, &password, false).await.unwrap();
+    let sender = domain::SenderName::parse("Shop").unwrap();
+    let applications = world.service.applications();
+    let creating = applications.create_application(account.id, Category::Sms, Some(&sender));
+    (creating.await.unwrap(), world.sign_in("shop@example.org").await)
+}
+
 #[tokio::test]
 async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let sender = domain::SenderName::parse("Shop").unwrap();
-    let creating = applications.create_application(world.account, Category::Sms, Some(&sender));
-    let new = creating.await.unwrap();
-    let cookie = world.sign_in("customer@example.org").await;
+    let (new, cookie) = shop(&world).await;
     let page = async |path: &str| {
         let request = Request::get(path).header(ACCEPT, "text/html");
         let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
@@ -890,10 +899,7 @@ async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
 async fn the_settings_show_what_limits_would_have_refused() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let sender = domain::SenderName::parse("Shop").unwrap();
-    let creating = applications.create_application(world.account, Category::Sms, Some(&sender));
-    let new = creating.await.unwrap();
-    let cookie = world.sign_in("customer@example.org").await;
+    let (new, cookie) = shop(&world).await;
     let page = async |query: &str| {
         let path = format!("/applications/{}/settings{query}", new.reference);
         let request = Request::get(&path).header(ACCEPT, "text/html");

@@ -450,7 +450,7 @@ async fn a_country_where_few_messages_are_delivered_is_blocked(backend: Backend)
     let alarms = async || {
         applications.store_alarms().await.unwrap();
         let found = applications.alarms(customer.account.id, customer.reference).await.unwrap();
-        found.into_iter().filter(|alarm| alarm.kind == AlarmKind::TrafficPumping).next()
+        found.into_iter().find(|alarm| alarm.kind == AlarmKind::TrafficPumping)
     };
     // A fifth of the messages is delivered.
     send_abroad(&sending, 25, 5).await;
