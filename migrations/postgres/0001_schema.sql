@@ -203,6 +203,8 @@ CREATE TABLE applications (
     activated_at            BIGINT,
     paid_at                 BIGINT,
     limits                  TEXT,
+    code_locale             TEXT NOT NULL DEFAULT 'en',
+    code_domain             TEXT,
     spent_day               BIGINT NOT NULL DEFAULT 0,
     spent_today             BIGINT NOT NULL DEFAULT 0,
     international_day       BIGINT,
@@ -416,6 +418,7 @@ CREATE TABLE messages (
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')),
     sender         TEXT,
     body           TEXT,
+    verification_id BIGINT,
     requestid      TEXT,
     batch_id       BIGINT,
     status         BIGINT NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
@@ -440,6 +443,8 @@ CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid,
 CREATE INDEX messages_scheduled ON messages (application_id, test, send_at)
     WHERE send_at IS NOT NULL;
 CREATE INDEX messages_by_send_at ON messages (send_at) WHERE send_at IS NOT NULL;
+CREATE INDEX messages_with_codes ON messages (application_id, test, id)
+    WHERE verification_id IS NOT NULL;
 -- A message is updated three times, but never in an indexed column. With free space in its page, an
 -- update writes to no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
@@ -888,6 +893,29 @@ CREATE TABLE test_clocks (
     following      TEXT,
     PRIMARY KEY (application_id, shard)
 );
+
+CREATE TABLE verifications (
+    shard           BIGINT NOT NULL,
+    id             BIGINT NOT NULL,
+    application_id BIGINT NOT NULL,
+    test           BIGINT NOT NULL CHECK (test IN (0, 1)),
+    number         TEXT NOT NULL,
+    kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')),
+    country        TEXT NOT NULL,
+    nonce          BIGINT NOT NULL,
+    digits         BIGINT NOT NULL CHECK (digits BETWEEN 4 AND 10),
+    locale         TEXT NOT NULL,
+    name           TEXT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    expires_at     BIGINT NOT NULL,
+    attempts       BIGINT NOT NULL CHECK (attempts BETWEEN 0 AND 5),
+    verified_at    BIGINT,
+    resends        BIGINT NOT NULL CHECK (resends BETWEEN 0 AND 3),
+    sent_at        BIGINT NOT NULL,
+    PRIMARY KEY (id, shard)
+) WITH (fillfactor = 80);
+CREATE INDEX verifications_by_application ON verifications (application_id, test, id);
+CREATE INDEX verifications_by_number ON verifications (application_id, test, number, sent_at);
 
 CREATE TABLE limit_alarms (
     shard           BIGINT NOT NULL,

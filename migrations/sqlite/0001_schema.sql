@@ -243,6 +243,9 @@ CREATE TABLE applications (
     activated_at            INTEGER,              -- when staff first approved it; null before
     paid_at                 INTEGER,              -- first deposit of its account; null if none
     limits                  TEXT,                 -- JSON; null if the owner set none
+    -- language of the texts with one-time codes, and website that browsers may hand the codes to
+    code_locale             TEXT NOT NULL DEFAULT 'en',
+    code_domain             TEXT,                 -- null for none
     -- day of the account's time zone on which a live message was last accepted
     spent_day               INTEGER NOT NULL DEFAULT 0,
     -- price of the live messages that were accepted on that day
@@ -477,7 +480,9 @@ CREATE TABLE messages (
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
     -- sender name in use at acceptance; null for the installation's default
     sender         TEXT,
-    body           TEXT,              -- text; null if it is that of the batch
+    -- text; null if it is that of the batch. A one-time code is masked in it
+    body           TEXT,
+    verification_id INTEGER,          -- the verification whose code it brings, if it brings one
     requestid      TEXT,              -- the caller's own ID, if any
     batch_id       INTEGER,           -- the batch, if it is a row of one
     status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
@@ -505,6 +510,8 @@ CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
 CREATE INDEX messages_scheduled ON messages (application_id, test, send_at)
     WHERE send_at IS NOT NULL;
 CREATE INDEX messages_by_send_at ON messages (send_at) WHERE send_at IS NOT NULL;
+-- The messages with codes of an application, for the page about verifications.
+CREATE INDEX messages_with_codes ON messages (application_id, test) WHERE verification_id IS NOT NULL;
 -- Messages that are unknown, failed, expired or rejected. They are few, because a delivered message
 -- has no entry.
 CREATE INDEX messages_unusual ON messages (application_id, test, status)
@@ -998,6 +1005,29 @@ CREATE TABLE test_clocks (
     -- JSON: how far the rows that wait have followed the newest move; null once all have
     following      TEXT
 ) STRICT;
+
+-- Verifications: a code goes to a number, and the owner of the phone types it. The code isn't
+-- stored. It is derived from the row and the server's secret. Kept for 30 days.
+CREATE TABLE verifications (
+    id             INTEGER PRIMARY KEY, -- begins with the milliseconds
+    application_id INTEGER NOT NULL,  -- application that sent it
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: of the test key
+    number         TEXT NOT NULL,     -- digits, as carriers get them
+    kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- as it is charged
+    country        TEXT NOT NULL,     -- country code of the number; empty if no country has it
+    nonce          INTEGER NOT NULL,  -- random, so that the code can't be guessed from the ID
+    digits         INTEGER NOT NULL CHECK (digits BETWEEN 4 AND 10), -- of the code
+    locale         TEXT NOT NULL,     -- language of the text
+    name           TEXT NOT NULL,     -- name in the text
+    created_at     INTEGER NOT NULL,
+    expires_at     INTEGER NOT NULL,  -- from when on the code isn't accepted
+    attempts       INTEGER NOT NULL CHECK (attempts BETWEEN 0 AND 5),
+    verified_at    INTEGER,           -- when the code was typed correctly; null before
+    resends        INTEGER NOT NULL CHECK (resends BETWEEN 0 AND 3), -- of the same code
+    sent_at        INTEGER NOT NULL   -- when the code was last sent
+) STRICT;
+CREATE INDEX verifications_by_application ON verifications (application_id, test);
+CREATE INDEX verifications_by_number ON verifications (application_id, test, number, sent_at);
 
 -- Alarms about the use of applications. Kept for 90 days.
 CREATE TABLE limit_alarms (

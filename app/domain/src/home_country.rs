@@ -31,6 +31,13 @@ pub struct HomeCountry {
 }
 
 impl HomeCountry {
+    /// Returns the country of a number, as carriers get it. The code is empty if no country has it.
+    pub fn of_number(digits: &str) -> Self {
+        let codes = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
+        let found = codes.filter(|(code, _)| digits.starts_with(code));
+        Self::of_code(found.map(|(code, _)| code).max_by_key(|code| code.len()).unwrap_or_default())
+    }
+
     /// Returns the country with a code.
     pub fn of_code(code: &str) -> Self {
         let mut countries = COUNTRIES.lines().filter_map(|line| line.split_once(' '));

@@ -228,6 +228,12 @@ prefixed_id!(
 );
 
 prefixed_id!(
+    /// A verification's ID: `v_` and 13 base-32 characters.
+    VerifyId,
+    "v_"
+);
+
+prefixed_id!(
     /// An inbound message's ID: `i_` and 13 base-32 characters.
     InboundId,
     "i_"

@@ -77,7 +77,9 @@ pub use bulk::{
 pub use delivery_error::DeliveryError;
 pub use event::{EventId, EventStream, EventType};
 pub use home_country::HomeCountry;
-pub use ids::{ApplicationId, BatchId, InboundId, Reference, RequestId, Transid, WebhookId};
+pub use ids::{
+    ApplicationId, BatchId, InboundId, Reference, RequestId, Transid, VerifyId, WebhookId,
+};
 pub use inbound::{DefaultAlphabet, InboundRecord, PartPosition, ReceivedPart};
 pub use keyword::Keyword;
 pub use leak::Leak;

@@ -37,6 +37,7 @@ words! {
         TooManyWebhooks = "too_many_webhooks",
         NotCancellable = "not_cancellable",
         BatchEnded = "batch_ended",
+        VerifyEnded = "verify_ended",
         RateLimited = "rate_limited",
         RecipientFlooded = "recipient_flooded",
         SpendCapReached = "spend_cap_reached",
@@ -102,7 +103,8 @@ impl Reason {
             Self::IdempotencyInProgress
             | Self::TooManyWebhooks
             | Self::NotCancellable
-            | Self::BatchEnded => 409,
+            | Self::BatchEnded
+            | Self::VerifyEnded => 409,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::IdempotencyMismatch => 422,
@@ -143,6 +145,10 @@ impl Reason {
             }
             Self::BatchEnded => {
                 "The batch is done or was cancelled; it can't be paused or resumed."
+            }
+            Self::VerifyEnded => {
+                "The code is verified, expired, used up or was sent as often as allowed; start a \
+                 new verification."
             }
             Self::SenderPending => "The sender name is still waiting to be accepted.",
             Self::SenderRejected => {

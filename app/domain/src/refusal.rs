@@ -52,6 +52,12 @@ pub enum Refusal {
     TimeZoneUnknown,
     #[error("This service sends no mail, so you can't confirm a new email. Ask support for help.")]
     NoMailSent,
+    #[error(
+        "The domain must be a host name such as example.com, without https:// and without a path."
+    )]
+    WebOtpDomainInvalid,
+    #[error("This verification's code has {0} digits; the attempt isn't counted.")]
+    WrongCodeLength(usize),
     #[error("Email or password is wrong.")]
     WrongCredentials,
     #[error("The password is wrong.")]

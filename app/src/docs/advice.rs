@@ -40,6 +40,7 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Look the message or the batch up: its status says what has become of it."
         }
         Reason::BatchEnded => "Look the batch up: its counts say what has become of its rows.",
+        Reason::VerifyEnded => "Start a new verification with number instead of verifyid.",
         Reason::SenderPending => {
             "Wait for the decision about the name, or withdraw it on the application's page."
         }

@@ -10,7 +10,7 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 13] = [
+const CHAPTERS: [(&str, &str, &str); 15] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up and pause uploaded files"),
@@ -21,6 +21,7 @@ const CHAPTERS: [(&str, &str, &str); 13] = [
     ("webhooks", "webhooks", "Webhooks"),
     ("optouts", "optouts", "Opt-outs"),
     ("limits", "limits", "Limits"),
+    ("verify", "verify", "Verify numbers with one-time codes"),
     ("test", "test-inbound", "Receive test messages and move the test clock"),
     ("balance", "balance", "Get the balance"),
     ("prices", "ask-prices", "Get the prices"),

@@ -29,6 +29,7 @@ mod test_clocks;
 mod token;
 mod transactions;
 mod uploads;
+mod verify;
 mod wakeups;
 mod webhooks;
 pub mod zones;
@@ -142,6 +143,9 @@ pub use uploads::upload_slots::{
 };
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
+pub use verify::{
+    Checked, CodeDefaults, CodeSettings, SentCode, StartError, StartOf, StartRequest, VerifyFigures,
+};
 pub use webhooks::address::{EndpointRules, EndpointUrl, URL_CHARS_MAX};
 pub use webhooks::attempts::{COUNTED_DAYS, COUNTED_MAX};
 pub use webhooks::delivery::{Attempt, BATCH_MS, DueEvent, EventBatch, LeasedWebhook, TestBegun};

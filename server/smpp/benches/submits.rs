@@ -79,6 +79,7 @@ fn submit(tag: u64) -> Submit {
     Submit {
         tag,
         not_after: Instant::now() + Duration::from_mins(1),
+        is_secret: false,
         service_type: String::new(),
         source: Address { ton: 5, npi: 0, digits: "Heliograph".to_owned() },
         destination: Address { ton: 1, npi: 1, digits: "491701234567".to_owned() },

@@ -96,6 +96,7 @@ mod tests {
         Submit {
             tag: 1,
             not_after: Instant::now() + Duration::from_secs(20),
+            is_secret: false,
             service_type: String::new(),
             source: Address::default(),
             destination: Address::default(),

@@ -16,6 +16,7 @@ use crate::shared::Shared;
 use crate::socket::{Socket, is_end};
 use crate::stream::Stream;
 use crate::throttle::Throttle;
+use crate::trace::hide_text;
 use crate::window::Window;
 use crate::{
     DeliveryHandle, Event, Fault, FaultKind, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT,
@@ -335,7 +336,7 @@ impl Link {
     }
 
     fn encode_submit(&mut self, sequence: u32, submit: Submit) {
-        let (tag, not_after) = (submit.tag, submit.not_after);
+        let (tag, not_after, secret) = (submit.tag, submit.not_after, submit.is_secret);
         match encode::submit(submit) {
             Ok(pdu) => {
                 let (taps, traced) = (&self.shared.taps, &mut self.traced);
@@ -343,7 +344,11 @@ impl Link {
                     let start = out.len();
                     encode::put(out, 0, sequence, pdu);
                     if taps.is_open() {
-                        traced.insert(sequence, out[start..].to_vec());
+                        let mut octets = out[start..].to_vec();
+                        if secret {
+                            hide_text(&mut octets);
+                        }
+                        traced.insert(sequence, octets);
                     }
                 });
             }

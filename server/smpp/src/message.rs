@@ -29,6 +29,8 @@ pub struct Submit {
     /// gets [`Outcome::NotSent`]. Over TLS, a submit counts as written when TLS accepts it. TLS
     /// accepts a submit only after the previous one has left.
     pub not_after: Instant,
+    /// Whether traces always hide the text.
+    pub is_secret: bool,
     /// At most 5 ASCII characters. Usually empty.
     pub service_type: String,
     /// The source address.

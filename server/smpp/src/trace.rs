@@ -85,8 +85,9 @@ impl Taps {
 }
 
 impl TracedPdu {
-    /// Hides the password of a bind. Unless `all` is true, also hides all but the last digits of
-    /// numbers, the texts of messages, and what we can't read. The length stays the same.
+    /// Hides the password of a bind, and the copy of a message's text in its receipt, which may be a
+    /// one-time code. Unless `all` is true, also hides all but the last digits of numbers, the texts
+    /// of messages, and what we can't read. The length stays the same.
     pub fn mask(&mut self, all: bool) {
         let pdu = Pdu::parse(&self.octets);
         let hidden: Vec<Range<usize>> =
@@ -94,6 +95,16 @@ impl TracedPdu {
         for range in hidden {
             self.octets[range].fill(b'*');
         }
+    }
+}
+
+/// Hides the text of a message, and what we can't read. The length stays the same.
+pub(crate) fn hide_text(octets: &mut [u8]) {
+    let pdu = Pdu::parse(octets);
+    let is_hidden = |field: &&Field| matches!(field.kind, Kind::Message | Kind::Unknown);
+    let hidden = pdu.fields.iter().filter(is_hidden).map(|field| field.range.clone());
+    for range in hidden.collect::<Vec<_>>() {
+        octets[range].fill(b'*');
     }
 }
 
@@ -304,7 +315,8 @@ impl Field {
         let value = &pdu.octets[start..end];
         let from = match self.kind {
             Kind::Password => start,
-            _ if all => return None,
+            Kind::Message if all && !is_receipt(pdu.esm_class()) => return None,
+            _ if all && self.kind != Kind::Message => return None,
             Kind::Number | Kind::Text => return None,
             Kind::Address => {
                 let digits = value.strip_prefix(b"+").unwrap_or(value);
@@ -317,6 +329,10 @@ impl Field {
         };
         Some(from..end)
     }
+}
+
+const fn is_receipt(esm_class: u8) -> bool {
+    matches!(esm_class & DELIVERY_KIND, RECEIPT | INTERMEDIATE_NOTIFICATION)
 }
 
 /// Returns how many octets of a text are no secret: its user data header, and a receipt up to the

@@ -17,7 +17,7 @@ use crate::client_address::ClientAddress;
 
 /// The route templates in logs and metrics. A request with its key in a header has the same
 /// template as one with its key in the path.
-pub const TEMPLATES: [&str; 18] = [
+pub const TEMPLATES: [&str; 20] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -36,6 +36,8 @@ pub const TEMPLATES: [&str; 18] = [
     "/sms/prices/{key}",
     "/sms/test/clock/{key}",
     "/sms/test/inbound/{key}",
+    "/sms/verify/start/{key}",
+    "/sms/verify/check/{key}",
 ];
 
 /// The error detail for a request without a key.

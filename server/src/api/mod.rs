@@ -35,6 +35,7 @@ mod state;
 mod test_clock;
 mod test_inbound;
 pub mod upload;
+mod verify;
 mod webhooks;
 
 use std::sync::Arc;
@@ -69,6 +70,11 @@ const NO_ROUTE: &str = "/sms/…";
     answer::ErrorBody,
     schemas::ApiKey,
     schemas::BatchId,
+    schemas::CheckFailure,
+    schemas::CodeLength,
+    schemas::CodeLocale,
+    schemas::CodeName,
+    schemas::CodeTtl,
     schemas::DryRun,
     schemas::EventId,
     schemas::EventType,
@@ -80,12 +86,14 @@ const NO_ROUTE: &str = "/sms/…";
     schemas::LimitMode,
     schemas::Message,
     schemas::Number,
+    schemas::Otp,
     schemas::RequestId,
     schemas::SendAt,
     schemas::Since,
     schemas::Status,
     schemas::Transid,
     schemas::Validity,
+    schemas::VerifyId,
     schemas::WebhookId,
     schemas::WebhookUrl,
 )))]
@@ -115,6 +123,8 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET, POST", routes!(webhooks::one, webhooks::change_one));
     let routes = add(routes, "GET, POST", routes!(opt_outs::list, opt_outs::change));
     let routes = add(routes, "POST", routes!(test_clock::post));
+    let routes = add(routes, "POST", routes!(verify::start));
+    let routes = add(routes, "POST", routes!(verify::check));
     let routes = add(routes, "POST", routes!(test_inbound::post));
     let routes = add(routes, "GET, POST", routes!(limits::get, limits::change));
     let routes = add(routes, "GET", routes!(balance::get));

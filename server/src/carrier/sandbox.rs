@@ -417,6 +417,7 @@ mod tests {
             address: "26600000004".to_owned(),
             sender: "Heliograph".to_owned(),
             message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
+            code: None,
             submitted_segments: Vec::new(),
             expires_at,
         };

@@ -10,7 +10,7 @@ use domain::Reason::{
     LimitsLocked, MessageTooLong, MethodNotAllowed, MissingParameter, NotCancellable, NotFound,
     OptedOut, RateLimited, RecipientFlooded, SenderPending, SenderRejected, SpendCapReached,
     TestKeyRequired, Timeout, TooLarge, TooManyWebhooks, TrafficPumping, Unavailable,
-    UnsupportedMediaType,
+    UnsupportedMediaType, VerifyEnded,
 };
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
@@ -115,6 +115,20 @@ refusals! {
         [
             MissingParameter, DuplicateParameter, InvalidNumber, InvalidMessage, MessageTooLong,
             InvalidEncoding, TestKeyRequired, IdempotencyMismatch, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    StartRefusals = [
+        LIMITED,
+        [
+            MissingParameter, DuplicateParameter, InvalidNumber, InvalidEncoding, OptedOut,
+            InsufficientFunds, ApiPending, ApiSuspended, SenderPending, SenderRejected,
+            SpendCapReached, IdempotencyMismatch, VerifyEnded, Timeout, UnsupportedMediaType
+        ]
+    ], HEAD_AND_BODY;
+    CheckRefusals = [
+        [
+            MissingParameter, DuplicateParameter, InvalidEncoding, IdempotencyMismatch, Timeout,
+            UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
     LimitsRefusals = [[LimitsLocked]], HEAD;

@@ -77,6 +77,30 @@ schemas! {
     BatchId = id("b_", "A batch's id.");
     InboundId = id("i_", "The id of a message from a handset.");
     WebhookId = id("w_", "An endpoint's id.");
+    VerifyId = id("v_", "A verification's id.");
+    CodeLocale = text("The language of the text: ar, de, en, es, fr, pt, st, sw or zu, with or \
+        without a region. Without it, the application's.")
+        .pattern(Some("^([aA][rR]|[dD][eE]|[eE][nNsS]|[fF][rR]|[pP][tT]|[sS][tTwW]|[zZ][uU])([-_].*)?$"))
+        .examples([json!("pt-BR")])
+        .build();
+    CodeLength = text("The number of digits, from 4 to 10. Without it, 6.")
+        .pattern(Some("^0*([4-9]|10)$"))
+        .examples([json!("6")])
+        .build();
+    CodeTtl = text("How many seconds the code is valid, from 60 to 3600. Without it, 600.")
+        .pattern(Some("^[0-9]+$"))
+        .examples([json!("600")])
+        .build();
+    CodeName = text("The name in the text: 1 to 11 ASCII letters and digits. Without it, the \
+        sender name.")
+        .pattern(Some("^[0-9A-Za-z]{1,11}$"))
+        .examples([json!("Shop")])
+        .build();
+    Otp = text("What the person typed.").examples([json!("123456")]).build();
+    CheckFailure = choice(
+        &domain::verify::CheckFailure::ALL.map(domain::verify::CheckFailure::as_str),
+        "Why the number isn't verified.",
+    );
     EventId = text("An event's id.")
         .pattern(Some(format!("^e_{ID_CHARS}[0-9]{{6}}[lt]$")))
         .examples([json!("e_0000000000000482913l")])

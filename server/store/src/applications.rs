@@ -9,6 +9,7 @@ use domain::ids::Shard;
 use domain::limits::{DEFAULT_LIMITS, SendLimits};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::support::Owner;
+use domain::verify::{Locale, WebOtpDomain};
 use domain::{
     ApplicationId, ApplicationStatus, Category, EventStream, KeyKind, LostAnswer, Money, Reference,
     SenderState, SenderStatus, Timestamp,
@@ -145,6 +146,10 @@ statements! {
     const SET_LIMITS: Sql = in_shard!(
         "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",
     );
+    const SET_CODE_SETTINGS: Sql = in_shard!(
+        "UPDATE applications SET code_locale = $2, code_domain = $3 WHERE id = $1"
+            => " AND shard = $4",
+    );
     const LIMITS_BY_ACCOUNT: Sql = in_shard!(
         "SELECT id, limits FROM applications WHERE account_id = $1 AND limits IS NOT NULL"
             => " AND shard = $2",
@@ -163,7 +168,7 @@ statements! {
         r"
         SELECT id, category, effective_status AS status, live_hash, test_hash, sender_state,
                sender_name, balance, test_balance, test_day, test_sent, paid_at, limits, spent_day,
-               spent_today
+               spent_today, code_locale, code_domain
         FROM applications WHERE reference = $1" => " AND shard = $2",
     );
     const ADD_BALANCE: Sql = Sql {
@@ -287,6 +292,15 @@ pub struct KeyRow {
     pub spent_day: i64,
     /// The price of the live messages that were accepted on `spent_day`.
     pub spent_today: Money,
+}
+
+/// What the owner of an application has set for its one-time codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeSettings {
+    /// The language of the texts.
+    pub locale: Locale,
+    /// The website that browsers may hand the codes to.
+    pub domain: Option<WebOtpDomain>,
 }
 
 /// The limits that the owner of an application has set.
@@ -714,6 +728,33 @@ pub async fn keys_by_reference(
     reference: Reference,
 ) -> Result<Option<KeyRow>> {
     query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, key_row).await
+}
+
+/// Like [`keys_by_reference`]. Also returns the settings for codes.
+pub async fn keys_and_code_settings(
+    conn: &mut dyn Connection,
+    reference: Reference,
+) -> Result<Option<(KeyRow, CodeSettings)>> {
+    let read = |row: &Row<'_>| {
+        let domain: Option<String> = row.get("code_domain")?;
+        let settings = CodeSettings {
+            locale: row::word(row, "applications", "code_locale", Locale::parse)?,
+            domain: domain.and_then(|domain| WebOtpDomain::parse(&domain).ok()),
+        };
+        Ok((key_row(row)?, settings))
+    };
+    query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, read).await
+}
+
+/// Stores what the owner of an application sets for its codes.
+pub async fn set_code_settings(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    settings: &CodeSettings,
+) -> Result<()> {
+    let domain = settings.domain.as_ref().map(WebOtpDomain::as_str);
+    let set = query(SET_CODE_SETTINGS, (id, settings.locale.as_str(), domain));
+    touched("applications", 1, set.execute(conn).await?)
 }
 
 /// Adds a deposit to the balance of an application. Returns the new balance, and the ID for the

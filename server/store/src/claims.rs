@@ -65,10 +65,13 @@ statements! {
     const CLAIM: Sql = Sql::sqlite(r"
         UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
     const CLAIMED: Sql = Sql::sqlite(r"
-        SELECT id, application_id, test, batch_id, created_at, status, cost, send_at, number,
-               kind, sender,
-               COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
-        FROM messages WHERE id = ?1 AND status < {submitted}");
+        SELECT m.id, m.application_id, m.test, m.batch_id, m.created_at, m.status, m.cost,
+               m.send_at, m.number, m.kind, m.sender,
+               COALESCE(m.body, (SELECT b.body FROM batches b WHERE b.id = m.batch_id)) AS body,
+               m.verification_id, v.nonce, v.digits
+        FROM messages m
+        LEFT JOIN verifications v ON v.id = m.verification_id
+        WHERE m.id = ?1 AND m.status < {submitted}");
     const START: Sql = Sql::sqlite(r"
         UPDATE messages SET status = {sending}, sending_at = ?2
         WHERE id = ?1 AND status < {unknown}");
@@ -221,7 +224,12 @@ pub struct StartedMessage {
     pub number: String,
     pub kind: Kind,
     pub sender: Option<String>,
+    /// The text as it is stored, in which a one-time code is masked.
     pub body: String,
+    pub verification_id: Option<i64>,
+    /// The nonce and the number of digits of the verification's code.
+    pub nonce: Option<i64>,
+    pub digits: Option<usize>,
 }
 
 /// A claimed row whose lease still holds. The fields are in the order of [`LEASED`].

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 63] = [
+pub const TABLES: [&str; 64] = [
     "installation",
     "prices",
     "accounts",
@@ -75,6 +75,7 @@ pub const TABLES: [&str; 63] = [
     "webhook_attempts",
     "opt_outs",
     "test_clocks",
+    "verifications",
     "limit_alarms",
     "limit_refusals",
     "idempotency",
@@ -84,7 +85,7 @@ pub const TABLES: [&str; 63] = [
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.
-const OF_APPLICATIONS: [&str; 19] = [
+const OF_APPLICATIONS: [&str; 20] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -101,6 +102,7 @@ const OF_APPLICATIONS: [&str; 19] = [
     "webhooks",
     "opt_outs",
     "test_clocks",
+    "verifications",
     "limit_alarms",
     "limit_refusals",
     "idempotency",

@@ -7,6 +7,7 @@ mod plans;
 use std::time::Duration;
 
 use domain::ids::{Shard, compose_id};
+use domain::verify::COOL_DOWN_MS;
 use domain::{ApplicationId, Money, Timestamp};
 use serde::Deserialize;
 use sqlx::postgres::{PgArguments, PgConnection};
@@ -23,6 +24,7 @@ use super::recipients;
 use super::row;
 use super::segments::Segment;
 use super::sql::{Sql, statements};
+use super::verifications::CodeRow;
 use crate::error::{Result, Uncertain, is_cut, timed_out};
 use crate::idempotency::KeptKey;
 
@@ -46,8 +48,10 @@ pub(crate) const RUN: &str = r"
             ROW($48, $49, $50)::recipient_rows,
             ROW($51, $52, $53, $54, $55, $56)::limited_rows,
             ROW($57, $58, $59, $60, $61, $62, $63, $64, $65, $66, $67, $68, $69, $70, $71, $72, $73,
-                $74, $75, $76, $77)::send_rows,
-            ROW($78, $79, $80, $81, $82)::claim_rows, $83, $84, $85, $86, $87, $88) AS answer";
+                $74, $75, $76, $77, $78)::send_rows,
+            ROW($79, $80, $81, $82, $83)::claim_rows, $84, $85, $86, $87, $88, $89,
+            ROW($90, $91, $92, $93, $94, $95, $96, $97, $98, $99, $100, $101,
+                $102)::code_rows, $103) AS answer";
 
 statements! {
     const RELEASE_CLAIMS: Sql = Sql::postgres(r"
@@ -164,6 +168,7 @@ columns! {
         kinds: String,
         senders: Option<String>,
         bodies: String,
+        verifications: Option<i64>,
         requestids: Option<String>,
         pages: i64,
         segment_counts: i64,
@@ -178,6 +183,23 @@ columns! {
         due_ats: i64,
         tokens: i64,
         expires_ats: Option<i64>,
+    }
+
+    /// The verifications whose codes the sends bring.
+    CodeRows {
+        ids: i64,
+        applications: i64,
+        tests: i64,
+        numbers: String,
+        kinds: String,
+        countries: String,
+        nonces: i64,
+        digits: i64,
+        locales: String,
+        names: String,
+        created_ats: i64,
+        expires_ats: i64,
+        resends: Option<i64>,
     }
 
     /// The carriers to claim messages for.
@@ -215,6 +237,7 @@ pub struct CommitGroup {
     pub recipients: RecipientRows,
     pub limited: LimitedRows,
     pub sends: SendRows,
+    pub codes: CodeRows,
     pub claims: ClaimRows,
     pub lease_token: i64,
     pub lease_until: Timestamp,
@@ -241,6 +264,8 @@ pub struct GroupAnswer {
     pub opted_out: Option<Vec<(ApplicationId, i64, String)>>,
     /// The recipients that got more messages than the sends allow.
     pub flooded: Option<Vec<FloodedFields>>,
+    /// The verifications whose codes may not be sent.
+    pub stale_codes: Option<Vec<i64>>,
     pub charged: Option<Vec<ApplicationId>>,
     pub claims: Option<Vec<ClaimAnswer>>,
 }
@@ -404,13 +429,32 @@ impl CommitGroup {
         let query = self.claims.bind(query);
         let first_event = compose_id(self.now.unix_ms(), 0);
         let (hour_from, day_from) = recipients::windows(self.now);
-        query
+        let query = query
             .bind(self.lease_token)
             .bind(self.lease_until.unix_ms())
             .bind(first_event)
             .bind(&self.country_code)
             .bind(hour_from)
-            .bind(day_from)
+            .bind(day_from);
+        self.codes.bind(query).bind(self.now.plus_ms(-COOL_DOWN_MS).unix_ms())
+    }
+}
+
+impl CodeRows {
+    pub fn push(&mut self, code: &CodeRow) {
+        self.ids.push(code.id.0);
+        self.applications.push(code.application_id.0);
+        self.tests.push(i64::from(code.test));
+        self.numbers.push(code.number.clone());
+        self.kinds.push(code.kind.as_str().to_owned());
+        self.countries.push(code.country.clone());
+        self.nonces.push(code.nonce);
+        self.digits.push(code.digits.cast_signed() as i64);
+        self.locales.push(code.locale.as_str().to_owned());
+        self.names.push(code.name.clone());
+        self.created_ats.push(code.created_at.unix_ms());
+        self.expires_ats.push(code.expires_at.unix_ms());
+        self.resends.push(code.resends);
     }
 }
 

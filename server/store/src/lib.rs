@@ -93,6 +93,7 @@ pub mod transfers;
 pub mod unmatched_receipts;
 pub mod unpaid;
 pub mod usual_times;
+pub mod verifications;
 pub mod webhooks;
 
 pub use chore::Chore;

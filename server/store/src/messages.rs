@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use domain::{
     ApplicationId, EventStream, MessageStatus, MessageText, Money, Number, Timestamp, Transid,
+    VerifyId,
 };
 
 use super::query::{Argument, Connection, Row, query};
@@ -57,12 +58,13 @@ statements! {
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, application_id, test, number, kind, sender, body,
-                requestid, pages, segments, unit_price, cost, created_at, sending_at, send_at,
-                status, released)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                verification_id, requestid, pages, segments, unit_price, cost, created_at,
+                sending_at, send_at, status, released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                ?18)",
         postgres: r"
-            COPY messages (id, application_id, test, number, kind, sender, body, requestid, pages,
-                segments, unit_price, cost, created_at, sending_at, send_at, status, released,
+            COPY messages (id, application_id, test, number, kind, sender, body, verification_id,
+                requestid, pages, segments, unit_price, cost, created_at, sending_at, send_at, status, released,
                 shard)
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
@@ -208,7 +210,10 @@ pub struct NewMessage {
     pub test: bool,
     pub number: Number,
     pub sender: Option<String>,
+    /// The text as it is stored. A one-time code is masked in it.
     pub body: MessageText,
+    /// The verification whose code the message brings.
+    pub verification: Option<VerifyId>,
     pub requestid: Option<String>,
     pub pages: usize,
     pub segments: usize,
@@ -247,6 +252,7 @@ pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Resu
             m.number.kind().as_str(),
             &m.sender,
             m.body.as_str(),
+            m.verification,
             &m.requestid,
             m.pages,
             m.segments,

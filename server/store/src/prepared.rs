@@ -96,6 +96,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::nodes::STATEMENTS,
     super::notices::STATEMENTS,
     super::opt_outs::STATEMENTS,
+    super::verifications::STATEMENTS,
     super::outbox::STATEMENTS,
     super::unmatched_receipts::STATEMENTS,
     super::passkeys::STATEMENTS,

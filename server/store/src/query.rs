@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use domain::ids::Shard;
-use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, Money, Timestamp, Transid, VerifyId};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
@@ -123,6 +123,8 @@ argument! {
     Option<ApplicationId>: id => Self::Int(id.map(|id| id.0));
     Transid: id => Self::Int(Some(id.0));
     BatchId: id => Self::Int(Some(id.0));
+    VerifyId: id => Self::Int(Some(id.0));
+    Option<VerifyId>: id => Self::Int(id.map(|id| id.0));
     Shard: shard => Self::Int(Some(shard.0));
     Money: amount => Self::Int(Some(amount.micros()));
     Option<Money>: amount => Self::Int(amount.map(Money::micros));
@@ -197,10 +199,12 @@ tuples! {
     9: A B C D E F G H I;
     10: A B C D E F G H I J;
     11: A B C D E F G H I J K;
+    12: A B C D E F G H I J K L;
     13: A B C D E F G H I J K L M;
     14: A B C D E F G H I J K L M N;
     15: A B C D E F G H I J K L M N O;
     16: A B C D E F G H I J K L M N O P;
+    17: A B C D E F G H I J K L M N O P Q;
 }
 
 enum Text {

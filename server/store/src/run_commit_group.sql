@@ -114,10 +114,17 @@ CREATE TYPE limited_rows AS (
 -- this send.
 CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
-    senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
+    senders TEXT[], bodies TEXT[], verifications BIGINT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
     unit_prices BIGINT[], costs BIGINT[], spent BIGINT[], transfers BIGINT[], created_ats BIGINT[],
     sending_ats BIGINT[], send_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[],
     expires_ats BIGINT[]
+);
+-- The verifications whose codes accepted sends bring. If `resends` is null, the send starts the
+-- verification. Otherwise it sends the code again, and `resends` is how often that was done before.
+CREATE TYPE code_rows AS (
+    ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
+    countries TEXT[], nonces BIGINT[], digits BIGINT[], locales TEXT[], names TEXT[], created_ats BIGINT[],
+    expires_ats BIGINT[], resends BIGINT[]
 );
 -- The carriers to claim messages for. `all_max` is the maximum number of rows for a carrier, and
 -- `singles_max` is the maximum number of single messages among them. The search leaves out single
@@ -295,6 +302,8 @@ END $$;
 -- - The application's balances cover the sends.
 -- - None of the sends' idempotency keys has a stored answer.
 -- - None of the recipients has opted out, or got too many messages.
+-- - No verification is started of a number that got a code after `cool_from`, and no code is sent
+--   again that was sent again meanwhile, or whose verification has ended.
 -- - With these sends, the application spends at most what its owner allows on a day. The spend of
 --   the test key is what its test money lacks.
 -- - With these sends, the test key sends at most `test_max` messages on this day, or the account
@@ -302,12 +311,14 @@ END $$;
 --
 -- Returns the rows as they were before the charge, each with a flag that is true if the row is as
 -- cached. Also returns the applications whose sends are stored, the answers that were already
--- stored for the keys, and the recipients that have opted out or got too many messages.
+-- stored for the keys, the recipients that have opted out or got too many messages, and the
+-- verifications whose codes may not be sent.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, recipients recipient_rows,
     limited limited_rows, hour_from BIGINT, day_from BIGINT,
-    sends send_rows, OUT read JSON, OUT kept JSON, OUT opted_out JSON, OUT flooded JSON,
+    sends send_rows, codes code_rows, cool_from BIGINT,
+    OUT read JSON, OUT kept JSON, OUT opted_out JSON, OUT flooded JSON, OUT stale_codes JSON,
     OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -317,10 +328,11 @@ DECLARE
     test_balances BIGINT[];
     last_transfers BIGINT[];
     -- The applications that have sends with stored answers, or to recipients that have opted out or
-    -- got too many messages.
+    -- got too many messages, or with codes that may not be sent.
     repeated BIGINT[];
     stopped BIGINT[];
     flooding BIGINT[];
+    too_early BIGINT[];
 BEGIN
     -- This statement locks the applications, and a later statement reads the keys. A single
     -- statement couldn't do both, because it wouldn't see the rows that were committed while it
@@ -414,13 +426,33 @@ BEGIN
             USING limited.applications, limited.tests, limited.numbers, limited.local_numbers,
                 limited.hour_maxes, limited.day_maxes, hour_from, day_from;
     END IF;
-    IF repeated IS NOT NULL OR stopped IS NOT NULL OR flooding IS NOT NULL THEN
+    IF codes.ids <> '{}' THEN
+        SELECT json_agg(r.id), array_agg(r.application)
+        INTO stale_codes, too_early
+        FROM unnest(codes.ids, codes.applications, codes.tests, codes.numbers, codes.resends)
+            AS r (id, application, test, number, resends)
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (
+                       SELECT 1
+                       FROM verifications v
+                       WHERE v.application_id = r.application AND v.test = r.test
+                         AND v.number = r.number AND v.sent_at > cool_from) AS is_cooling,
+                   EXISTS (
+                       SELECT 1
+                       FROM verifications v
+                       WHERE v.id = r.id AND v.resends = r.resends AND v.attempts < 5
+                         AND v.verified_at IS NULL AND v.expires_at > now_ms) AS is_open
+            OFFSET 0) v
+        WHERE CASE WHEN r.resends IS NULL THEN v.is_cooling ELSE NOT v.is_open END;
+    END IF;
+    IF repeated IS NOT NULL OR stopped IS NOT NULL OR flooding IS NOT NULL
+        OR too_early IS NOT NULL THEN
         SELECT array_agg(r.id), array_agg(r.balance), array_agg(r.test_money),
                array_agg(r.last_transfer)
         INTO charged, balances, test_balances, last_transfers
         FROM unnest(charged, balances, test_balances, last_transfers)
             AS r (id, balance, test_money, last_transfer)
-        WHERE r.id <> ALL (repeated || stopped || flooding);
+        WHERE r.id <> ALL (repeated || stopped || flooding || too_early);
     END IF;
     IF charged IS NULL THEN
         RETURN;
@@ -437,15 +469,16 @@ BEGIN
         cached.tests, cached.spend_days)
         AS r (id, total, test_total, transfers, tests, spend_day) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
-    INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
-        pages, segments, unit_price, cost, created_at, sending_at, send_at, status, released)
+    INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body,
+        verification_id, requestid, pages, segments, unit_price, cost, created_at, sending_at, send_at, status, released)
     SELECT of_shard, m.*, CASE WHEN m.sending_at IS NOT NULL THEN {sending}
                WHEN m.send_at IS NOT NULL THEN {scheduled} ELSE {queued} END, 0
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.numbers, sends.kinds,
-        sends.senders, sends.bodies, sends.requestids, sends.pages, sends.segment_counts,
-        sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats, sends.send_ats)
-        AS m (id, application_id, test, number, kind, sender, body, requestid, pages, segments,
-              unit_price, cost, created_at, sending_at, send_at)
+        sends.senders, sends.bodies, sends.verifications, sends.requestids, sends.pages,
+        sends.segment_counts, sends.unit_prices, sends.costs, sends.created_ats,
+        sends.sending_ats, sends.send_ats)
+        AS m (id, application_id, test, number, kind, sender, body, verification_id, requestid,
+              pages, segments, unit_price, cost, created_at, sending_at, send_at)
     WHERE m.application_id = ANY (charged);
     INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, balance_after, created_at)
@@ -464,6 +497,24 @@ BEGIN
         sends.expires_ats)
         AS m (id, application, carrier, due_at, token, expires_at)
     WHERE m.application = ANY (charged);
+    IF codes.ids <> '{}' THEN
+        INSERT INTO verifications (shard, id, application_id, test, number, kind, country, nonce,
+            digits, locale, name, created_at, expires_at, attempts, resends, sent_at)
+        SELECT of_shard, r.id, r.application, r.test, r.number, r.kind, r.country, r.nonce,
+               r.digits, r.locale, r.name, r.created_at, r.expires_at, 0, 0, now_ms
+        FROM unnest(codes.ids, codes.applications, codes.tests, codes.numbers, codes.kinds,
+            codes.countries, codes.nonces, codes.digits, codes.locales, codes.names, codes.created_ats,
+            codes.expires_ats, codes.resends)
+            AS r (id, application, test, number, kind, country, nonce, digits, locale, name,
+                  created_at, expires_at, resends)
+        WHERE r.resends IS NULL AND r.application = ANY (charged);
+        UPDATE verifications SET resends = resends + 1, sent_at = now_ms
+        WHERE id = ANY (ARRAY(
+            SELECT r.id
+            FROM unnest(codes.ids, codes.applications, codes.resends)
+                AS r (id, application, resends)
+            WHERE r.resends IS NOT NULL AND r.application = ANY (charged)));
+    END IF;
     IF keys.keys <> '{}' THEN
         INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
         SELECT of_shard, k.application, k.test, k.key, k.digest,
@@ -530,14 +581,17 @@ DECLARE
             RETURNING id, application_id, test, batch_id, created_at, status, cost, send_at,
                 number, kind, sender,
                 COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
-                AS body)
+                AS body, verification_id)
         SELECT (SELECT json_agg(
                     json_build_array(
                         json_build_array(
                             id, application_id, test, batch_id, created_at, status, cost,
                             send_at),
-                        number, kind, sender, body))
-                FROM started),
+                        number, kind, sender, body, verification_id, nonce, digits))
+                FROM started
+                LEFT JOIN LATERAL (
+                    SELECT v.nonce, v.digits
+                    FROM verifications v WHERE v.id = verification_id OFFSET 0) c ON TRUE),
                (SELECT array_agg(id) FROM started),
                (SELECT array_agg(
                     ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
@@ -827,12 +881,14 @@ END $$;
 -- - `done_receipts`: the receipts with a carrier message ID that made one of these messages final.
 -- - `prices`: all price changes, if the process hasn't cached the newest one.
 -- - `drained`: the drained carriers, if the process's prices or drained carriers are outdated.
--- - `applications`, `charged`, `kept`, `opted_out` and `flooded`: see `commit_group_sends`.
+-- - `applications`, `charged`, `kept`, `opted_out`, `flooded` and `stale_codes`: see
+--   `commit_group_sends`.
 -- - `claims`: see `commit_group_claims`.
 --
 -- `first_event` is the first ID of an event in this millisecond. `country_code` precedes local
 -- numbers in opt-outs. `hour_from` and `day_from` are the least IDs of messages of the last hour
--- and of the last day.
+-- and of the last day. A number that got a code after `cool_from` gets no code of another
+-- verification.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
@@ -840,7 +896,8 @@ CREATE FUNCTION run_commit_group(
     known_price BIGINT, known_drained TEXT[], test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, applications application_rows, keys key_rows, recipients recipient_rows,
     limited limited_rows, sends send_rows, claims claim_rows, lease_token BIGINT,
-    lease_until BIGINT, first_event BIGINT, country_code TEXT, hour_from BIGINT, day_from BIGINT)
+    lease_until BIGINT, first_event BIGINT, country_code TEXT, hour_from BIGINT, day_from BIGINT,
+    codes code_rows, cool_from BIGINT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
     answer JSONB := '{}';
@@ -857,6 +914,7 @@ DECLARE
     kept JSON;
     opted_out JSON;
     flooded JSON;
+    stale_codes JSON;
     charged BIGINT[];
     newest_price BIGINT;
     all_prices JSON;
@@ -894,13 +952,14 @@ BEGIN
         END IF;
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
-        SELECT * INTO read, kept, opted_out, flooded, charged, more
+        SELECT * INTO read, kept, opted_out, flooded, stale_codes, charged, more
         FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, test_money_max, kept_since,
-            test_max, applications, keys, recipients, limited, hour_from, day_from, sends);
+            test_max, applications, keys, recipients, limited, hour_from, day_from, sends,
+            codes, cool_from);
         counts := counts || more;
         answer := answer || jsonb_build_object(
             'applications', read, 'kept', kept, 'opted_out', opted_out, 'flooded', flooded,
-            'charged', charged);
+            'stale_codes', stale_codes, 'charged', charged);
     END IF;
     is_stored := held IS NOT NULL OR counts IS NOT NULL;
     IF unchanged THEN

@@ -58,4 +58,5 @@ mod time_zones;
 mod tls;
 mod two_factor;
 mod upload_bodies;
+mod verifications;
 mod webhooks;

@@ -19,6 +19,11 @@ pub const SECRET_BYTES: usize = 32;
 const HMAC_KEY_BYTES: usize = 64;
 /// Keeps codes apart from everything else that is derived from the same secret.
 const PURPOSE: &[u8] = b"heliograph one-time code";
+/// Keeps digests of typed codes apart from codes.
+const TYPED: &[u8] = b"heliograph typed code";
+/// The digits of codes with a test key. Nobody can read a real code, because nothing reaches a
+/// handset.
+const TEST_DIGITS: &str = "9876543210";
 /// Bytes from this one on are skipped: 256 isn't a multiple of 10, so they would make some digits
 /// more likely than others.
 const BYTES_END: u8 = 250;
@@ -31,9 +36,14 @@ impl Code {
     /// Derives the code of a verification from the server's secret and the verification's random
     /// nonce. `digits` is one of [`CODE_DIGITS`].
     pub fn derive(secret: &[u8; SECRET_BYTES], nonce: &[u8], digits: usize) -> Self {
-        let blocks = (0_u32..).map(|block| mac(secret, nonce, block));
+        let blocks = (0_u32..).map(|block| mac(secret, &[PURPOSE, &block.to_be_bytes(), nonce]));
         let bytes = blocks.flatten().filter(|byte| *byte < BYTES_END);
         Self(bytes.take(digits).map(|byte| char::from(b'0' + byte % 10)).collect())
+    }
+
+    /// Returns the code of every verification with a test key.
+    pub fn of_test(digits: usize) -> Self {
+        Self(TEST_DIGITS.chars().take(digits).collect())
     }
 
     /// Returns the digits. Only the text of the message may contain them.
@@ -56,14 +66,14 @@ impl fmt::Debug for Code {
 }
 
 /// Returns 32 bytes that nobody can predict without the secret.
-fn mac(secret: &[u8; SECRET_BYTES], nonce: &[u8], block: u32) -> [u8; 32] {
+fn mac(secret: &[u8; SECRET_BYTES], parts: &[&[u8]]) -> [u8; 32] {
     // HMAC fills a shorter key up with zeros (RFC 2104 §2).
     let mut key = [0; HMAC_KEY_BYTES];
     key[..SECRET_BYTES].copy_from_slice(secret);
     let mut mac = Hmac::<Sha256>::new(&key.into());
-    mac.update(PURPOSE);
-    mac.update(&block.to_be_bytes());
-    mac.update(nonce);
+    for part in parts {
+        mac.update(part);
+    }
     mac.finalize().into_bytes().into()
 }
 
@@ -83,6 +93,12 @@ impl TypedCode {
 
     pub fn digits(&self) -> &str {
         &self.0
+    }
+
+    /// Returns a digest that tells equal attempts from different ones. Without the secret, nobody
+    /// can find the code by trying all digits.
+    pub fn digest(&self, secret: &[u8; SECRET_BYTES]) -> [u8; 32] {
+        mac(secret, &[TYPED, self.0.as_bytes()])
     }
 }
 

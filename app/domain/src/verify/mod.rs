@@ -6,6 +6,7 @@ mod text;
 
 pub use code::{CODE_DIGITS, Code, DEFAULT_DIGITS, SECRET_BYTES, TypedCode};
 pub use rules::{
-    ATTEMPTS_MAX, CheckAnswer, Ended, RESENDS_AFTER_MS, ResendRefusal, TTL_S, Verification,
+    ATTEMPTS_MAX, COOL_DOWN_MS, CheckAnswer, CheckFailure, DEFAULT_TTL_S, Ended, KEPT_DAYS,
+    RESENDS_AFTER_MS, ResendRefusal, TTL_S, Verification,
 };
-pub use text::{CodeText, InvalidWebOtpDomain, Locale, MASK, WebOtpDomain};
+pub use text::{CodeText, InvalidWebOtpDomain, Locale, MASK, WebOtpDomain, unmasked};

@@ -12,6 +12,12 @@ pub const ATTEMPTS_MAX: u32 = 5;
 pub const RESENDS_AFTER_MS: [i64; 3] = [30_000, 60_000, 120_000];
 /// How long a code can be valid, in seconds.
 pub const TTL_S: RangeInclusive<i64> = 60..=3600;
+/// How long a code is valid if the caller doesn't say.
+pub const DEFAULT_TTL_S: i64 = 600;
+/// How long after the last code to a number an application may start another verification of it.
+pub const COOL_DOWN_MS: i64 = 30_000;
+/// How long verifications are stored.
+pub const KEPT_DAYS: i64 = 30;
 
 /// The state of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,29 @@ words! {
         Expired = "expired",
         NoTriesLeft = "no_tries_left",
         AlreadyVerified = "already_verified",
+    }
+}
+
+words! {
+    /// Why an attempt didn't verify the number.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckFailure {
+        WrongCode = "wrong_code",
+        Expired = "expired",
+        NoTriesLeft = "no_tries_left",
+        AlreadyVerified = "already_verified",
+        Unknown = "unknown",
+    }
+}
+
+impl From<Ended> for CheckFailure {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Expired => Self::Expired,
+            Ended::NoTriesLeft => Self::NoTriesLeft,
+            Ended::AlreadyVerified => Self::AlreadyVerified,
+        }
     }
 }
 

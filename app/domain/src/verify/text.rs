@@ -53,6 +53,21 @@ impl Locale {
         }
     }
 
+    /// Returns the language's name in English.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Arabic => "Arabic",
+            Self::English => "English",
+            Self::French => "French",
+            Self::German => "German",
+            Self::Portuguese => "Portuguese",
+            Self::Sesotho => "Sesotho",
+            Self::Spanish => "Spanish",
+            Self::Swahili => "Swahili",
+            Self::Zulu => "Zulu",
+        }
+    }
+
     const fn is_right_to_left(self) -> bool {
         matches!(self, Self::Arabic)
     }
@@ -83,6 +98,10 @@ impl WebOtpDomain {
             text.len() <= DOMAIN_BYTES_MAX && text.contains('.') && text.split('.').all(is_part);
         if is_host { Ok(Self(text.to_ascii_lowercase())) } else { Err(InvalidWebOtpDomain) }
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// The parts of a text, except for the code.
@@ -93,6 +112,11 @@ pub struct CodeText<'a> {
     pub name: &'a str,
     /// Adds a last line that hands the code to this website.
     pub domain: Option<&'a WebOtpDomain>,
+}
+
+/// Returns a stored text with the code instead of [`MASK`].
+pub fn unmasked(stored: &str, code: &super::Code) -> String {
+    stored.replace(MASK, code.expose())
 }
 
 impl CodeText<'_> {

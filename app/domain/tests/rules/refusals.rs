@@ -17,6 +17,8 @@ fn of_customers() -> Vec<Refusal> {
     vec![
         Refusal::EmailTaken,
         Refusal::TimeZoneUnknown,
+        Refusal::WebOtpDomainInvalid,
+        Refusal::WrongCodeLength(6),
         Refusal::WrongCredentials,
         Refusal::WrongPassword,
         Refusal::InvalidPassword(InvalidPassword::Length),

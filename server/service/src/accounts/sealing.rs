@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
+use domain::verify::SECRET_BYTES;
 use hkdf::Hkdf;
 use sha2::Sha256;
 use tokio::sync::OnceCell;
@@ -27,12 +28,21 @@ const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
 /// Separates the key that is derived here from keys for other uses of the same secret.
 const PURPOSE: &[u8] = b"heliograph sealed in the database";
+/// The same for the secret of one-time codes.
+const CODES: &[u8] = b"heliograph one-time codes";
 
 /// The keys of this installation, loaded when they are first needed.
 pub(crate) struct Sealing {
     file: PathBuf,
+    keys: OnceCell<Keys>,
+}
+
+/// The keys that are derived from the secret.
+struct Keys {
     /// The first key seals. Unsealing tries each key.
-    keys: OnceCell<Vec<ChaCha20Poly1305>>,
+    ciphers: Vec<ChaCha20Poly1305>,
+    /// One-time codes are derived from it.
+    codes: [u8; SECRET_BYTES],
 }
 
 impl Sealing {
@@ -50,7 +60,7 @@ impl Accounts<'_> {
     pub(crate) async fn seal(&self, about: &str, text: &[u8]) -> Result<String> {
         let nonce: [u8; NONCE_BYTES] = self.entropy().bytes();
         let payload = Payload { msg: text, aad: about.as_bytes() };
-        let keys = self.sealing_keys().await?;
+        let keys = &self.keys().await?.ciphers;
         let sealed = keys.first().and_then(|key| key.encrypt(&Nonce::from(nonce), payload).ok());
         let sealed = sealed.ok_or(Error::Failed(Fault::Sealed))?;
         Ok(hex::encode([nonce.as_slice(), &sealed].concat()))
@@ -67,12 +77,17 @@ impl Accounts<'_> {
             let payload = Payload { msg: sealed, aad: about.as_bytes() };
             key.decrypt(&Nonce::from(*nonce), payload).ok()
         };
-        let keys = self.sealing_keys().await?;
+        let keys = &self.keys().await?.ciphers;
         let opened = keys.iter().find_map(open);
         opened.ok_or(Error::Failed(Fault::Sealed))
     }
 
-    async fn sealing_keys(&self) -> Result<&[ChaCha20Poly1305]> {
+    /// Returns the secret that one-time codes are derived from. All processes have the same one.
+    pub(crate) async fn code_secret(&self) -> Result<[u8; SECRET_BYTES]> {
+        Ok(self.keys().await?.codes)
+    }
+
+    async fn keys(&self) -> Result<&Keys> {
         let keys = self.inner.sealing.keys.get_or_try_init(|| async {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
             let shared = self.store().dialect().is_shared();
@@ -81,10 +96,12 @@ impl Accounts<'_> {
             });
             let of_file = of_file.await?.map_err(Fault::File)?;
             let of_database = if shared { Some(self.key_of_database(&fresh).await?) } else { None };
-            let texts = of_file.into_iter().chain(of_database);
-            texts.map(|text| cipher(text.trim())).collect()
+            let texts: Vec<String> = of_file.into_iter().chain(of_database).collect();
+            let ciphers = texts.iter().map(|text| cipher(text.trim())).collect::<Result<_>>()?;
+            let first = texts.first().ok_or(Error::Failed(Fault::Sealed))?;
+            Ok(Keys { ciphers, codes: derived(first.trim(), CODES)? })
         });
-        keys.await.map(Vec::as_slice)
+        keys.await
     }
 
     /// Returns the key in the database, which all processes share. The first process that needs the
@@ -105,11 +122,15 @@ impl Accounts<'_> {
 }
 
 fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {
+    Ok(ChaCha20Poly1305::new(&Key::from(derived(secret, PURPOSE)?)))
+}
+
+/// Derives a key for one purpose.
+fn derived(secret: &str, purpose: &[u8]) -> Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
-    Hkdf::<Sha256>::new(None, secret.as_bytes())
-        .expand(PURPOSE, &mut key)
-        .map_err(|_| Fault::Sealed)?;
-    Ok(ChaCha20Poly1305::new(&Key::from(key)))
+    let hkdf = Hkdf::<Sha256>::new(None, secret.as_bytes());
+    hkdf.expand(purpose, &mut key).map_err(|_| Fault::Sealed)?;
+    Ok(key)
 }
 
 /// Reads the key file. Returns `None` if there is no such file.

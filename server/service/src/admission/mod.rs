@@ -21,9 +21,10 @@ use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
 use crate::money::test_money::test_money;
 use crate::transactions::work;
+use crate::verify::{PreparedCode, SentCode};
 use crate::wakeups::Wakeup;
 use crate::{Messages, zones};
-use store::applications::{self, KeyRow};
+use store::applications::{self, CodeSettings, KeyRow};
 use store::error::{Error, Result as VerbResult};
 use store::idempotency::{self as kept_answers, KeptKey};
 use store::{messages, test_clocks};
@@ -139,6 +140,8 @@ pub(crate) struct PreparedSend {
     /// How far the clock is ahead by which the message is scheduled, in milliseconds. That of a
     /// test key can be moved.
     pub(crate) clock_ms: i64,
+    /// The code that the message brings. It is masked in the request's message.
+    pub(crate) code: Option<PreparedCode>,
 }
 
 impl PreparedSend {
@@ -161,6 +164,7 @@ impl PreparedSend {
             application,
             clock_ms,
             request,
+            code: None,
         }
     }
 
@@ -185,6 +189,9 @@ pub struct Sent {
     pub balance: Money,
     /// When the message is to be sent. `None` if it is due at once.
     pub send_at: Option<Timestamp>,
+    /// The verification whose code the message brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<SentCode>,
     /// True if the message was already accepted and answered under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
@@ -208,7 +215,7 @@ impl Messages<'_> {
         &self,
         presented: impl Into<Presented<'_>>,
     ) -> Result<KeyAccess, Reason> {
-        let (_, _, access) = self.opened(presented.into()).await?;
+        let (.., access) = self.opened(presented.into()).await?;
         Ok(access)
     }
 
@@ -272,18 +279,28 @@ impl Messages<'_> {
         &self,
         presented: Presented<'_>,
     ) -> Result<(KeyRow, ApiKey, KeyAccess), Reason> {
+        let (row, _, key, access) = self.opened_with_codes(presented).await?;
+        Ok((row, key, access))
+    }
+
+    /// Like [`Messages::opened`]. Also returns the application's settings for codes.
+    pub(crate) async fn opened_with_codes(
+        &self,
+        presented: Presented<'_>,
+    ) -> Result<(KeyRow, CodeSettings, ApiKey, KeyAccess), Reason> {
         let key =
             presented.key.and_then(|text| ApiKey::parse(text).ok()).ok_or(Reason::ApiInvalid)?;
-        let row = self.key_row(key.reference()).await.map_err(|error| {
+        let found = self.key_and_code_settings(key.reference()).await.map_err(|error| {
             tracing::error!(detail = ?error, "a key can't be looked up");
             error.reason()
         })?;
-        let row = row.filter(|row| row.holds(&key)).ok_or(Reason::ApiInvalid)?;
+        let found = found.filter(|(row, _)| row.holds(&key));
+        let (row, settings) = found.ok_or(Reason::ApiInvalid)?;
         row.sending().check_category()?;
         presented.origin.refused(row.limits(), key.kind()).map_or(Ok(()), Err)?;
         let access =
             KeyAccess { application_id: row.id, reference: key.reference(), kind: key.kind() };
-        Ok((row, key, access))
+        Ok((row, settings, key, access))
     }
 
     async fn is_kept(&self, access: &KeyAccess, key: &IdempotencyKey) -> VerbResult<bool> {
@@ -305,11 +322,18 @@ impl Messages<'_> {
     }
 
     pub(crate) async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
+        Ok(self.key_and_code_settings(reference).await?.map(|(row, _)| row))
+    }
+
+    async fn key_and_code_settings(
+        &self,
+        reference: Reference,
+    ) -> Result<Option<(KeyRow, CodeSettings)>, Error> {
         let Some(shard) = self.find_shard(reference).await? else {
             return Ok(None);
         };
         let mut conn = self.store().read_at(shard).await?;
-        applications::keys_by_reference(&mut conn, reference).await
+        applications::keys_and_code_settings(&mut conn, reference).await
     }
 
     /// Returns the balance that the key can spend.

@@ -77,6 +77,10 @@ impl Delivery<'_> {
                 claimed = commits.inbox(shard).claim(carrier, limit).await?;
             }
         }
+        if claimed.1.iter().any(|message| message.code.is_some()) {
+            let secret = self.accounts().code_secret().await?;
+            claimed.1.iter_mut().for_each(|message| message.reveal_code(&secret));
+        }
         Ok(claimed)
     }
 

@@ -27,13 +27,15 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
-use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid};
+use domain::verify::{SECRET_BYTES, unmasked};
+use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid, VerifyId};
 
 use crate::delivery::expiry::{final_below, first_unexpired, least_queued};
 use crate::delivery::opted_out::reject;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Router;
 use crate::money::releases::settle;
+use crate::verify::code_of;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
 use store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
@@ -89,12 +91,24 @@ pub struct Claimed {
     /// The accepted sender name, or the default if the application has none. The settings can
     /// replace it.
     pub sender: String,
+    /// The text. A one-time code in it is masked until the connection gets the message.
     pub message: MessageText,
+    /// The code that the message brings.
+    pub code: Option<ClaimedCode>,
     /// The numbers of the segments, from 1, that must not be submitted because the carrier has them
     /// or may have them.
     pub submitted_segments: Vec<u16>,
     /// When the message expires. The remaining time is the validity period that the carrier gets.
     pub expires_at: Timestamp,
+}
+
+/// The facts from which the code of a message is derived.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimedCode {
+    pub(crate) test: bool,
+    pub(crate) id: VerifyId,
+    pub(crate) nonce: i64,
+    pub(crate) digits: usize,
 }
 
 /// A message and the outcome of its submit.
@@ -158,8 +172,26 @@ impl Claimed {
             number,
             sender,
             message: MessageText::from_stored(row.body),
+            code: row.verification_id.zip(row.nonce).zip(row.digits).map(
+                |((id, nonce), digits)| ClaimedCode {
+                    test: row.message.test == 1,
+                    id: VerifyId(id),
+                    nonce,
+                    digits,
+                },
+            ),
             submitted_segments: Vec::new(),
             expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
+        }
+    }
+}
+
+impl Claimed {
+    /// Puts the code into the text.
+    pub(crate) fn reveal_code(&mut self, secret: &[u8; SECRET_BYTES]) {
+        if let Some(ClaimedCode { test, id, nonce, digits }) = self.code {
+            let code = code_of(secret, test, (id, nonce, digits));
+            self.message = MessageText::from_stored(unmasked(self.message.as_str(), &code));
         }
     }
 }

@@ -39,6 +39,7 @@ impl Delivery<'_> {
             address,
             sender,
             message: MessageText::from_stored(test.text.clone()),
+            code: None,
             submitted_segments: Vec::new(),
             expires_at: now.plus_ms(MESSAGE_LIFETIME_MS),
         };

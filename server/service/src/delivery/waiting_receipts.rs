@@ -596,36 +596,6 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         transid: None,
         reason: None,
         candidates: Vec::new(),
-        raw: Some(without_text(&row.raw).to_owned()),
-    }
-}
-
-/// Returns a raw receipt without the beginning of the message's text, which staff may see only
-/// after they asked for it.
-fn without_text(raw: &str) -> &str {
-    // A wide text has a zero octet before each letter.
-    let starts = ["text:", r"t\x00e\x00x\x00t\x00:"].into_iter().filter_map(|name| {
-        let lower = raw.to_ascii_lowercase();
-        lower.find(name).map(|start| start + name.len())
-    });
-    starts.min().map_or(raw, |end| &raw[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_text;
-
-    #[test]
-    fn staff_see_no_text_of_a_message() {
-        for (raw, shown) in [
-            ("id:1 stat:DELIVRD err:000 Text:Hello", "id:1 stat:DELIVRD err:000 Text:"),
-            (
-                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:\x00H",
-                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:",
-            ),
-            ("id:1 stat:DELIVRD", "id:1 stat:DELIVRD"),
-        ] {
-            assert_eq!(without_text(raw), shown);
-        }
+        raw: Some(row.raw),
     }
 }

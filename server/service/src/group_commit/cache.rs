@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::limits::RecentMessages;
-use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
+use domain::{
+    ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState, VerifyId,
+};
 
 use crate::admission::rates::{Allowance, RateKey};
 use crate::money::test_money::test_money;
@@ -44,6 +46,8 @@ pub(super) struct InGroup {
     pub(super) opted_out: HashSet<OptedOut>,
     /// Recipients that got too many messages.
     pub(super) recent: HashMap<Recipient, RecentMessages>,
+    /// The verifications whose codes may not be sent.
+    pub(super) stale_codes: HashSet<VerifyId>,
     /// Requests that were taken from the keys' rate limits and aren't used yet.
     pub(super) allowance: Option<Allowance>,
 }
@@ -110,6 +114,7 @@ impl Cache {
         self.in_group.kept.extend(kept_answers(answer));
         self.in_group.opted_out.extend(opted_out(answer));
         self.in_group.recent.extend(flooded(answer));
+        self.in_group.stale_codes.extend(stale_codes(answer));
     }
 
     /// Caches the prices. If they can't be read, caches none, and no send is accepted.
@@ -174,6 +179,11 @@ pub(super) fn flooded(answer: &GroupAnswer) -> impl Iterator<Item = (Recipient, 
         let recent = RecentMessages { hour: *hour, day: *day };
         ((*application_id, *test == 1, number.clone()), recent)
     })
+}
+
+/// Returns the verifications whose codes may not be sent.
+pub(super) fn stale_codes(answer: &GroupAnswer) -> impl Iterator<Item = VerifyId> {
+    answer.stale_codes.iter().flatten().copied().map(VerifyId)
 }
 
 /// Returns the answers that are stored for the idempotency keys of sends.

@@ -10,9 +10,9 @@ use domain::ids::Shard;
 use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
-use crate::Delivery;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
+use crate::{Delivery, Service};
 
 /// The interval at which a shard's queue is polled for messages that no process announced, for
 /// example those that a command-line process queued.
@@ -35,6 +35,7 @@ pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Dispatch>,
     consumers: Arc<Consumers>,
+    service: Service,
 }
 
 /// A handle that sets how many messages a connection would take. Clones refer to the same
@@ -133,7 +134,7 @@ impl Credit {
 impl Delivery<'_> {
     /// Adds a connection that receives messages of this carrier.
     pub fn consume(&self, carrier: &str) -> Consumer {
-        self.inner.group_commit.consumers.add(carrier)
+        self.inner.group_commit.consumers.add(self, carrier)
     }
 }
 
@@ -141,10 +142,36 @@ impl Consumer {
     /// Returns the next messages, which must be submitted under their lease. Waits while there are
     /// no messages.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
-        match self.received.recv().await {
-            Some(dispatch) => dispatch,
-            // Unreachable: the consumer itself keeps a sender of the channel.
-            None => std::future::pending().await,
+        loop {
+            let Some((lease, mut messages)) = self.received.recv().await else {
+                // Unreachable: the consumer itself keeps a sender of the channel.
+                std::future::pending().await
+            };
+            self.reveal_codes(lease, &mut messages).await;
+            if !messages.is_empty() {
+                return (lease, messages);
+            }
+        }
+    }
+
+    /// Puts the codes into the texts of messages that bring some. If the secret that they are
+    /// derived from can't be read, returns these messages to the queue.
+    async fn reveal_codes(&self, lease: Lease, messages: &mut Vec<Claimed>) {
+        if messages.iter().all(|message| message.code.is_none()) {
+            return;
+        }
+        match self.service.accounts().code_secret().await {
+            Ok(secret) => messages.iter_mut().for_each(|message| message.reveal_code(&secret)),
+            Err(error) => {
+                tracing::error!(detail = ?error, "one-time codes can't be derived");
+                let (codes, others) =
+                    std::mem::take(messages).into_iter().partition(|it| it.code.is_some());
+                *messages = others;
+                tokio::time::sleep(PAUSE).await;
+                let shared = &self.credit.shared;
+                shared.release(Vec::<Claimed>::len(&codes), &self.consumers.inboxes);
+                self.consumers.release_claims(&shared.carrier, (lease, codes));
+            }
         }
     }
 
@@ -288,7 +315,7 @@ impl Consumers {
         self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(self: &Arc<Self>, carrier: &str) -> Consumer {
+    fn add(self: &Arc<Self>, service: &Service, carrier: &str) -> Consumer {
         let (sender, received) = mpsc::unbounded_channel();
         let mut carriers = self.carriers();
         let known =
@@ -301,7 +328,12 @@ impl Consumers {
         });
         known.consumers.push(Arc::clone(&shared));
         let inboxes = Arc::clone(&self.inboxes);
-        Consumer { credit: Credit { shared, inboxes }, received, consumers: Arc::clone(self) }
+        Consumer {
+            credit: Credit { shared, inboxes },
+            received,
+            consumers: Arc::clone(self),
+            service: service.clone(),
+        }
     }
 
     fn remove(&self, consumer: &Arc<Shared>) {

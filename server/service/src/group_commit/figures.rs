@@ -102,7 +102,7 @@ impl Figures {
             Input::Results { results, .. } => (1, results.len()),
             Input::Receipts { receipts, .. } => (2, receipts.len()),
             Input::CarrierReceipts { receipts, .. } => (2, receipts.len()),
-            Input::OptedOut(_) => return,
+            Input::OptedOut(_) | Input::Check { .. } => return,
             Input::Claim { .. } => (3, 1),
         };
         self.inputs[kind].fetch_add(count as u64, Ordering::Relaxed);

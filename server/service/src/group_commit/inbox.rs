@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 use crate::admission::{PreparedSend, SendError, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
+use crate::verify::Checked;
+use crate::verify::checks::PreparedCheck;
 use store::error::{Error, Fault, Result, Uncertain};
 
 /// The maximum number of waiting sends. Further sends are refused as "unavailable".
@@ -63,6 +65,11 @@ pub(crate) enum Input {
     /// them unclaimed. Nobody waits for the reply: if they aren't stored, a later claim finds the
     /// messages again.
     OptedOut(Vec<Transid>),
+    /// A code that was typed.
+    Check {
+        check: Box<PreparedCheck>,
+        answer: oneshot::Sender<Result<Checked>>,
+    },
     /// A claim of messages for a carrier. The reply doesn't wait for messages, so it is empty if no
     /// message is due.
     Claim {
@@ -77,6 +84,14 @@ impl Input {
     pub(super) fn send(&self) -> Option<&PreparedSend> {
         match self {
             Self::Send { send, .. } => Some(send),
+            _ => None,
+        }
+    }
+
+    /// Returns the check of a code if the input is one.
+    pub(super) fn check(&self) -> Option<&PreparedCheck> {
+        match self {
+            Self::Check { check, .. } => Some(check),
             _ => None,
         }
     }
@@ -102,6 +117,9 @@ impl Input {
             (Self::CarrierReceipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(Vec::new()));
             }
+            (Self::Check { answer, .. }, Answer::Checked(checked)) => {
+                let _ = answer.send(checked);
+            }
             (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
                 let _ = answer.send(Ok((lease, messages)));
             }
@@ -124,6 +142,7 @@ impl Input {
     fn rows(&self) -> usize {
         match self {
             Self::Send { .. } => 0,
+            Self::Check { .. } => 1,
             Self::Results { results, .. } => results.len(),
             Self::Receipts { receipts, .. } => receipts.len(),
             Self::CarrierReceipts { receipts, .. } => receipts.len(),
@@ -142,6 +161,7 @@ pub(super) enum Answer {
     /// The receipts that match no segment.
     Matched(Vec<CarrierReceipt>),
     Claimed(Lease, Vec<Claimed>),
+    Checked(Result<Checked>),
 }
 
 /// Replies to all inputs with an error that says that nothing was stored.
@@ -170,6 +190,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
             Input::Receipts { answer, .. } => drop(answer.send(Err(shared()))),
             Input::CarrierReceipts { answer, .. } => drop(answer.send(Err(shared()))),
             Input::OptedOut(_) => {}
+            Input::Check { answer, .. } => drop(answer.send(Err(shared()))),
             Input::Claim { answer, .. } => drop(answer.send(Err(shared()))),
         }
     }
@@ -230,6 +251,11 @@ impl Inbox {
         }
         // If the thread ended without a reply, it is unknown whether the send is stored.
         answered.await.unwrap_or(Err(SendError::Lost))
+    }
+
+    /// Adds a check of a code and waits for its answer, which comes after the commit.
+    pub(crate) async fn check(&self, check: PreparedCheck) -> Result<Checked> {
+        self.request(|answer| Input::Check { check: Box::new(check), answer }).await
     }
 
     pub(crate) async fn claim(&self, carrier: &str, limit: usize) -> Result<(Lease, Vec<Claimed>)> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::ids::Shard;
-use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
+use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp, VerifyId};
 
 use super::cache::Cache;
 use super::consumers::Slots;
@@ -22,7 +22,7 @@ use crate::money::test_money::test_money_max;
 use crate::{Delivery, Service};
 use store::error::Result;
 use store::group_call::{
-    ApplicationRows, ClaimRows, CommitGroup, IdentifiedReceiptRows, KeyRows, LimitedRows,
+    ApplicationRows, ClaimRows, CodeRows, CommitGroup, IdentifiedReceiptRows, KeyRows, LimitedRows,
     ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows,
 };
 use store::idempotency::KeptKey;
@@ -53,6 +53,9 @@ pub(super) struct OptimisticSend {
     pub(super) counted: Option<RateKey>,
     /// The recipient, if the call must look up whether it has opted out.
     pub(super) recipient: Option<OptedOut>,
+    /// The verification whose code the send brings, if the call must look up whether it may be
+    /// sent.
+    pub(super) code: Option<VerifyId>,
     pub(super) decided: Decided,
 }
 
@@ -120,6 +123,7 @@ impl OptimisticGroup {
             recipients: RecipientRows::default(),
             limited: LimitedRows::default(),
             sends: SendRows::default(),
+            codes: CodeRows::default(),
             claims: ClaimRows::default(),
             lease_token: lease.token,
             lease_until: lease.until,
@@ -199,7 +203,8 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
                     identified += 1;
                 }
             }
-            Input::Send { .. } | Input::OptedOut(_) | Input::Claim { .. } => {}
+            Input::Send { .. } | Input::OptedOut(_) | Input::Claim { .. } | Input::Check { .. } => {
+            }
         }
     }
 }
@@ -302,6 +307,8 @@ impl Deciding<'_> {
             opted_out: self.cache.in_group.opted_out.clone(),
             recent: tallies(self.cache.in_group.recent.clone()),
             pumped: HashMap::new(),
+            stale_codes: self.cache.in_group.stale_codes.clone(),
+            got_codes: HashSet::new(),
             accepted: Vec::new(),
         };
         let mut decided_sends = Vec::with_capacity(sends.len());
@@ -358,7 +365,7 @@ impl Deciding<'_> {
             | Reason::SpendCapReached
             | Reason::RecipientFlooded
             | Reason::TrafficPumping => true,
-            Reason::RateLimited => !may_send,
+            Reason::RateLimited => !may_send || send.code.is_some(),
             _ => false,
         };
         let is_looked_up = |key: &KeptKey| self.cache.in_group.has_looked_up(key);
@@ -399,6 +406,7 @@ impl Deciding<'_> {
             key: asked,
             counted: used.then_some(of_limit),
             recipient,
+            code: send.code.as_ref().map(|code| code.row.id),
             decided,
         })
     }
@@ -443,6 +451,9 @@ impl Deciding<'_> {
         let (sent, total, transfers) = (accepted.sent, so_far.of(kind), so_far.transfers);
         let row = accepted.queue(self.service, self.slots, self.lease, self.call.now);
         let message = accepted.message;
+        if let Some(code) = &accepted.code {
+            self.call.codes.push(code);
+        }
         if let Some((key, digest)) = accepted.kept {
             self.call.keys.push_answer(&key, &digest, store::row::json(&sent)?, total);
             self.new_keys.insert(key);
@@ -455,6 +466,7 @@ impl Deciding<'_> {
         rows.kinds.push(message.number.kind().as_str().to_owned());
         rows.senders.push(message.sender);
         rows.bodies.push(message.body.as_str().to_owned());
+        rows.verifications.push(message.verification.map(|id| id.0));
         rows.requestids.push(message.requestid);
         rows.pages.push(message.pages.cast_signed() as i64);
         rows.segment_counts.push(message.segments.cast_signed() as i64);
@@ -533,6 +545,13 @@ impl OptimisticSend {
     }
 
     const fn not_yet(application: Option<ApplicationId>) -> Self {
-        Self { application, key: None, counted: None, recipient: None, decided: Decided::NotYet }
+        Self {
+            application,
+            key: None,
+            counted: None,
+            recipient: None,
+            code: None,
+            decided: Decided::NotYet,
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp, Transid};
+use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp, Transid, VerifyId};
 
-use super::cache::{Cache, flooded, kept_answers, opted_out};
+use super::cache::{Cache, flooded, kept_answers, opted_out, stale_codes};
 use super::inbox::{Answer, Input};
 use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use super::sends::watch;
@@ -41,6 +41,9 @@ impl OptimisticSend {
         if self.recipient.as_ref().is_some_and(|it| rows.stopped.contains(it)) {
             return None;
         }
+        if self.code.is_some_and(|id| rows.stale_codes.contains(&id)) {
+            return None;
+        }
         let before = |kind: KeyKind| match kind {
             KeyKind::Live => found.balance,
             KeyKind::Test => test_money(found.test_balance, found.test_day, rows.now),
@@ -74,6 +77,8 @@ struct AnsweredRows<'a> {
     kept: HashSet<KeptKey>,
     /// Recipients that have opted out or got too many messages.
     stopped: HashSet<Recipient>,
+    /// The verifications whose codes may not be sent.
+    stale_codes: HashSet<VerifyId>,
 }
 
 impl<'a> AnsweredRows<'a> {
@@ -87,6 +92,7 @@ impl<'a> AnsweredRows<'a> {
             stopped: opted_out(answer)
                 .chain(flooded(answer).map(|(recipient, _)| recipient))
                 .collect(),
+            stale_codes: stale_codes(answer).collect(),
         }
     }
 }

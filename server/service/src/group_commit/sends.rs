@@ -13,6 +13,7 @@ use domain::pumping::block_of;
 use domain::reason::Reason;
 use domain::{
     AlarmKind, ApiKey, Guard, KeyKind, Kind, Money, PricesInForce, Reference, Timestamp, Transid,
+    VerifyId,
 };
 
 use super::consumers::Slots;
@@ -22,8 +23,9 @@ use crate::admission::{PreparedSend, Sent, due};
 use crate::applications::alarms::Noted;
 use crate::applications::pumping::To;
 use crate::delivery::routing::Message;
-use crate::delivery::{Claimed, Lease};
+use crate::delivery::{Claimed, ClaimedCode, Lease};
 use crate::money::funds::Funds;
+use crate::verify::PreparedCode;
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use store::applications::KeyRow;
 use store::error::Result;
@@ -33,6 +35,7 @@ use store::opt_outs::{self, OptedOut};
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::recipients::{self, Recipient};
 use store::transfers::{self, MessageTransfer, Subject};
+use store::verifications::{self, CodeRow};
 use store::{WriteTx, applications};
 
 /// An accepted send and the rows to store for it.
@@ -49,6 +52,8 @@ pub(super) struct Accepted {
     clock_ms: i64,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
+    /// The verification whose code the message brings.
+    pub(super) code: Option<CodeRow>,
 }
 
 /// The decision about a send that isn't refused.
@@ -76,6 +81,10 @@ pub(super) struct AdmittedSends {
     /// The numbers of accepted sends of this group to similar numbers, if their application refuses
     /// traffic pumping.
     pub(super) pumped: HashMap<Recipient, u32>,
+    /// The verifications whose codes may not be sent.
+    pub(super) stale_codes: HashSet<VerifyId>,
+    /// The recipients of codes that this group accepted.
+    pub(super) got_codes: HashSet<Recipient>,
     pub(super) accepted: Vec<Accepted>,
 }
 
@@ -160,6 +169,9 @@ impl AdmittedSends {
         let limited: Vec<Recipient> = limited.collect();
         let country_code = &service.inner.router.country_code;
         let recent = recipients::recent(tx, &limited, country_code, now).await?;
+        let codes = sends.iter().filter_map(|send| Some(&send.code.as_ref()?.row));
+        let codes: Vec<&CodeRow> = codes.collect();
+        let stale_codes = verifications::stale(tx, &codes, now).await?;
         Ok(Self {
             now,
             prices,
@@ -169,6 +181,8 @@ impl AdmittedSends {
             opted_out: opted_out.into_iter().collect(),
             recent: tallies(recent),
             pumped: HashMap::new(),
+            stale_codes: stale_codes.into_iter().collect(),
+            got_codes: HashSet::new(),
             accepted: Vec::new(),
         })
     }
@@ -201,12 +215,25 @@ impl AdmittedSends {
             (Ok(Admission::Repeated), Some(kept)) => return Ok(repeated(kept)),
             (Ok(_), _) => {}
         }
+        if let Some(reason) = self.refused_code(application, send) {
+            return Ok(Err(reason));
+        }
         let mut decision = self.charge(service, send);
         if let (Ok(Decision::Accepted(accepted)), Some(key)) = (&mut decision, key) {
             accepted.kept = Some((key, digest.to_owned()));
             self.kept.extend(accepted.kept_answer()?);
         }
         Ok(decision)
+    }
+
+    /// Returns why the code that a send brings may not be sent.
+    fn refused_code(&self, application: Option<&Funds>, send: &PreparedSend) -> Option<Reason> {
+        let (code, application) = (send.code.as_ref()?, application?);
+        let is_stale = || {
+            self.stale_codes.contains(&code.row.id)
+                || self.got_codes.contains(&recipient(application, send))
+        };
+        code.refused.or_else(|| is_stale().then_some(Reason::RateLimited))
     }
 
     fn has_opted_out(&self, application: Option<&Funds>, send: &PreparedSend) -> bool {
@@ -282,6 +309,7 @@ impl AdmittedSends {
             cost,
             balance: application.of(kind),
             send_at: due.send_at,
+            code: prepared.code.as_ref().map(PreparedCode::sent),
             replayed: false,
         };
         if request.dry_run {
@@ -299,6 +327,10 @@ impl AdmittedSends {
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
         }
+        let code = prepared.code.as_ref().map(|code| code.row.clone());
+        if code.is_some() {
+            self.got_codes.insert(recipient(application, prepared));
+        }
         let id = Transid(service.inner.ids.next(self.now, service.inner.node.slot()));
         sent.transid = Some(id);
         let message = NewMessage {
@@ -308,6 +340,7 @@ impl AdmittedSends {
             number: request.number.clone(),
             sender: application.row.sender_name.clone(),
             body: request.message.clone(),
+            verification: sent.code.map(|code| code.id),
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
             segments: prepared.segments,
@@ -321,9 +354,14 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
-            expires_at: due.expires_at.map(|at| at.plus_ms(-clock_ms)),
+            // A code is of no use once its verification has expired.
+            expires_at: sent
+                .code
+                .map(|code| code.expires_at)
+                .or(due.expires_at.map(|at| at.plus_ms(-clock_ms))),
             clock_ms,
             kept: None,
+            code,
         })))
     }
 
@@ -352,6 +390,8 @@ impl AdmittedSends {
         }
         let stored: Vec<_> = self.accepted.iter().map(|a| &a.message).collect();
         messages::insert(tx, &stored).await?;
+        let codes: Vec<_> = self.accepted.iter().filter_map(|a| a.code.as_ref()).collect();
+        verifications::put(tx, &codes, now).await?;
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
         transfers::insert_of_messages(tx, &charges, now).await?;
         let to_keep = self.accepted.iter().map(Accepted::kept_answer);
@@ -437,7 +477,7 @@ impl Accepted {
             message.sending_at = Some(now);
             row.due_at = lease.until.unix_ms();
             row.lease_token = lease.token;
-            let claimed = claimed(message, &row, service);
+            let claimed = claimed(message, self.code.as_ref(), &row, service);
             slots.fill(&slot, claimed);
         } else {
             slots.queued(&row.carrier, Duration::ZERO);
@@ -485,7 +525,12 @@ impl Accepted {
 }
 
 /// Returns the message in the form in which its connection receives it.
-fn claimed(message: &NewMessage, row: &QueuedRow, service: &Service) -> Claimed {
+fn claimed(
+    message: &NewMessage,
+    code: Option<&CodeRow>,
+    row: &QueuedRow,
+    service: &Service,
+) -> Claimed {
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
     let router = &service.inner.router;
     let (address, sender) =
@@ -498,6 +543,12 @@ fn claimed(message: &NewMessage, row: &QueuedRow, service: &Service) -> Claimed 
         number: message.number.clone(),
         sender,
         message: message.body.clone(),
+        code: code.map(|code| ClaimedCode {
+            test: code.test,
+            id: code.id,
+            nonce: code.nonce,
+            digits: code.digits,
+        }),
         submitted_segments: Vec::new(),
         expires_at: row.expires_at.unwrap_or_else(|| created_at.plus_ms(MESSAGE_LIFETIME_MS)),
     }

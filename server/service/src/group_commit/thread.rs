@@ -20,6 +20,7 @@ use crate::admission::PreparedSend;
 use crate::delivery::opted_out::reject;
 use crate::delivery::{Lease, Submitted, claim_due};
 use crate::money::releases::settle;
+use crate::verify::checks::{PreparedCheck, check_all};
 use crate::wakeups::Wakeup;
 use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 use store::error::{Error, Fault, Result};
@@ -205,6 +206,8 @@ async fn write(
 ) -> Result<Outcome> {
     let (mut recorded, ended) = record(service, tx, inputs, &mut slots).await?;
     settle(tx, &ended, service.now()).await?;
+    // Checks come last, because they lock rows that a call locks after those of applications.
+    let checks: Vec<&PreparedCheck> = inputs.iter().filter_map(Input::check).collect();
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
     // On PostgreSQL a call admits sends and claims messages.
     let due = if tx.must_lock() { Vec::new() } else { slots.due() };
@@ -219,10 +222,12 @@ async fn write(
     }
     let (sent, rows) = admit_all(service, tx, &sends, in_force, &mut slots, lease).await?;
     let mut sent = sent.into_iter();
+    let mut checked = check_all(tx, &checks, service.now()).await?.into_iter();
     let mut answers = Vec::with_capacity(inputs.len());
     for input in inputs {
         answers.extend(match input {
             Input::Send { .. } => sent.next().map(Answer::Sent),
+            Input::Check { .. } => checked.next().map(Answer::Checked),
             Input::Claim { carrier, limit, .. } => {
                 let (claimed, _) = claim_due(service, tx, carrier, *limit, lease).await?;
                 Some(Answer::Claimed(lease, claimed))
@@ -251,7 +256,7 @@ async fn record(
     let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
     for input in inputs {
         recorded.push_back(match input {
-            Input::Send { .. } | Input::Claim { .. } => continue,
+            Input::Send { .. } | Input::Claim { .. } | Input::Check { .. } => continue,
             Input::Results { carrier, results, .. } => {
                 let results: Vec<&Submitted> = results.iter().collect();
                 let written = service.delivery().write_results(tx, carrier, &results).await?;

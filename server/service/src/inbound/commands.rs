@@ -229,6 +229,7 @@ impl Service {
             pages: text.pages(),
             segments: text.segments(),
             body: text,
+            verification: None,
             requestid: None,
             unit_price: Money::ZERO,
             cost: Money::ZERO,

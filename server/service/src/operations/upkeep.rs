@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use domain::timestamp::DAY_MS;
+use domain::verify::KEPT_DAYS;
 use domain::{PriceChange, Prices, Timestamp};
 
 use crate::admission::idempotency::kept_since;
@@ -15,6 +17,7 @@ use store::gate::Priority;
 use store::query::Connection;
 use store::{
     Chore, Store, batches, commit_groups, idempotency, inbound, installation, messages, prices,
+    verifications,
 };
 
 /// Records the currency at the first start. Records the configured prices if they differ from the
@@ -111,14 +114,17 @@ const FORGOTTEN_CHUNK: i64 = 1000;
 const GROUPS_KEPT_MS: i64 = 60 * 60 * 1000;
 
 impl Operations<'_> {
-    /// Deletes the answers whose idempotency keys are too old to count, and the commit groups whose
-    /// outcome nobody queries any more.
+    /// Deletes the answers whose idempotency keys are too old to count, old verifications, and the
+    /// commit groups whose outcome nobody queries any more.
     pub async fn forget_answers(&self) -> Result<()> {
         self.do_chore(
             Chore::ForgetAnswers,
             Priority::Bulk,
             work!(|tx, now| {
                 let more = idempotency::sweep(tx, kept_since(now), FORGOTTEN_CHUNK).await?;
+                let before = now.plus_ms(-KEPT_DAYS * DAY_MS);
+                let deleted = verifications::delete(tx, before, FORGOTTEN_CHUNK).await?;
+                let more = more || deleted == FORGOTTEN_CHUNK.unsigned_abs();
                 if !tx.must_lock() {
                     return Ok(more);
                 }

@@ -70,6 +70,7 @@ pub fn submit(tag: u64) -> Submit {
     Submit {
         tag,
         not_after: Instant::now() + LONG,
+        is_secret: false,
         service_type: String::new(),
         source: Address { ton: 5, npi: 0, digits: "Heliograph".to_owned() },
         destination: Address { ton: 1, npi: 1, digits: "491701234567".to_owned() },

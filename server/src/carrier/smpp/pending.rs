@@ -176,6 +176,7 @@ mod tests {
             address: "26657000001".to_owned(),
             sender: "Heliograph".to_owned(),
             message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
+            code: None,
             submitted_segments: Vec::new(),
             expires_at: Timestamp::from_unix_ms(0),
         }
@@ -192,6 +193,7 @@ mod tests {
 
     fn parts(count: usize) -> Vec<Submit> {
         let submit = Submit {
+            is_secret: false,
             tag: 0,
             not_after: Instant::now(),
             service_type: String::new(),

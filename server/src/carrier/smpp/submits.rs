@@ -34,6 +34,7 @@ pub(super) fn parts(
     let template = Submit {
         tag: 0,
         not_after: Instant::now(),
+        is_secret: message.code.is_some(),
         service_type: settings.service_type.clone(),
         source: address(settings.source(sender), sender.clone()),
         destination: address(settings.destination, message.address.clone()),

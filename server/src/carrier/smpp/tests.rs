@@ -56,6 +56,7 @@ fn message(text: &str) -> Claimed {
         address: "26657000001".to_owned(),
         sender: "Heliograph".to_owned(),
         message: MessageText::parse(text.to_owned(), 2).unwrap(),
+        code: None,
         submitted_segments: Vec::new(),
         expires_at: CLOCK,
     }

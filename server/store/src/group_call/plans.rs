@@ -19,7 +19,7 @@ use super::super::history::MessageTables;
 use super::super::postgres::{GROUP_SESSION, SESSION};
 use super::super::prepared::stores;
 use super::{
-    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows,
+    ApplicationRows, ClaimRows, CodeRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows,
     LimitedRows, RUN, ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 use crate::names::with_names;
@@ -98,6 +98,10 @@ const FILL: &str = with_names!(
     FROM generate_series(1, 1000) n;
     INSERT INTO opt_outs (shard, application_id, test, number, source, id)
     SELECT 1, 1 + n % 1000, 0, '2667' || n, 'api', n FROM generate_series(1, 40000) n;
+    INSERT INTO verifications (shard, id, application_id, test, number, kind, country, nonce,
+        digits, locale, name, created_at, expires_at, attempts, resends, sent_at)
+    SELECT 1, -n, 1 + n % 1000, 0, '2667' || n, 'local', '266', n, 6, 'en', 'x', 0, 0, 0, 0, 0
+    FROM generate_series(1, 40000) n;
     INSERT INTO commit_groups (shard, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
@@ -225,6 +229,7 @@ fn group(call: i64) -> CommitGroup {
             day_maxes: each(|_| 1_000),
         },
         sends: sends(call, day, now),
+        codes: codes(call),
         claims: ClaimRows {
             carriers: vec!["acme".to_owned(), "beta".to_owned()],
             all_max: vec![ROWS; 2],
@@ -238,6 +243,24 @@ fn group(call: i64) -> CommitGroup {
     }
 }
 
+fn codes(call: i64) -> CodeRows {
+    CodeRows {
+        ids: each(|n| call * ROWS + n),
+        applications: each(|n| 2 + n),
+        tests: each(|_| 0),
+        numbers: each(|_| "26657000001".to_owned()),
+        kinds: each(|_| "local".to_owned()),
+        countries: each(|_| "266".to_owned()),
+        nonces: each(|n| n),
+        digits: each(|_| 6),
+        locales: each(|_| "en".to_owned()),
+        names: each(|_| "x".to_owned()),
+        created_ats: each(|_| 0),
+        expires_ats: each(|_| 0),
+        resends: each(|_| None),
+    }
+}
+
 fn sends(call: i64, day: i64, now: i64) -> SendRows {
     SendRows {
         ids: each(|n| id_of(day, OF_A_DAY + 1 + call * ROWS + n)),
@@ -247,6 +270,7 @@ fn sends(call: i64, day: i64, now: i64) -> SendRows {
         kinds: each(|_| "local".to_owned()),
         senders: each(|_| None),
         bodies: each(|_| "x".to_owned()),
+        verifications: each(|n| Some(call * ROWS + n)),
         requestids: each(|_| None),
         pages: each(|_| 1),
         segment_counts: each(|_| 1),

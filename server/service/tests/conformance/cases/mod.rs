@@ -45,5 +45,6 @@ mod staff;
 mod statement;
 pub mod statements;
 mod test_clocks;
+mod verifications;
 mod viewers;
 mod webhooks;

@@ -331,6 +331,8 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO opt_outs SELECT MIN(id), 0, '26657000001', 'reply', 5 FROM \
                 applications; \
                 INSERT INTO test_clocks SELECT MIN(id), '[[1,2]]', NULL FROM applications; \
+                INSERT INTO verifications SELECT 9, MIN(id), 0, '26657000001', 'local', '266', 5, \
+                6, 'en', 'Acme', 1, 2, 3, 4, 1, 5 FROM applications; \
                 INSERT INTO limit_alarms SELECT MIN(id), 1, 'leaked_key', 2, '1', 'x', 3 FROM \
                 applications; \
                 INSERT INTO limit_refusals SELECT MIN(id), 'leaked_key', 1, 2 FROM applications; \

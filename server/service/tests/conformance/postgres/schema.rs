@@ -41,6 +41,7 @@ const DISTRIBUTED: [&str; 24] = [
     "sender_requests",
     "test_clocks",
     "transfers",
+    "verifications",
     "webhook_attempts",
     "webhook_replays",
     "webhook_retries",
