@@ -48,6 +48,8 @@ pub(super) struct InGroup {
     pub(super) recent: HashMap<Recipient, RecentMessages>,
     /// The verifications whose codes may not be sent.
     pub(super) stale_codes: HashSet<VerifyId>,
+    /// Recipients that got a code within the cool-down.
+    pub(super) got_codes: HashSet<Recipient>,
     /// Requests that were taken from the keys' rate limits and aren't used yet.
     pub(super) allowance: Option<Allowance>,
 }
@@ -115,6 +117,18 @@ impl Cache {
         self.in_group.opted_out.extend(opted_out(answer));
         self.in_group.recent.extend(flooded(answer));
         self.in_group.stale_codes.extend(stale_codes(answer));
+        // Other codes to the same recipient needn't be looked up one by one.
+        let codes = &call.codes;
+        let is_cooling = |index: &usize| {
+            let id = VerifyId(codes.ids[*index]);
+            codes.resends[*index].is_none() && self.in_group.stale_codes.contains(&id)
+        };
+        let cooling = (0..codes.ids.len()).filter(is_cooling).map(|index| {
+            let application = ApplicationId(codes.applications[index]);
+            (application, codes.tests[index] == 1, codes.numbers[index].clone())
+        });
+        let cooling: Vec<Recipient> = cooling.collect();
+        self.in_group.got_codes.extend(cooling);
     }
 
     /// Caches the prices. If they can't be read, caches none, and no send is accepted.

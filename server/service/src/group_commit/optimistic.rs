@@ -308,7 +308,7 @@ impl Deciding<'_> {
             recent: tallies(self.cache.in_group.recent.clone()),
             pumped: HashMap::new(),
             stale_codes: self.cache.in_group.stale_codes.clone(),
-            got_codes: HashSet::new(),
+            got_codes: self.cache.in_group.got_codes.clone(),
             accepted: Vec::new(),
         };
         let mut decided_sends = Vec::with_capacity(sends.len());

@@ -93,11 +93,13 @@ const OTHER_INDEXES: [(&str, &str); 5] = [
 ];
 
 /// Indexes that don't have to end with the row's ID on SQLite, which adds the ID to each entry.
-const ENDING_IN_THE_ID: [&str; 4] = [
+const ENDING_IN_THE_ID: [&str; 6] = [
     "messages_by_application",
     "messages_by_number",
     "messages_by_requestid",
     "batches_by_requestid",
+    "messages_with_codes",
+    "verifications_by_application",
 ];
 
 /// A table's definition, in a form that both databases share.
