@@ -145,6 +145,21 @@ statements! {
         WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND $4 > 0 AND $5 >= $4"
             => " AND shard = $7",
     );
+    const LAST_VERIFICATION: Sql = in_shard!(
+        r"
+        SELECT MAX(id) AS last
+        FROM (
+            SELECT id
+            FROM verifications WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3"
+            => " AND shard = $5",
+        " ORDER BY id LIMIT $4) AS chunk",
+    );
+    const MOVE_VERIFICATIONS: Sql = in_shard!(
+        r"
+        UPDATE verifications SET expires_at = expires_at - $4, sent_at = sent_at - $4
+        WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND $4 > 0 AND $5 >= $4
+          AND expires_at > $6" => " AND shard = $7",
+    );
 }
 
 /// A table with times that move with the clock. Its rows are in the order of a number, for example
@@ -157,11 +172,12 @@ struct FollowingTable {
 }
 
 /// The tables in the order in which they follow. To add one, write its two statements.
-const FOLLOWING: [FollowingTable; 4] = [
+const FOLLOWING: [FollowingTable; 5] = [
     FollowingTable { last: LAST_MESSAGE, shift: MOVE_QUEUE },
     FollowingTable { last: LAST_BATCH, shift: MOVE_BATCHES },
     FollowingTable { last: LAST_RETRY, shift: MOVE_RETRIES },
     FollowingTable { last: LAST_WEBHOOK, shift: MOVE_WEBHOOKS },
+    FollowingTable { last: LAST_VERIFICATION, shift: MOVE_VERIFICATIONS },
 ];
 
 /// The most rows of a chunk, which takes some milliseconds.

@@ -288,7 +288,11 @@ impl AdmittedSends {
         let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
         let clock_ms = prepared.clock_ms;
         let now = self.now.plus_ms(clock_ms);
-        let due = due(request.schedule, application.row.limits(), now);
+        // People wait for codes, also in quiet hours.
+        let due = match prepared.code {
+            Some(_) => request.schedule.due(now, |_| None),
+            None => due(request.schedule, application.row.limits(), now),
+        };
         let due = due.ok_or(Reason::InvalidParameter)?;
         let allowed = match &mut self.allowance {
             Some(allowance) => allowance.take((reference, kind)),

@@ -201,9 +201,16 @@ impl Messages<'_> {
             origin: request.origin,
         };
         let country_code = &self.inner.router.country_code;
-        let send = PreparedSend::new(send, Some(access.application_id), country_code);
+        let send = PreparedSend::new(send, Some(access.application_id), country_code, 0);
         let sent = self.inner.group_commit.inbox(shard).send(send.with_code(code)).await;
         match sent {
+            Ok(mut sent) if stream.test => {
+                let clock_ms = self.clock_ms(shard, access.reference).await.map_err(failed)?;
+                if let Some(code) = &mut sent.code {
+                    code.expires_at = code.expires_at.plus_ms(clock_ms);
+                }
+                Ok(sent)
+            }
             Err(SendError::Refused(Reason::RateLimited)) => {
                 if let Some(at) = too_early {
                     return Err(StartError::TooEarly(at));
