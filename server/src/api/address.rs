@@ -199,7 +199,8 @@ fn word(method: &Method) -> &'static str {
 /// counts as an ID, even a mistyped one.
 fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     // The routes below these names have a name of their own before the key.
-    let skipped = if path.starts_with("/sms/test/") { 3 } else { 2 };
+    let has_name = path.starts_with("/sms/test/") || path.starts_with("/sms/verify/");
+    let skipped = if has_name { 3 } else { 2 };
     let mut segments = path.split('/').skip(skipped);
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
     let is_id = |text: &str| {
@@ -301,6 +302,7 @@ mod tests {
             ("/sms/send/m_0", true, Some("m_0"), None),
             ("/sms/test/inbound", true, None, None),
             ("/sms/test/inbound/k", false, Some("k"), None),
+            ("/sms/verify/check/k", false, Some("k"), None),
             ("/sms/reports/m_0", false, None, Some("m_0")),
             ("/sms/reports/b_0", false, None, Some("b_0")),
             ("/sms/reports/k", false, Some("k"), None),

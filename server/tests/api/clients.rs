@@ -109,7 +109,7 @@ impl Bench {
                     assert!(report["message"].as_str().unwrap().starts_with("Hi"), "{report}");
                 }
                 (_, Some("b_")) => assert_eq!(self.server.batch(key, word)["rows"], 2),
-                (_, Some("w_" | "e_")) => {}
+                (_, Some("w_" | "e_" | "v_")) => {}
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
                 ("inbound" | "inboundWithHeader", _) => assert_eq!(*word, "0"),
                 ("pricesWithHeader", _) => assert_eq!(*word, "international_not_8_digits"),
@@ -119,6 +119,7 @@ impl Bench {
                 ("cancel" | "changeOptouts" | "changeOptoutsWithHeader", _) => {
                     assert_eq!(*word, "1");
                 }
+                ("verifyCheck" | "verifyCheckWithHeader", _) => assert_eq!(*word, "4"),
                 ("testInbound" | "testInboundWithHeader", _) => assert_eq!(*word, "Hi"),
                 ("testClock", _) => assert_eq!(*word, "60"),
                 ("testClockWithHeader", _) => assert_eq!(*word, "0"),

@@ -38,11 +38,12 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
     }
     let examples = examples(&page);
     // One example per call, two for those with files, and one with the key in the header.
-    assert_eq!(examples.len(), 26, "{examples:?}");
+    assert_eq!(examples.len(), 28, "{examples:?}");
     let mut limited = 0;
     for example in examples {
         let changes = [
             "/sms/send",
+            "/sms/verify",
             "/sms/bulk",
             "/sms/cancel",
             "/sms/test",

@@ -93,6 +93,13 @@ arrived = api.test_inbound_with_header(arrival).inbound
 print("testInboundWithHeader", arrived.message)
 print("testClock", api.test_clock(key, {"advance": "60"}).offset)
 print("testClockWithHeader", api.test_clock_with_header({"reset": "1"}).offset)
+for number, suffix in (("57000011", ""), ("57000012", "_with_header")):
+    of = () if suffix else (key,)
+    name = "WithHeader" if suffix else ""
+    started = getattr(api, "verify_start" + suffix)(*of, {"number": number}).verifyid
+    print("verifyStart" + name, started)
+    typed = {"verifyid": started, "otp": "987654"}
+    print("verifyCheck" + name, getattr(api, "verify_check" + suffix)(*of, typed).tries_left)
 live_api = DefaultApi(ApiClient(Configuration(host=url, access_token=live)))
 wanted = LimitParameters(per_recipient_day="7", prefixes="")
 print("changeLimits", api.change_limits(live, limit_parameters=wanted).limits.per_recipient_day)

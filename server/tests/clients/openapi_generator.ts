@@ -76,6 +76,16 @@ async function run(): Promise<void> {
   print('testClock', String(advanced.offset));
   const reset = { testClockParameters: { reset: '1' as const } };
   print('testClockWithHeader', String((await api.testClockWithHeader(reset)).offset));
+  const startParameters = { number: '57000011' };
+  const one = (await api.verifyStart({ key, startParameters })).verifyid;
+  print('verifyStart', one);
+  const checkParameters = { verifyid: one, otp: '987654' };
+  print('verifyCheck', String((await api.verifyCheck({ key, checkParameters })).triesLeft));
+  const second = { startParameters: { number: '57000012' } };
+  const two = (await api.verifyStartWithHeader(second)).verifyid;
+  print('verifyStartWithHeader', two);
+  const typed = { checkParameters: { verifyid: two, otp: '987654' } };
+  print('verifyCheckWithHeader', String((await api.verifyCheckWithHeader(typed)).triesLeft));
   const liveApi = new DefaultApi(new Configuration({ basePath: url, accessToken: live }));
   const limitParameters = { perRecipientDay: '7', prefixes: '' };
   const limited = await api.changeLimits({ key: live, limitParameters });

@@ -53,6 +53,10 @@ from sms_client.api.default import (
     test_clock_with_header,
     test_inbound,
     test_inbound_with_header,
+    verify_check,
+    verify_check_with_header,
+    verify_start,
+    verify_start_with_header,
     webhook,
     webhook_with_header,
     webhooks,
@@ -137,6 +141,16 @@ advance = models.TestClockParameters(advance="60")
 print("testClock", test_clock.sync(key, client=plain, body=advance).offset)
 back = models.TestClockParameters(reset=models.OnlyOne.VALUE_0)
 print("testClockWithHeader", test_clock_with_header.sync(client=signed, body=back).offset)
+number = models.StartParameters(number="57000011")
+started = verify_start.sync(key, client=plain, body=number).verifyid
+print("verifyStart", started)
+typed = models.CheckParameters(verifyid=started, otp="987654")
+print("verifyCheck", verify_check.sync(key, client=plain, body=typed).tries_left)
+number = models.StartParameters(number="57000012")
+started = verify_start_with_header.sync(client=signed, body=number).verifyid
+print("verifyStartWithHeader", started)
+typed = models.CheckParameters(verifyid=started, otp="987654")
+print("verifyCheckWithHeader", verify_check_with_header.sync(client=signed, body=typed).tries_left)
 live_client = AuthenticatedClient(base_url=url, token=live)
 wanted = models.LimitParameters(per_recipient_day="7", prefixes="")
 changed = change_limits.sync(live, client=plain, body=wanted)

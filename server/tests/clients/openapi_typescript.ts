@@ -169,6 +169,24 @@ async function run(): Promise<void> {
   const back = { reset: '1' as const };
   const wasMoved = await signed.POST('/sms/test/clock', { body: back, headers: form });
   print('testClockWithHeader', String(wasMoved.data?.offset));
+  const begun = await plain.POST('/sms/verify/start/{key}', {
+    params: { path },
+    body: { number: '57000011' },
+    headers: form,
+  });
+  print('verifyStart', begun.data?.verifyid);
+  const checked = await plain.POST('/sms/verify/check/{key}', {
+    params: { path },
+    body: { verifyid: begun.data?.verifyid ?? '', otp: '987654' },
+    headers: form,
+  });
+  print('verifyCheck', String(checked.data?.tries_left));
+  const second = { number: '57000012' };
+  const begun2 = await signed.POST('/sms/verify/start', { body: second, headers: form });
+  print('verifyStartWithHeader', begun2.data?.verifyid);
+  const typed = { verifyid: begun2.data?.verifyid ?? '', otp: '987654' };
+  const last = await signed.POST('/sms/verify/check', { body: typed, headers: form });
+  print('verifyCheckWithHeader', String(last.data?.tries_left));
   const livePath = { path: { key: live } };
   const liveHeaders = { Authorization: `Bearer ${live}` };
   const body = { per_recipient_day: '7', prefixes: '' };

@@ -39,6 +39,7 @@ const TABLE: [(Reason, &str, u16, u16); 41] = [
     (Reason::TooManyWebhooks, "too_many_webhooks", 500, 409),
     (Reason::NotCancellable, "not_cancellable", 500, 409),
     (Reason::BatchEnded, "batch_ended", 500, 409),
+    (Reason::VerifyEnded, "verify_ended", 500, 409),
     (Reason::IdempotencyMismatch, "idempotency_mismatch", 500, 422),
     (Reason::RateLimited, "rate_limited", 500, 429),
     (Reason::Internal, "internal", 500, 500),
