@@ -38,6 +38,7 @@ pub struct Metrics {
     sends_accepted: Counter,
     /// Updated twice a second, so lock contention doesn't matter.
     refused: Family<[(&'static str, String); 2], Counter>,
+    connections_lost: Family<[(&'static str, String); 1], Counter>,
     connections_limited: Family<[(&'static str, &'static str); 1], Counter>,
     webhook_attempts: Family<[(&'static str, &'static str); 1], Counter>,
 }
@@ -105,6 +106,12 @@ impl Metrics {
         }
     }
 
+    /// Sets how often this process lost its connections to a carrier.
+    pub fn set_lost(&self, carrier: &str, count: u64) {
+        let counter = self.connections_lost.get_or_create_owned(&[("carrier", carrier.to_owned())]);
+        counter.inner().store(count, Ordering::Relaxed);
+    }
+
     /// Returns all counts and readings as text.
     pub fn render(&self, readings: Option<Readings>) -> String {
         let mut registry = Registry::with_prefix("heliograph");
@@ -117,6 +124,11 @@ impl Metrics {
             "request_seconds",
             "Time to respond to a request; status 0: closed without a response",
             self.requests.read(),
+        );
+        registry.register(
+            "carrier_connections_lost",
+            "How often this process lost a connection to the carrier that was bound",
+            self.connections_lost.clone(),
         );
         registry.register(
             "carrier_refused",

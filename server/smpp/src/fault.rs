@@ -312,7 +312,7 @@ impl FaultKind {
             Self::SubmitsUnanswered => (
                 "submits_unanswered",
                 "no submit_sm_resp",
-                "The carrier answers no submits, so a whole window was lost",
+                "The carrier no longer answers submits",
                 "Contact the carrier. Messages without an answer are unknown. One message at a \
                  time is submitted until one is answered",
             ),
@@ -393,9 +393,13 @@ impl Fault {
         Self::new(FaultKind::of_bind(status), detail)
     }
 
-    /// A bind that the peer refused with a generic_nack.
+    /// A bind that the peer refused with a generic_nack. Its number can say more than that.
     pub(crate) fn bind_nack(role: Role, status: u32) -> Self {
-        Self::new(FaultKind::BindNack, format!("{}: {}", role.command(), describe(status)))
+        let kind = match FaultKind::of_bind(status) {
+            FaultKind::BindRefused | FaultKind::BindType => FaultKind::BindNack,
+            kind => kind,
+        };
+        Self::new(kind, format!("generic_nack to {}: {}", role.command(), describe(status)))
     }
 
     /// A submit that the peer refused. The caller decides the kind.
@@ -476,6 +480,9 @@ mod tests {
         let number =
             "(bind_transceiver: wrong password, ESME_RINVPASWD 0x0000000e). Check password";
         assert!(said.contains(number), "{said}");
+        let nack = Fault::bind_nack(Role::Transceiver, 0x05);
+        assert_eq!(nack.kind, FaultKind::BindAlready);
+        assert!(nack.to_string().contains("generic_nack to bind_transceiver"), "{nack}");
         let vendors = Fault::submit(FaultKind::SubmitHeld, 0x401).to_string();
         assert!(vendors.contains("the carrier's own error 0x00000401"), "{vendors}");
     }

@@ -177,6 +177,8 @@ impl Link {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
+                    let since = Some(Instant::now());
+                    self.shared.lock().links[self.index].binding_since = since;
                     self.put(0, sequence, pdu);
                 }
             }
@@ -382,6 +384,7 @@ impl Link {
         inner.answered += self.answered;
         // The answers came before the link gave up any submit, so `unanswered` wins.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
+        inner.settle_limit(Instant::now());
         inner.throttled += self.throttled;
         if self.index == 0 {
             inner.throttled_until = self.throttle.until(Instant::now());

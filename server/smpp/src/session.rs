@@ -1,8 +1,9 @@
 //! Keeps one link bound until the connection is closed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use crate::backoff::Backoff;
@@ -11,6 +12,9 @@ use crate::guard::guarded;
 use crate::link::{Ended, Link};
 use crate::shared::Shared;
 use crate::{Backup, Fault, FaultKind, State, stream};
+
+/// How often the same fault of repeated attempts is logged.
+const SAME_FAULT_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Starts the connection's links.
 pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
@@ -27,13 +31,15 @@ pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
 async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Span) {
     let timers = shared.settings.timers;
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
+    let (mut log, mut backup_log) = (FaultLog::default(), FaultLog::default());
     while !shared.is_closing() {
-        let mut ended = attempt_at(&shared, index, role, None, &span).await;
+        let mut ended = attempt_at(&shared, index, role, None, &span, &mut log).await;
         if let Some(backup) = &shared.settings.backup
             && !ended.bound
             && !shared.is_closing()
         {
-            ended = attempt_at(&shared, index, role, Some(backup), &span).await;
+            let log = &mut backup_log;
+            ended = attempt_at(&shared, index, role, Some(backup), &span, log).await;
         }
         if shared.is_closing() {
             break;
@@ -44,6 +50,26 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
     shared.enter(index, State::Closed, None);
 }
 
+/// The fault of an address that was logged last.
+#[derive(Default)]
+struct FaultLog(Option<(FaultKind, Instant)>);
+
+impl FaultLog {
+    /// Whether an end is logged: the end of a link that was bound, a fault that is another one than
+    /// before, and the same one from time to time.
+    fn is_due(&mut self, ended: &Ended) -> bool {
+        let kind = ended.error.kind;
+        let is_same = |(logged, at): (FaultKind, Instant)| {
+            logged == kind && at.elapsed() < SAME_FAULT_INTERVAL
+        };
+        let is_due = ended.bound || !self.0.is_some_and(is_same);
+        if is_due {
+            self.0 = Some((kind, Instant::now()));
+        }
+        is_due
+    }
+}
+
 /// Connects to an address once and serves the link until it ends. Records why it ended.
 async fn attempt_at(
     shared: &Arc<Shared>,
@@ -51,6 +77,7 @@ async fn attempt_at(
     role: Role,
     backup: Option<&Backup>,
     span: &Span,
+    log: &mut FaultLog,
 ) -> Ended {
     shared.enter(index, State::Connecting, None);
     let ended = guarded(attempt(shared, index, role, backup)).await;
@@ -61,7 +88,9 @@ async fn attempt_at(
     if !shared.is_closing() {
         let address = backup.map_or(&shared.settings.address, |backup| &backup.address);
         let (code, error) = (ended.error.kind.words().code, &ended.error);
-        tracing::warn!(parent: span, %address, ?role, fault = code, %error, "SMPP link down");
+        if log.is_due(&ended) {
+            tracing::warn!(parent: span, %address, ?role, fault = code, %error, "SMPP link down");
+        }
         shared.enter(index, State::Waiting, Some(ended.error.clone()));
     }
     ended

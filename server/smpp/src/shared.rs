@@ -10,11 +10,14 @@ use tokio::time::Instant;
 use crate::throttle::Throttle;
 use crate::trace::Taps;
 use crate::{
-    DeliveryHandle, Event, Fault, LastError, Outcome, Settings, SharedPace, State, Status, Submit,
+    DeliveryHandle, Event, Fault, FaultKind, LastError, Outcome, Settings, SharedPace, State,
+    Status, Submit,
 };
 
 /// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
+/// A peer usually answers a bind within this time.
+const BIND_ANSWER_USUAL: Duration = Duration::from_secs(5);
 
 /// The shared state of a connection. Links work on their own state, and lock this only a few times
 /// per wakeup.
@@ -39,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) probing: bool,
     /// Whether the peer refused submits in a way that concerns all, and accepted none since.
     pub(crate) held: bool,
+    /// Since when `probing` or `held`.
+    limited_since: Option<Instant>,
     /// The pauses while `held`.
     pub(crate) hold: Throttle,
     own_rate: u32,
@@ -50,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) answered: u64,
     pub(crate) delivered: u64,
     pub(crate) binds: u64,
+    lost: u64,
     pub(crate) last_error: Option<LastError>,
     /// The deadline for answers. Set once the connection is closing.
     pub(crate) closing: Option<Instant>,
@@ -62,6 +68,8 @@ pub(crate) struct Inner {
 /// The part of a link's state that handles use.
 pub(crate) struct LinkFace {
     pub(crate) state: State,
+    /// When the link sent a bind that isn't answered.
+    pub(crate) binding_since: Option<Instant>,
     pub(crate) acknowledgements: Vec<(DeliveryHandle, u32)>,
     pub(crate) unacknowledged: usize,
 }
@@ -144,6 +152,7 @@ impl Shared {
             inner.last_error = Some(LastError { fault, at: Instant::now() });
         }
         inner.links[link].state = state;
+        inner.links[link].binding_since = None;
         inner.settle(Instant::now());
         let closed = inner.state == State::Closed;
         self.announce(inner);
@@ -159,6 +168,7 @@ impl Inner {
             window: settings.window.max(1),
             probing: false,
             held: false,
+            limited_since: None,
             hold: Throttle::between(settings.timers.hold_min, settings.timers.hold_max),
             own_rate: settings.rate,
             shared_pace: settings.shared_pace.clone(),
@@ -169,11 +179,13 @@ impl Inner {
             answered: 0,
             delivered: 0,
             binds: 0,
+            lost: 0,
             last_error: None,
             closing: None,
             links: (0..links)
                 .map(|_| LinkFace {
                     state: State::Connecting,
+                    binding_since: None,
                     acknowledgements: Vec::new(),
                     unacknowledged: 0,
                 })
@@ -221,8 +233,23 @@ impl Inner {
         } else {
             State::Connecting
         };
-        if state != self.state {
-            self.state = state;
+        if self.state == State::Bound && state != State::Bound && self.closing.is_none() {
+            self.lost += 1;
+        }
+        // A connection that is lost alternates between connecting and waiting.
+        let is_down = |state| matches!(state, State::Connecting | State::Waiting);
+        if state != self.state && !(is_down(state) && is_down(self.state)) {
+            self.since = now;
+        }
+        self.state = state;
+    }
+
+    /// Records since when the connection accepts only one submit at a time, or that it no longer
+    /// does so.
+    pub(crate) fn settle_limit(&mut self, now: Instant) {
+        if self.probing || self.held {
+            self.limited_since.get_or_insert(now);
+        } else if self.limited_since.take().is_some() && self.state == State::Bound {
             self.since = now;
         }
     }
@@ -253,10 +280,22 @@ impl Inner {
         }
     }
 
+    /// Returns the fault of a bind that isn't answered yet. It is known long before the bind is
+    /// given up.
+    fn unanswered_bind(&self, now: Instant) -> Option<LastError> {
+        let waits = self.links.iter().filter_map(|link| link.binding_since);
+        let waited = now - waits.min()?;
+        (waited >= BIND_ANSWER_USUAL).then(|| {
+            let detail = format!("connected; no answer to the bind for {} s", waited.as_secs());
+            LastError { fault: Fault::new(FaultKind::BindUnanswered, detail), at: now }
+        })
+    }
+
     pub(crate) fn status(&self, now: Instant) -> Status {
+        let is_bound = self.state == State::Bound;
         Status {
             state: self.state,
-            since: self.since,
+            since: self.limited_since.filter(|_| is_bound).unwrap_or(self.since),
             in_flight: self.in_flight,
             window: self.window,
             probing: self.probing,
@@ -268,7 +307,8 @@ impl Inner {
             answered: self.answered,
             delivered: self.delivered,
             binds: self.binds,
-            last_error: self.last_error.clone(),
+            lost: self.lost,
+            last_error: self.unanswered_bind(now).or_else(|| self.last_error.clone()),
             unacknowledged: self.links.iter().map(|link| link.unacknowledged).sum(),
         }
     }

@@ -34,7 +34,8 @@ pub struct LastError {
 pub struct Status {
     /// The connection's state.
     pub state: State,
-    /// Since when the connection has been in this state.
+    /// Since when the connection has been bound, or down: the attempts to bind don't change it. If
+    /// the connection accepts one submit at a time, since when it does so.
     pub since: Instant,
     /// Submits that the link has taken from the queue to write, and that aren't answered yet.
     pub in_flight: usize,
@@ -61,6 +62,8 @@ pub struct Status {
     pub delivered: u64,
     /// The number of binds that the peer accepted since the start.
     pub binds: u64,
+    /// How often the connection was lost since the start.
+    pub lost: u64,
     /// Why the last link or attempt ended.
     pub last_error: Option<LastError>,
     /// Deliveries that aren't acknowledged yet.

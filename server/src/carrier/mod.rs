@@ -112,6 +112,8 @@ pub struct ConnectionStatus {
     /// Whether a connection in the state [`ConnectionState::Probing`] can accept its single message
     /// now.
     pub takes_probe: bool,
+    /// How often the connection was lost since the start. 0 without a lasting connection.
+    pub lost: u64,
     /// Refusals since the start.
     pub refused: Refused,
     /// What is wrong and what the operator does about it.

@@ -335,6 +335,7 @@ impl CarrierConnection for Sandbox {
             throttled: 0,
             throttled_until: None,
             takes_probe: false,
+            lost: 0,
             refused: Refused::default(),
             last_error: None,
             last_error_at: None,

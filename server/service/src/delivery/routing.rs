@@ -411,6 +411,11 @@ impl Delivery<'_> {
         }
     }
 
+    /// Whether a route leads to another carrier that can accept messages.
+    pub fn has_other_carrier(&self, carrier: &str) -> bool {
+        self.inner.router.has_other(carrier)
+    }
+
     /// Lets the next message for this carrier go there as a probe although the carrier is unusable,
     /// or cancels that. All other messages take another route meanwhile.
     pub fn let_probe(&self, carrier: &str, wanted: bool) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use smpp::{FaultKind, Settings, Tls};
+use smpp::{FaultKind, Settings, State, Tls};
 use testing::smsc::{GENERIC_NACK, Smsc, pdu};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -55,6 +55,56 @@ async fn a_bind_that_is_refused_by_generic_nack_says_so() {
         let said = client.until_fault(FaultKind::BindNack).await;
         assert!(said.contains("generic_nack") && said.contains("ESME_RINVCMDID"), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_generic_nack_with_a_clear_number_has_the_next_step_of_the_number() {
+    let smsc = Smsc::start().await;
+    let client = Client::open(settings(&smsc));
+    let mut peer = smsc.accept().await;
+    let bind = peer.expect_bind().await;
+    peer.write(&pdu(GENERIC_NACK, 5, bind.sequence, &[])).await;
+    let said = client.until_fault(FaultKind::BindAlready).await;
+    assert!(said.contains("generic_nack") && said.contains("Lower connections"), "{said}");
+}
+
+/// Takes 5 s: most peers answer sooner.
+#[tokio::test]
+async fn a_bind_that_waits_for_its_answer_says_so_before_it_is_given_up() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.answer = Duration::from_mins(1);
+    let client = Client::open(settings);
+    let mut silent = smsc.accept().await;
+    let bind = silent.expect_bind().await;
+    let said = client.until_fault(FaultKind::BindUnanswered).await;
+    assert!(said.contains("connected; no answer to the bind for 5 s"), "{said}");
+    assert_eq!(client.connection.status().state, State::Connecting);
+    silent.answer(&bind, 0, b"smsc\0").await;
+    let status = client.until(|status| status.state == State::Bound).await;
+    assert_eq!(status.last_error, None);
+}
+
+/// The attempts to bind don't begin the outage anew.
+#[tokio::test]
+async fn an_outage_lasts_since_the_connection_was_lost() {
+    let smsc = Smsc::start().await;
+    let (client, peer) = Client::bound(&smsc, settings(&smsc)).await;
+    drop(peer);
+    client.until_fault(FaultKind::Closed).await;
+    let lost = client.connection.status();
+    assert_ne!(lost.state, State::Bound);
+    for _ in 0..3 {
+        let mut peer = smsc.accept().await;
+        let bind = peer.expect_bind().await;
+        peer.answer(&bind, 0x0E, b"").await;
+        client.until_fault(FaultKind::BindPassword).await;
+        let status = client.connection.status();
+        assert_eq!((status.since, status.lost), (lost.since, 1));
+    }
+    let _peer = smsc.bound().await;
+    let bound = client.until(|status| status.state == State::Bound).await;
+    assert!(bound.since > lost.since);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ const HELD: Outcome = Outcome::Refused { status: NO_CREDIT };
 async fn after_such_a_refusal_one_submit_at_a_time_is_accepted_until_one_succeeds() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
+    let bound_since = client.connection.status().since;
     client.connection.submit(submits(0..10));
     for sent in peer.submits(10).await {
         peer.answer(&sent, NO_CREDIT, b"").await;
@@ -22,6 +23,9 @@ async fn after_such_a_refusal_one_submit_at_a_time_is_accepted_until_one_succeed
     assert_eq!(client.answers(10).await, expected);
     let status = client.connection.status();
     assert!(status.held && status.held_until.is_some(), "{status:?}");
+    // The hold began with the refusals, not with the bind and not with the last refusal.
+    let held_since = status.since;
+    assert!(held_since > bound_since);
     assert_eq!(client.connection.free(), 0);
 
     // Each probe that is refused doubles the pause: 50 ms, 100 ms, 200 ms, 200 ms.
@@ -36,13 +40,15 @@ async fn after_such_a_refusal_one_submit_at_a_time_is_accepted_until_one_succeed
         assert_eq!(client.answer().await, (tag, HELD));
     }
     client.until_free().await;
+    assert_eq!(client.connection.status().since, held_since);
     assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
 
     client.connection.submit(vec![submit(13)]);
     let probe = peer.expect(SUBMIT_SM).await;
     peer.accept(&probe, "on").await;
     assert_eq!(client.answer().await, (13, accepted("on")));
-    assert!(!client.connection.status().held);
+    let status = client.connection.status();
+    assert!(!status.held && status.since > held_since, "{status:?}");
     assert_eq!(client.connection.free(), 10);
 }
 

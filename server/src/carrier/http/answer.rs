@@ -4,11 +4,17 @@ use domain::DeliveryError;
 use serde_json::Value;
 
 use super::super::error_code::with_number;
+use super::HttpSubmit;
+use super::fault::{HttpFault, HttpFaultKind};
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
 use crate::json::as_text;
 
 /// The maximum number of characters of an answer that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
+/// The maximum number of characters that an error quotes of an answer without a rule.
+const UNRULED_CHARS_MAX: usize = 100;
+/// The last digits of a number, which a national form of it has, too.
+const NUMBER_TAIL: usize = 7;
 
 /// The outcome of a submit. Errors are for operators. They contain no secret, but a refusal may quote
 /// the upstream. Customers see only the reason.
@@ -20,22 +26,23 @@ pub enum HttpOutcome {
         message_id: Option<String>,
     },
     /// Refused permanently.
-    Refused { reason: String, error: String },
+    Refused { reason: String, error: HttpFault },
     /// Not accepted, because too many messages came at once.
     Throttled,
     /// Not accepted for now.
-    Retry { reason: String, error: String },
+    Retry { reason: String, error: HttpFault },
     /// Certainly not sent, so the message may be submitted again.
-    NotSent { error: String },
+    NotSent { error: HttpFault },
     /// Not sent, because the message's deadline passed before the rate limit allowed the request.
     TooLate,
     /// Sent at least in part, but no answer says whether the upstream accepted the message.
-    Unknown { error: String },
+    Unknown { error: HttpFault },
 }
 
 /// HTTP status and body.
 pub(super) struct Answer {
     status: u16,
+    content_type: String,
     text: String,
     /// The JSON, or the text as a JSON string.
     body: Value,
@@ -49,20 +56,25 @@ struct Found {
 }
 
 impl Answer {
-    pub(super) fn new(status: u16, body: &[u8]) -> Self {
+    pub(super) fn new(status: u16, content_type: String, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).trim().to_owned();
         let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::String(text.clone()));
-        Self { status, text, body }
+        Self { status, content_type, text, body }
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
     /// decides: after 429 or another 4xx, the message wasn't accepted; after any other status, the
-    /// outcome is unknown. `transid` is the message's transaction ID.
-    pub(super) fn outcome(&self, rules: &[AnswerRule], transid: &str) -> HttpOutcome {
-        let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, transid)?)));
+    /// outcome is unknown. `password` is never quoted.
+    pub(super) fn outcome(
+        &self,
+        rules: &[AnswerRule],
+        submit: &HttpSubmit,
+        password: &str,
+    ) -> HttpOutcome {
+        let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, &submit.transid)?)));
         let status = self.status.to_string();
         let Some((rule, found)) = found else {
-            let error = format!("HTTP status {status}, for which there is no rule");
+            let error = self.unruled(submit, password);
             return match self.status {
                 429 => HttpOutcome::Throttled,
                 400..=499 => {
@@ -77,12 +89,18 @@ impl Answer {
             let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
             with_number(*known, Some(code))
         };
-        let error = || self.words(found.code.as_deref());
+        let error = |kind| HttpFault::new(kind, self.words(found.code.as_deref()));
         match rule.outcome {
             Meaning::Accepted => HttpOutcome::Accepted { message_id: found.message_id },
-            Meaning::Refused => HttpOutcome::Refused { reason: reason(), error: error() },
+            Meaning::Refused => HttpOutcome::Refused {
+                reason: reason(),
+                error: error(HttpFaultKind::MessageRefused),
+            },
             Meaning::Throttled => HttpOutcome::Throttled,
-            Meaning::Retry => HttpOutcome::Retry { reason: reason(), error: error() },
+            Meaning::Retry => HttpOutcome::Retry {
+                reason: reason(),
+                error: error(HttpFaultKind::MessageDeferred),
+            },
         }
     }
 
@@ -121,12 +139,51 @@ impl Answer {
         as_text(value).filter(|text| !text.is_empty())
     }
 
+    /// Returns the fault of an answer that no rule matches. Quotes the answer if its status doesn't
+    /// explain it, unless it contains the message, its number or the password.
+    fn unruled(&self, submit: &HttpSubmit, password: &str) -> HttpFault {
+        let kind = HttpFaultKind::of_status(self.status);
+        let mut detail = format!("HTTP status {}, for which there is no rule", self.status);
+        if kind == HttpFaultKind::NoRule {
+            if !self.content_type.is_empty() {
+                detail = format!("{detail}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
+            }
+            if !self.text.is_empty() && !self.contains_private(submit, password) {
+                detail = format!("{detail}: {}", quoted(&self.text, UNRULED_CHARS_MAX));
+            }
+        }
+        HttpFault::new(kind, detail)
+    }
+
+    fn contains_private(&self, submit: &HttpSubmit, password: &str) -> bool {
+        let digits: String = self.text.chars().filter(char::is_ascii_digit).collect();
+        let number_tail = &submit.number[submit.number.len().saturating_sub(NUMBER_TAIL)..];
+        // Without the escapes of JSON.
+        let unescaped = strings(&self.body);
+        let is_in = |private: &str| {
+            !private.is_empty() && (self.text.contains(private) || unescaped.contains(private))
+        };
+        digits.contains(number_tail) || is_in(&submit.message) || is_in(password)
+    }
+
     /// Returns the status and the upstream's code.
     fn words(&self, code: Option<&str>) -> String {
-        let quoted: String = (code.unwrap_or_default().chars())
-            .filter(|c| !c.is_control())
-            .take(QUOTED_CHARS_MAX)
-            .collect();
+        let quoted = quoted(code.unwrap_or_default(), QUOTED_CHARS_MAX);
         format!("HTTP status {} {quoted}", self.status).trim_end().to_owned()
+    }
+}
+
+/// Returns the beginning of a text without control characters.
+fn quoted(text: &str, chars_max: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
+/// Returns all texts of a JSON value.
+fn strings(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(strings).collect(),
+        Value::Object(fields) => fields.values().map(strings).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
 }

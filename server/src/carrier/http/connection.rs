@@ -16,6 +16,7 @@ use tracing::Instrument as _;
 use super::super::refused::Refused;
 use super::super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use super::answer::HttpOutcome;
+use super::fault::{HttpFault, HttpFaultKind};
 use super::{HttpCarrier, HttpSubmit};
 use crate::config::carriers::HttpSettings;
 use crate::config_error::ConfigError;
@@ -57,7 +58,8 @@ struct Inner {
     answers: u64,
     throttled: u64,
     refused: Refused,
-    last_error: Option<String>,
+    /// The last fault, and when it was last seen.
+    fault: Option<(HttpFault, Instant)>,
 }
 
 impl HttpConnection {
@@ -85,7 +87,7 @@ impl HttpConnection {
                 answers: 0,
                 throttled: 0,
                 refused: Refused::default(),
-                last_error: None,
+                fault: None,
             }),
             reportable: Notify::new(),
             freed: Notify::new(),
@@ -139,9 +141,18 @@ impl Inner {
         most.saturating_sub(self.in_flight)
     }
 
-    fn count_refused(&mut self, reason: &str, error: &str) {
+    fn count_refused(&mut self, reason: &str, fault: &HttpFault) {
         self.refused.count(reason);
-        self.last_error = Some(error.to_owned());
+        self.fault = Some((fault.clone(), Instant::now()));
+    }
+
+    /// Records a fault that pauses the connection. The log has the first one of an outage.
+    fn begin_fault(&mut self, fault: HttpFault) {
+        if self.pause.is_none() {
+            let (code, error) = (fault.kind.words().code, &fault);
+            tracing::warn!(fault = code, %error, "an HTTP carrier doesn't work");
+        }
+        self.fault = Some((fault, Instant::now()));
     }
 
     fn is_paused(&self) -> bool {
@@ -152,10 +163,13 @@ impl Inner {
     /// or asks us to slow down.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
-            HttpOutcome::Throttled => self.throttled += 1,
+            HttpOutcome::Throttled => {
+                self.throttled += 1;
+                self.begin_fault(HttpFault::new(HttpFaultKind::Throttled, ""));
+            }
             // The next messages may get no clear answer either, and each of them may be lost.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
-                self.last_error = Some(error.clone());
+                self.begin_fault(error.clone());
             }
             HttpOutcome::Retry { reason, error } => {
                 self.count_refused(reason, error);
@@ -194,7 +208,7 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         HttpOutcome::Throttled => SubmitOutcome::Throttled { error: "throttled".to_owned() },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
-        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error },
+        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error: error.detail },
     }
 }
 
@@ -306,9 +320,10 @@ impl CarrierConnection for HttpConnection {
             throttled: inner.throttled,
             throttled_until: None,
             takes_probe: inner.pause.is_some() && inner.free(self.shared.window()) > 0,
+            lost: 0,
             refused: inner.refused.clone(),
-            last_error: inner.last_error.clone(),
-            last_error_at: None,
+            last_error: inner.fault.as_ref().map(|(fault, _)| fault.to_string()),
+            last_error_at: inner.fault.as_ref().map(|(_, at)| *at),
             held: None,
         }
     }

@@ -7,6 +7,7 @@
 mod answer;
 pub mod connection;
 pub mod endpoint;
+mod fault;
 mod inbound;
 mod lists;
 mod receipt;
@@ -27,6 +28,7 @@ use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::config_error::ConfigError;
 use crate::tls;
 use answer::{Answer, HttpOutcome};
+use fault::{HttpFault, HttpFaultKind};
 
 /// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
 /// request's timeout. So if a request reaches its own timeout, it had a connection and may have
@@ -92,7 +94,10 @@ impl HttpCarrier {
     pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
         let request = match self.request(submit) {
             Ok(request) => request,
-            Err(error) => return HttpOutcome::NotSent { error },
+            Err(error) => {
+                let error = HttpFault::new(HttpFaultKind::NotSent, error);
+                return HttpOutcome::NotSent { error };
+            }
         };
         // The semaphore is never closed.
         let _place = self.places.acquire().await.ok();
@@ -101,7 +106,10 @@ impl HttpCarrier {
             return HttpOutcome::TooLate;
         }
         match self.exchange(request).await {
-            Ok(answer) => answer.outcome(&self.settings.answers, &submit.transid),
+            Ok(answer) => {
+                let password = self.settings.password.as_ref().map_or("", Secret::expose);
+                answer.outcome(&self.settings.answers, submit, password)
+            }
             Err(error) => failed(&error),
         }
     }
@@ -163,6 +171,9 @@ impl HttpCarrier {
     async fn exchange(&self, request: Request) -> reqwest::Result<Answer> {
         let mut response = self.client.execute(request).await?;
         let status = response.status().as_u16();
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type.to_owned();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             body.extend_from_slice(&chunk);
@@ -170,7 +181,7 @@ impl HttpCarrier {
                 break;
             }
         }
-        Ok(Answer::new(status, &body))
+        Ok(Answer::new(status, content_type, &body))
     }
 }
 
@@ -189,17 +200,20 @@ fn failed(error: &reqwest::Error) -> HttpOutcome {
         source = inner.source();
     }
     if error.is_connect() {
-        let error = format!("no connection: {words}");
-        HttpOutcome::NotSent { error }
+        let kind = if error.is_timeout() {
+            HttpFaultKind::ConnectTimeout
+        } else {
+            HttpFaultKind::of_connect(error)
+        };
+        HttpOutcome::NotSent { error: HttpFault::new(kind, words) }
     } else if canceled || error.is_builder() {
-        let error = format!("not sent: {words}");
-        HttpOutcome::NotSent { error }
+        HttpOutcome::NotSent { error: HttpFault::new(HttpFaultKind::NotSent, words) }
     } else if error.is_timeout() {
-        let error = "no answer in time".to_owned();
+        let error = HttpFault::new(HttpFaultKind::Unanswered, "no answer in time");
         HttpOutcome::Unknown { error }
     } else {
-        let error = format!("the connection was lost: {words}");
-        HttpOutcome::Unknown { error }
+        let words = format!("the connection was lost: {words}");
+        HttpOutcome::Unknown { error: HttpFault::new(HttpFaultKind::ConnectionLost, words) }
     }
 }
 

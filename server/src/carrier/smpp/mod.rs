@@ -91,7 +91,7 @@ impl Inner {
         let error = fault.to_string();
         if self.held.is_none() {
             let fault = fault.kind.words().code;
-            tracing::error!(fault, error, "the carrier refuses all messages; they wait");
+            tracing::error!(fault, error, "the carrier refuses all messages");
         }
         self.held = Some(error);
     }
@@ -320,6 +320,7 @@ impl CarrierConnection for SmppConnection {
             throttled: status.throttled,
             throttled_until: status.throttled_until,
             takes_probe: probing && self.free() > 0,
+            lost: status.lost,
             refused,
             last_error: last_error.as_ref().map(|error| error.fault.to_string()),
             last_error_at: last_error.map(|error| error.at),
@@ -337,14 +338,17 @@ impl CarrierConnection for SmppConnection {
     }
 }
 
-/// Returns why the carrier last refused a submit on this bind. If it refused none, returns why the
-/// last link ended.
+/// Returns why the carrier last refused a submit after the last link ended. If it refused none,
+/// returns why the last link ended.
 fn last_error<'a>(
     status: &'a ::smpp::Status,
     refusal: Option<&'a LastError>,
 ) -> Option<&'a LastError> {
     let bound = status.state == ::smpp::State::Bound;
-    let refusal = refusal.filter(|refusal| bound && refusal.at >= status.since);
+    let is_newer = |refusal: &&LastError| {
+        status.last_error.as_ref().is_none_or(|ended| refusal.at >= ended.at)
+    };
+    let refusal = refusal.filter(|_| bound).filter(is_newer);
     refusal.or(status.last_error.as_ref())
 }
 

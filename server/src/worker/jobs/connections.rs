@@ -5,7 +5,7 @@ mod health;
 mod probes;
 mod refusals;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ use refusals::ReportedRefusals;
 const LOST_GRACE: Duration = Duration::from_secs(2);
 /// A carrier that asks for a longer pause than this counts as unusable.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The time over which lost connections are counted.
+const FLAPPING_TIME: Duration = Duration::from_mins(10);
+/// A connection that was lost this often in that time is degraded.
+const FLAPPING_MIN: u64 = 5;
 /// How often the state is written even if nothing changed. A stale state counts as that of a
 /// process that ended.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
@@ -56,6 +60,10 @@ struct Reported {
 
 /// The state of a connection that is kept between two runs.
 struct Seen {
+    /// The number of times that the connection was lost, at the last run.
+    lost: u64,
+    /// When it was lost, within [`FLAPPING_TIME`].
+    losses: VecDeque<Instant>,
     bound_at: Instant,
     /// The number of responses at the last measurement of the rate.
     answered: u64,
@@ -195,7 +203,7 @@ impl Reported {
         }
         usable &= watched.is_open() && !degraded;
         takes_probe &= watched.is_open() && !usable;
-        self.log(watched, usable, states);
+        self.log(service, watched, usable, states);
         service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
@@ -205,25 +213,42 @@ impl Reported {
     }
 
     /// Logs the beginning and the end of a time in which messages take other routes.
-    fn log(&mut self, watched: &WatchedCarrier, usable: bool, states: &[ConnectionStatus]) {
+    fn log(
+        &mut self,
+        service: &Service,
+        watched: &WatchedCarrier,
+        usable: bool,
+        states: &[ConnectionStatus],
+    ) {
         let carrier = &watched.carrier;
         match self.unusable_since {
             None if !usable && watched.is_open() => {
                 self.unusable_since = Some(Instant::now());
                 let last_error = states.iter().find_map(|state| state.last_error.as_deref());
-                if let Some(degraded) = self.health.degraded() {
-                    tracing::warn!(
+                let has_other = service.delivery().has_other_carrier(carrier);
+                match (self.health.degraded(), has_other) {
+                    (Some(degraded), true) => tracing::warn!(
                         carrier,
                         "a carrier is degraded: {}; messages take other routes, and one at a time \
                          checks whether it is back",
                         degraded.reason
-                    );
-                } else {
-                    tracing::warn!(
+                    ),
+                    (Some(degraded), false) => tracing::warn!(
+                        carrier,
+                        "a carrier is degraded: {}; no other carrier can take its messages",
+                        degraded.reason
+                    ),
+                    (None, true) => tracing::warn!(
                         carrier,
                         last_error,
-                        "a carrier accepts no messages now; messages take other routes"
-                    );
+                        "a carrier accepts no messages now; those with another route take it"
+                    ),
+                    (None, false) => tracing::warn!(
+                        carrier,
+                        last_error,
+                        "a carrier accepts no messages now; messages wait, because no other \
+                         carrier can take them"
+                    ),
                 }
             }
             Some(since) if usable => {
@@ -241,17 +266,56 @@ impl Reported {
         }
         self.refused.update(carrier, &refused);
         metrics.set_refused(carrier, refused.counts());
+        metrics.set_lost(carrier, states.iter().map(|state| state.lost).sum());
     }
 }
 
 impl Seen {
     fn new() -> Self {
         let now = Instant::now();
-        Self { bound_at: now, answered: 0, measured_at: now, rate: 0 }
+        Self {
+            lost: 0,
+            losses: VecDeque::new(),
+            bound_at: now,
+            answered: 0,
+            measured_at: now,
+            rate: 0,
+        }
+    }
+
+    /// Counts the times that the connection was lost.
+    fn count_losses(&mut self, lost: u64) {
+        let now = Instant::now();
+        let new = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
+        self.losses.extend((0..new).map(|_| now));
+        while self.losses.front().is_some_and(|at| now - *at > FLAPPING_TIME) {
+            self.losses.pop_front();
+        }
+    }
+
+    /// Adds to the last error of a connection that it is lost again and again. If it is bound
+    /// meanwhile, it is degraded since it was first lost.
+    fn tell_losses(&self, record: &mut ConnectionRecord) {
+        let count = self.losses.len() as u64;
+        if count < 2 {
+            return;
+        }
+        let last = record.last_error.take().map_or_else(String::new, |e| format!(". Last: {e}"));
+        record.last_error =
+            Some(format!("the connection was lost {count} times in the last 10 minutes{last}"));
+        if record.state == ConnectionState::Bound
+            && count >= FLAPPING_MIN
+            && let Some(first) = self.losses.front()
+        {
+            record.state = ConnectionState::Degraded;
+            let since_ms = i64::try_from(first.elapsed().as_millis()).unwrap_or(0);
+            record.since = record.updated_at.plus_ms(-since_ms);
+        }
     }
 
     /// Updates the connection's rate. Returns true if the connection may get messages.
     fn update(&mut self, state: &ConnectionStatus) -> bool {
+        self.count_losses(state.lost);
         let now = Instant::now();
         let elapsed = now - self.measured_at;
         if elapsed >= RATE_INTERVAL {
@@ -286,7 +350,7 @@ fn record(
         None => (state.state, state.since, state.last_error, state.last_error_at),
     };
     let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
-    ConnectionRecord {
+    let mut record = ConnectionRecord {
         carrier: carrier.to_owned(),
         // The service sets it.
         node: 0,
@@ -301,7 +365,9 @@ fn record(
         last_error_at: last_error_at
             .map(|at| now.plus_ms(-i64::try_from(at.elapsed().as_millis()).unwrap_or(0))),
         updated_at: now,
-    }
+    };
+    seen.tell_losses(&mut record);
+    record
 }
 
 /// Returns true if nothing changed that operators or other processes must see at once. A pending

@@ -13,6 +13,8 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::connection::HttpConnection;
+use super::fault::HttpFaultKind::NoRule;
+use super::fault::{HttpFault, HttpFaultKind};
 use super::{HttpCarrier, HttpOutcome, HttpSubmit};
 use crate::carrier::CarrierConnection;
 use crate::config::Settings;
@@ -124,11 +126,20 @@ async fn a_form_is_percent_encoded() {
 #[tokio::test]
 async fn the_rules_decide_what_an_answer_means() {
     let accepted = |id: Option<&str>| HttpOutcome::Accepted { message_id: id.map(str::to_owned) };
-    let (reason, error) = (str::to_owned, str::to_owned);
-    let retry = |code, text| HttpOutcome::Retry { reason: reason(code), error: error(text) };
-    let refused = |code, text| HttpOutcome::Refused { reason: reason(code), error: error(text) };
-    let unknown = |status| HttpOutcome::Unknown {
-        error: format!("HTTP status {status}, for which there is no rule"),
+    let reason = str::to_owned;
+    let retry = |kind, code, text: &str| HttpOutcome::Retry {
+        reason: reason(code),
+        error: HttpFault::new(kind, text),
+    };
+    let refused = |code, text: &str| HttpOutcome::Refused {
+        reason: reason(code),
+        error: HttpFault::new(HttpFaultKind::MessageRefused, text),
+    };
+    let unknown = |kind, status, quoted: &str| HttpOutcome::Unknown {
+        error: HttpFault::new(
+            kind,
+            format!("HTTP status {status}, for which there is no rule{quoted}"),
+        ),
     };
     for (status, body, wanted) in [
         ("200 OK", "{\"status\":0,\"id\":\"a-1\"}", accepted(Some("a-1"))),
@@ -144,20 +155,30 @@ async fn the_rules_decide_what_an_answer_means() {
             refused("rejected_by_network", "HTTP status 200 number blocked"),
         ),
         ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("refused", "HTTP status 200 ab")),
-        ("503 Busy", "<html>", retry("refused_503", "HTTP status 503")),
-        // No rule matches these answers.
-        ("200 OK", "", unknown(200)),
-        ("200 OK", "OK", unknown(200)),
-        ("200 OK", "{\"status\":null}", unknown(200)),
-        ("202 Accepted", "{\"status\":0}", unknown(202)),
-        ("303 See Other", "", unknown(303)),
-        ("307 Temporary Redirect", "", unknown(307)),
-        ("502 Bad Gateway", "{\"status\":0}", unknown(502)),
+        (
+            "503 Busy",
+            "<html>",
+            retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503"),
+        ),
+        // No rule matches these answers. What they say of the message isn't quoted.
+        ("200 OK", "no 057-000 001 here", unknown(NoRule, 200, "")),
+        ("200 OK", "{\"text\":\"H\\u0069\"}", unknown(NoRule, 200, "")),
+        ("200 OK", "", unknown(NoRule, 200, "")),
+        ("200 OK", "OK", unknown(NoRule, 200, ": OK")),
+        ("200 OK", "{\"status\":null}", unknown(NoRule, 200, ": {\"status\":null}")),
+        ("202 Accepted", "{\"status\":0}", unknown(NoRule, 202, ": {\"status\":0}")),
+        ("303 See Other", "", unknown(NoRule, 303, "")),
+        ("307 Temporary Redirect", "", unknown(NoRule, 307, "")),
+        ("502 Bad Gateway", "{\"status\":0}", unknown(HttpFaultKind::ServerError, 502, "")),
         ("429 Too Many Requests", "", HttpOutcome::Throttled),
         (
             "401 Unauthorized",
             "{\"status\":0}",
-            retry("refused_401", "HTTP status 401, for which there is no rule"),
+            retry(
+                HttpFaultKind::AccessRefused,
+                "refused_401",
+                "HTTP status 401, for which there is no rule",
+            ),
         ),
     ] {
         let (outcome, requests) = outcome_of(Act::Answer(status, body)).await;
@@ -188,15 +209,19 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
     );
     let refused = |reason: &str, error: &str| HttpOutcome::Refused {
         reason: reason.to_owned(),
-        error: format!("HTTP status 200 {error}"),
+        error: HttpFault::new(HttpFaultKind::MessageRefused, format!("HTTP status 200 {error}")),
     };
     let retry = |reason: &str, error: &str| HttpOutcome::Retry {
         reason: reason.to_owned(),
-        error: format!("HTTP status 200{error}"),
+        error: HttpFault::new(HttpFaultKind::MessageDeferred, format!("HTTP status 200{error}")),
     };
     let accepted = HttpOutcome::Accepted { message_id: Some("0012".to_owned()) };
-    let unknown =
-        HttpOutcome::Unknown { error: "HTTP status 200, for which there is no rule".to_owned() };
+    let unknown = |quoted: &str| HttpOutcome::Unknown {
+        error: HttpFault::new(
+            NoRule,
+            format!("HTTP status 200, for which there is no rule: {quoted}"),
+        ),
+    };
     for (body, wanted) in [
         ("OK:0012:26657000001\r\n", accepted),
         ("ERR:9 slow down", HttpOutcome::Throttled),
@@ -204,8 +229,8 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
         ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy")),
         ("{\"why\":\"down\"}", retry("refused_200", "")),
-        ("OK::", unknown.clone()),
-        ("{\"state\":\"busy now\"}", unknown),
+        ("OK::", unknown("OK::")),
+        ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
         let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
@@ -275,7 +300,7 @@ async fn an_answer_that_takes_too_long_is_unknown() {
     let mut settings = settings(&lines).unwrap();
     settings.timeout = Duration::from_millis(200);
     let outcome = HttpCarrier::new(settings).unwrap().submit(&submit("Hi")).await;
-    let error = "no answer in time".to_owned();
+    let error = HttpFault::new(HttpFaultKind::Unanswered, "no answer in time");
     assert_eq!(outcome, HttpOutcome::Unknown { error });
     assert_eq!(upstream.seen().len(), 1);
 }
@@ -291,8 +316,14 @@ async fn without_a_connection_the_message_is_not_sent() {
     let HttpOutcome::NotSent { error } = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(error.contains("refused"), "{error}");
-    assert!(!error.contains("hidden"), "{error}");
+    assert_eq!(error.kind, HttpFaultKind::NobodyListens, "{error:?}");
+    assert!(!error.to_string().contains("hidden"), "{error}");
+    let lines = QUERY.replace("127.0.0.1", "nowhere.invalid");
+    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
+    let HttpOutcome::NotSent { error } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(error.kind, HttpFaultKind::NameUnknown, "{error:?}");
 }
 
 #[tokio::test]
@@ -317,7 +348,8 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     settings.timeout = Duration::from_millis(400);
     let carrier = HttpCarrier::new(settings).unwrap();
     let outcome = carrier.submit(&submit("Hi")).await;
-    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
+    let is_timeout = |fault: &HttpFault| fault.kind == HttpFaultKind::ConnectTimeout;
+    assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_timeout(error)), "{outcome:?}");
     accepted.await.unwrap().unwrap();
 }
 
@@ -341,7 +373,8 @@ async fn only_the_named_authority_is_trusted() {
     });
     let url = QUERY.replace("http:", "https:");
     let outcome = carrier_at(port, &url).submit(&submit("Hi")).await;
-    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
+    let is_tls = |fault: &HttpFault| fault.kind == HttpFaultKind::Tls;
+    assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_tls(error)), "{outcome:?}");
     let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
     let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await;
     let message_id = Some("t".to_owned());

@@ -85,12 +85,8 @@ async fn wakes_rerouting(service: &Service) -> bool {
     tokio::time::timeout(Duration::ZERO, woken).await.is_ok()
 }
 
-#[tokio::test]
-async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
-    use ConnectionState::{Bound, Probing, Waiting};
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder).await;
-    let state = Arc::new(Mutex::new(ConnectionStatus {
+fn bound() -> ConnectionStatus {
+    ConnectionStatus {
         state: ConnectionState::Bound,
         since: Instant::now(),
         in_flight: 0,
@@ -99,11 +95,58 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         throttled: 0,
         throttled_until: None,
         takes_probe: false,
+        lost: 0,
         refused: Refused::default(),
         last_error: None,
         last_error_at: None,
         held: None,
-    }));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_again_and_again_is_degraded_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder).await;
+    let state = Arc::new(Mutex::new(bound()));
+    let connection = Arc::clone(&state);
+    let connection: ReadState = Box::new(move || connection.lock().unwrap().clone());
+    let mut watch = watch(vec![connection]);
+    let metrics = Arc::clone(&watch.metrics);
+    let mut after = async |lost: u64, now: ConnectionState| {
+        {
+            let mut state = state.lock().unwrap();
+            (state.lost, state.state, state.since) = (lost, now, Instant::now());
+            state.last_error = Some("closed".to_owned());
+        }
+        watch.look(&service).await.remove(0)
+    };
+    let once = after(1, ConnectionState::Bound).await;
+    assert_eq!((once.state, once.last_error.as_deref()), (ConnectionState::Bound, Some("closed")));
+    for lost in 2..FLAPPING_MIN {
+        let record = after(lost, ConnectionState::Bound).await;
+        assert_eq!(record.state, ConnectionState::Bound);
+        let wanted =
+            format!("the connection was lost {lost} times in the last 10 minutes. Last: closed");
+        assert_eq!(record.last_error, Some(wanted));
+    }
+    let degraded = after(FLAPPING_MIN, ConnectionState::Bound).await;
+    assert_eq!(degraded.state, ConnectionState::Degraded);
+    // The time of the first loss, not of the last bind.
+    let later = after(FLAPPING_MIN, ConnectionState::Bound).await;
+    assert!(later.since.ms_since(degraded.since).abs() <= 100, "{later:?}");
+    let down = after(FLAPPING_MIN + 1, ConnectionState::Waiting).await;
+    assert_eq!(down.state, ConnectionState::Waiting);
+    assert!(down.last_error.unwrap().contains("lost 6 times"));
+    let counted = "heliograph_carrier_connections_lost_total{carrier=\"acme\"} 6\n";
+    assert!(metrics.render(None).contains(counted), "{}", metrics.render(None));
+}
+
+#[tokio::test]
+async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
+    use ConnectionState::{Bound, Probing, Waiting};
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder).await;
+    let state = Arc::new(Mutex::new(bound()));
     let connection = Arc::clone(&state);
     let connection: ReadState = Box::new(move || connection.lock().unwrap().clone());
     let mut watch = watch(vec![connection]);

@@ -1,0 +1,250 @@
+//! The faults of an HTTP carrier. One table has the words for each: what happened, and what an
+//! operator does about it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use ::smpp::Words;
+use tokio_rustls::rustls;
+
+/// A fault, with the details of its last occurrence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpFault {
+    pub kind: HttpFaultKind,
+    /// The HTTP status, what the upstream said, or the system's error. Contains no secret, and can
+    /// be empty.
+    pub detail: String,
+}
+
+/// The kinds of faults. [`HttpFaultKind::words`] has the sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpFaultKind {
+    NameUnknown,
+    NobodyListens,
+    Unreachable,
+    ConnectTimeout,
+    Tls,
+    NotSent,
+    Unanswered,
+    ConnectionLost,
+    AccessRefused,
+    UrlRefused,
+    Throttled,
+    RequestRefused,
+    ServerError,
+    NoRule,
+    MessageRefused,
+    MessageDeferred,
+}
+
+impl HttpFaultKind {
+    /// Every kind, in the order of a request's life.
+    #[cfg(test)]
+    pub const ALL: [Self; 16] = [
+        Self::NameUnknown,
+        Self::NobodyListens,
+        Self::Unreachable,
+        Self::ConnectTimeout,
+        Self::Tls,
+        Self::NotSent,
+        Self::Unanswered,
+        Self::ConnectionLost,
+        Self::AccessRefused,
+        Self::UrlRefused,
+        Self::Throttled,
+        Self::RequestRefused,
+        Self::ServerError,
+        Self::NoRule,
+        Self::MessageRefused,
+        Self::MessageDeferred,
+    ];
+
+    /// Returns the kind of an answer that no rule matches.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            401 | 403 => Self::AccessRefused,
+            404 | 405 => Self::UrlRefused,
+            429 => Self::Throttled,
+            400..=499 => Self::RequestRefused,
+            500..=599 => Self::ServerError,
+            _ => Self::NoRule,
+        }
+    }
+
+    /// Returns the kind of an error while connecting.
+    pub fn of_connect(error: &(dyn Error + 'static)) -> Self {
+        let mut source = Some(error);
+        while let Some(inner) = source {
+            if inner.is::<rustls::Error>() {
+                return Self::Tls;
+            }
+            if let Some(io) = inner.downcast_ref::<io::Error>() {
+                // The inner error of a handshake isn't in its chain of sources.
+                if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+                    return Self::Tls;
+                }
+                match io.kind() {
+                    io::ErrorKind::ConnectionRefused => return Self::NobodyListens,
+                    io::ErrorKind::TimedOut => return Self::ConnectTimeout,
+                    _ => {}
+                }
+            }
+            if inner.to_string() == "dns error" {
+                return Self::NameUnknown;
+            }
+            source = inner.source();
+        }
+        Self::Unreachable
+    }
+
+    /// Returns the words for this kind.
+    pub const fn words(self) -> Words {
+        let (code, sign, sentence, next_step) = match self {
+            Self::NameUnknown => (
+                "http_name_unknown",
+                "DNS",
+                "The carrier's name can't be resolved",
+                "Check url in heliograph.toml and this machine's DNS: getent hosts NAME",
+            ),
+            Self::NobodyListens => (
+                "http_nobody_listens",
+                "connection refused",
+                "Nobody listens at the carrier's address",
+                "Check host and port of url. Ask the carrier whether its API is up",
+            ),
+            Self::Unreachable => (
+                "http_unreachable",
+                "no connection",
+                "No connection to the carrier",
+                "Check url, this machine's network and its VPN to the carrier. If url begins with \
+                 https, check that the port speaks TLS",
+            ),
+            Self::ConnectTimeout => (
+                "http_connect_timeout",
+                "no answer to the connect",
+                "The carrier's address doesn't answer",
+                "Check url and the firewalls. Ask the carrier whether it allows this machine's IP \
+                 address",
+            ),
+            Self::Tls => (
+                "http_tls",
+                "TLS handshake",
+                "The TLS handshake with the carrier failed",
+                "Check that url has the name of the certificate and a port with TLS. If the \
+                 carrier has its own authority, set tls_ca to its PEM file",
+            ),
+            Self::NotSent => (
+                "http_not_sent",
+                "no request",
+                "The request wasn't sent",
+                "Check url and headers in heliograph.toml. The message is submitted again",
+            ),
+            Self::Unanswered => (
+                "http_unanswered",
+                "no answer in time",
+                "The carrier doesn't answer",
+                "Contact the carrier. Messages without an answer are unknown. One message at a \
+                 time is submitted until one is answered",
+            ),
+            Self::ConnectionLost => (
+                "http_connection_lost",
+                "an error of the network",
+                "The connection was lost before the answer",
+                "If it recurs, check the network and contact the carrier. Messages without an \
+                 answer are unknown",
+            ),
+            Self::AccessRefused => (
+                "http_access_refused",
+                "401, 403",
+                "The carrier refuses the key or this machine's address",
+                "Check password, username and headers in heliograph.toml. Ask the carrier whether \
+                 the account is active and allows this machine's IP address",
+            ),
+            Self::UrlRefused => (
+                "http_url_refused",
+                "404, 405",
+                "The carrier doesn't know the URL or the method",
+                "Compare url and method in heliograph.toml with the carrier's manual",
+            ),
+            Self::Throttled => (
+                "http_throttled",
+                "429, outcome throttled",
+                "The carrier asked us to slow down",
+                "Set rate to what the carrier allows, or ask it for more. No message is lost",
+            ),
+            Self::RequestRefused => (
+                "http_request_refused",
+                "other 4xx without a rule",
+                "The carrier refuses the request",
+                "Compare the body and headers in heliograph.toml with the carrier's manual, or \
+                 add an answer rule for this status",
+            ),
+            Self::ServerError => (
+                "http_server_error",
+                "5xx",
+                "The carrier's API has an error",
+                "If it lasts, contact the carrier with this number and time. If the carrier \
+                 surely didn't accept the message, add an answer rule with the outcome retry",
+            ),
+            Self::NoRule => (
+                "http_no_rule",
+                "another status or body without a rule",
+                "No answer rule fits the carrier's answer, so messages are unknown",
+                "Add an answer rule for it in heliograph.toml. If the answer is a web page, check \
+                 url",
+            ),
+            Self::MessageRefused => (
+                "http_message_refused",
+                "outcome refused",
+                "The carrier refused a message",
+                "If it refuses one message, check its number, sender and text. If it refuses all, \
+                 contact the carrier with this number and time",
+            ),
+            Self::MessageDeferred => (
+                "http_message_deferred",
+                "outcome retry",
+                "The carrier can't take messages now",
+                "Wait: the messages are submitted again. If it lasts, contact the carrier with \
+                 this number and time",
+            ),
+        };
+        Words { code, sign, sentence, next_step }
+    }
+}
+
+impl HttpFault {
+    pub fn new(kind: HttpFaultKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for HttpFault {
+    /// The sentence, the details and the next step.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Words { sentence, next_step, .. } = self.kind.words();
+        f.write_str(sentence)?;
+        if !self.detail.is_empty() {
+            write!(f, " ({})", self.detail)?;
+        }
+        write!(f, ". {next_step}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUIDE: &str = include_str!("../../../../docs/OPERATIONS.md");
+
+    #[test]
+    fn the_guide_has_every_fault_of_http_carriers_and_its_next_step() {
+        let head = "| fault | sign | what it says | next step |\n|---|---|---|---|\n";
+        let rows = HttpFaultKind::ALL.iter().map(|kind| {
+            let Words { code, sign, sentence, next_step } = kind.words();
+            format!("| `{code}` | {sign} | {sentence}. | {next_step}. |\n")
+        });
+        let table: String = std::iter::once(head.to_owned()).chain(rows).collect();
+        assert!(GUIDE.contains(&format!("{table}\n")), "docs/OPERATIONS.md needs:\n{table}");
+    }
+}
