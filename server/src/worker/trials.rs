@@ -10,6 +10,7 @@ use domain::{MessageStatus, Transid};
 use service::{
     AnswerState, Claimed, Result, Service, SubmitOutcome, Submitted, TestCommand, TraceCommand,
 };
+use smpp::trace::TracedPdu;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -107,7 +108,10 @@ impl Connections {
         };
         let mut all = (1..).zip(self.to(&test.carrier));
         let Some((number, connection)) = all.find(|(_, found)| is_bound(found.as_ref())) else {
-            return answers.refuse("this process has no connection that is up").await;
+            let faults = self.to(&test.carrier).into_iter().filter_map(|c| c.state().last_error);
+            let fault = faults.map(|fault| format!(": {fault}")).next().unwrap_or_default();
+            let text = format!("this process has no connection that is up{fault}");
+            return answers.refuse(&text).await;
         };
         if !delivery.take_command(command).await? {
             return Ok(());
@@ -129,21 +133,40 @@ impl Connections {
         receipts.follow(&mut answers).await
     }
 
+    /// Begins to copy the PDUs of those connections to a carrier that aren't `traced` yet. A reload
+    /// or a rebind replaces connections.
+    fn follow(
+        &self,
+        carrier: &str,
+        traced: &mut Vec<Arc<dyn CarrierConnection>>,
+        to: &mpsc::Sender<TracedPdu>,
+    ) {
+        for (number, connection) in (1..).zip(self.to(carrier)) {
+            let is_known = |known: &Arc<dyn CarrierConnection>| {
+                std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(&connection))
+            };
+            if !traced.iter().any(is_known) && connection.trace(number, to) {
+                traced.push(connection);
+            }
+        }
+    }
+
     /// Stores copies of the PDUs on the connections to a carrier for some time.
     pub async fn trace(&self, service: &Service, command: i64, trace: &TraceCommand) -> Result<()> {
         let mut answers = Answers { service, command, count: 0 };
         let (to, mut pdus) = mpsc::channel(PDUS_MAX);
-        let connections = (1..).zip(self.to(&trace.carrier));
-        if connections.filter(|(number, one)| one.trace(*number, &to)).count() == 0 {
+        let mut traced = Vec::new();
+        self.follow(&trace.carrier, &mut traced, &to);
+        if traced.is_empty() {
             return answers.refuse("this process has no SMPP connection to the carrier").await;
         }
-        drop(to);
         let until = Instant::now() + Duration::from_secs(trace.seconds);
         answers.say(AnswerState::Going, String::new()).await?;
         let (mut text, mut bytes, mut count, mut store_at) = (String::new(), 0, 0, Instant::now());
         let end = loop {
             if store_at <= Instant::now() {
                 store_at = Instant::now() + INTERVAL;
+                self.follow(&trace.carrier, &mut traced, &to);
                 if !text.is_empty()
                     && !answers.say(AnswerState::Going, std::mem::take(&mut text)).await?
                 {
@@ -151,8 +174,8 @@ impl Connections {
                 }
             }
             tokio::select! {
-                pdu = pdus.recv() => {
-                    let Some(mut pdu) = pdu else { break "the connections were closed" };
+                // The sender is kept for new connections, so the channel stays open.
+                Some(mut pdu) = pdus.recv() => {
                     pdu.mask(trace.all);
                     let direction = if pdu.sent { '>' } else { '<' };
                     let (at, hex) = (service.clock().now().unix_ms(), hex::encode(&pdu.octets));

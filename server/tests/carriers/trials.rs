@@ -4,6 +4,7 @@ use serde_json::Value;
 use testing::harness::until;
 
 use crate::acme::start;
+use crate::routes::carriers;
 use crate::scripted::{Act, deliver, receipt_from};
 use crate::started::Started;
 
@@ -113,5 +114,36 @@ fn a_trace_shows_the_pdus_of_a_connection_and_hides_numbers() {
     assert!(shown.contains("26657000001") && shown.contains("Hello"), "{shown}");
     let audit = started.server.place.json(&["audit", "list", "--subject", "acme"]).to_string();
     assert!(audit.contains("1 seconds, with numbers and texts"), "{audit}");
+    started.stop();
+}
+
+/// A rebind replaces the connection.
+#[test]
+fn a_trace_follows_a_rebind() {
+    let (_smsc, started) = start(deliver);
+    let place = &started.server.place;
+    let output = std::thread::scope(|scope| {
+        let tracing = scope.spawn(|| place.run(&["carrier", "trace", "acme", "--seconds", "4"]));
+        until("the trace to begin", || (place.rows("carrier_command_answers") == 1).then_some(()));
+        place.json(&["carrier", "rebind", "acme"]);
+        until("the end of the trace", || {
+            started.send("57000001", "Hello");
+            tracing.is_finished().then_some(())
+        });
+        tracing.join().unwrap()
+    });
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let (_, after) = shown.split_once("> unbind ").unwrap_or_else(|| panic!("{shown}"));
+    assert!(after.contains("> submit_sm "), "{shown}");
+    assert!(after.contains("PDUs; the time is over"), "{shown}");
+    started.stop();
+}
+
+#[test]
+fn a_test_through_a_carrier_that_is_down_says_why_it_is_down() {
+    let started = Started::start(&carriers(&[("acme", "127.0.0.1:1")]));
+    until("the fault", || started.connection("acme")["last_error"].is_string().then_some(()));
+    let said = failed_test(&started);
+    assert!(said.contains("no connection that is up: Nobody listens"), "{said}");
     started.stop();
 }
