@@ -96,7 +96,8 @@ impl Reloader {
             Ok(changes) => tracing::info!("reloaded the settings: {changes}"),
             Err(error) => tracing::error!(
                 "the settings weren't reloaded, and nothing was changed, because they have an \
-                 error: {error}"
+                 error: {}",
+                error.in_one_line()
             ),
         }
         reloaded
