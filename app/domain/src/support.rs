@@ -232,6 +232,9 @@ pub struct MessageFile {
     pub chars: usize,
     /// The carrier that accepted the message.
     pub carrier: Option<String>,
+    /// Why the message is still in the queue: the carrier that it waits for, and what is wrong with
+    /// it. For staff only.
+    pub waits_for: Option<String>,
     pub timeline: Vec<TimelineEntry>,
     pub charge: ChargeRecord,
     pub segments: Vec<SegmentRecord>,

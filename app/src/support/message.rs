@@ -138,6 +138,7 @@ fn Message(data: MessageView, form: FormState, deciding: FormState) -> impl Into
                     <a href=application>{owner.reference.to_string()}</a>
                 </Fact>
                 <Fact term="Carrier">{file.carrier.unwrap_or_else(|| "none".to_owned())}</Fact>
+                {file.waits_for.map(|cause| view! { <Fact term="Waits for">{cause}</Fact> })}
             </dl>
             <MessageFacts record=file.record batches="/support/search?q="/>
             {is_unknown.then(|| view! { <Decision transid form=deciding/> })}

@@ -17,6 +17,8 @@ struct Shown<'a> {
     account: String,
     reference: String,
     carrier: Option<String>,
+    /// The carrier that it waits for, and what is wrong with it.
+    waits_for: Option<String>,
     /// Its `message` is empty unless the text was requested.
     #[serde(flatten)]
     report: Report<'a>,
@@ -85,6 +87,7 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
         account: file.owner.email,
         reference: file.owner.reference.to_string(),
         carrier: file.carrier,
+        waits_for: file.waits_for,
         report: Report::new(file.record, &currency),
         characters: file.chars,
         timeline: file.timeline.into_iter().map(Step::from).collect(),
@@ -145,6 +148,7 @@ fn words(shown: &Shown<'_>) -> String {
         ("status", report.status.to_owned()),
         ("error", or_dash(report.error.as_deref())),
         ("carrier", or_dash(shown.carrier.as_deref())),
+        ("waits for", or_dash(shown.waits_for.as_deref())),
         ("request ID", or_dash(report.requestid.as_deref())),
         ("batchid", or_dash(report.batchid.as_deref())),
         ("text", text),

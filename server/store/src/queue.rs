@@ -66,6 +66,8 @@ statements! {
         ")",
     );
     const CARRIERS: Sql = in_shard!("SELECT DISTINCT carrier FROM queue" => " WHERE shard = $1");
+    const CARRIER_OF: Sql = in_shard!(
+        "SELECT carrier FROM queue WHERE message_id = $1" => " AND shard = $2");
     const ANY_UNCLAIMED: Sql = in_shard!(
         "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
@@ -311,6 +313,11 @@ pub async fn resume(
 /// Returns the carriers that have messages in the queue.
 pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(CARRIERS, ()).fetch_all(conn, |row| row.get("carrier")).await
+}
+
+/// Returns the carrier that a message in the queue waits for. It is empty if no route fits.
+pub async fn carrier_of(conn: &mut dyn Connection, message: Transid) -> Result<Option<String>> {
+    query(CARRIER_OF, message.0).fetch_optional(conn, |row| row.get("carrier")).await
 }
 
 /// Returns how many messages wait for a carrier, and since when.

@@ -24,13 +24,24 @@ fn a_fault_of_the_account_holds_messages_instead_of_rejecting_them() {
         (connection["state"] == "probing" && said && seen).then_some(())
     });
     let log = started.server.log();
-    let told = |line: &&str| line.contains("the carrier refuses all messages; they wait");
+    let told = |line: &&str| line.contains("the carrier refuses all messages");
     let lines: Vec<&str> = log.lines().filter(told).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("carrier=\"acme\"") && lines[0].contains("0x0000000f"), "{log}");
 
+    let place = &started.server.place;
+    let waits_for = place.json(&["message", "show", &sent[0]])["waits_for"].to_string();
+    assert!(waits_for.contains("acme, which is degraded: "), "{waits_for}");
+    assert!(waits_for.contains("ESME_RINVSYSID"), "{waits_for}");
+    // There is no other route.
+    until("the log of waiting messages", || {
+        started.server.log().contains("messages wait, because no other carrier").then_some(())
+    });
+    assert!(!started.server.log().contains("other routes"), "{}", started.server.log());
+
     smsc.follow(accept);
     started.until_all(&sent, "submitted");
+    assert!(place.json(&["message", "show", &sent[0]])["waits_for"].is_null());
     for transid in &sent {
         let report = started.report(transid);
         // Each counted attempt would appear in the timeline, with its cause.

@@ -3,7 +3,7 @@
 
 use domain::Transid;
 use domain::ids::Shard;
-use domain::records::MessageDetail;
+use domain::records::{CarrierState, MessageDetail};
 use domain::support::MessageFile;
 
 use crate::Support;
@@ -12,7 +12,7 @@ use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::recent::MessageLocation;
-use store::{applications, messages, segments};
+use store::{applications, messages, queue, segments};
 
 impl Support<'_> {
     /// Returns any message, for staff, with an empty text. `None` if there is no message with this
@@ -28,16 +28,37 @@ impl Support<'_> {
         let carrier = found.carrier.clone();
         let MessageDetail { mut record, timeline, charge } =
             self.messages().detail_of(&mut conn, found).await?;
+        let waits_for = queue::carrier_of(&mut conn, transid).await?;
         let text = std::mem::take(&mut record.message);
-        Ok(Some(MessageFile {
+        let mut file = MessageFile {
             owner: applications::owner(&mut conn, location.application_id).await?,
             chars: text.chars().count(),
             record,
             carrier,
+            waits_for: None,
             timeline,
             charge,
             segments: segments::of_message(&mut conn, transid).await?,
-        }))
+        };
+        drop(conn);
+        if let Some(name) = waits_for {
+            file.waits_for = Some(self.cause_of_wait(&name).await?);
+        }
+        Ok(Some(file))
+    }
+
+    /// Returns the carrier that a message waits for, with the reason.
+    async fn cause_of_wait(&self, name: &str) -> Result<String> {
+        let carriers = self.delivery().carriers().await?;
+        let Some(carrier) = carriers.into_iter().find(|carrier| carrier.name == name) else {
+            return Ok("a carrier: no route leads to one that is in the settings".to_owned());
+        };
+        let state = carrier.state.as_str();
+        Ok(match (carrier.state, carrier.reason) {
+            (CarrierState::Up, _) => format!("{name}, which is up: its turn comes"),
+            (_, Some(reason)) => format!("{name}, which is {state}: {reason}"),
+            (_, None) => format!("{name}, which is {state}"),
+        })
     }
 
     /// Returns the text of any message, for staff. The audit log records who read it.
