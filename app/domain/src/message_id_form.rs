@@ -92,6 +92,37 @@ impl MessageIdForm {
         answers
     }
 
+    /// Returns whether a message would be found by one of the IDs `looked_up` if its answer came
+    /// while the settings have this form. `stored` is what the form `present` made of the answer.
+    pub fn finds_new_answer(self, present: Self, stored: &str, looked_up: &[String]) -> bool {
+        let answers = present.answers_stored_as(stored).into_iter();
+        answers
+            .filter(|(answer, is_verbatim)| match self {
+                Self::Text => *is_verbatim,
+                Self::Decimal | Self::Hex => true,
+                Self::HexToDecimal => u128::from_str_radix(answer.trim(), 16).is_ok(),
+                Self::DecimalToHex => answer.trim().parse::<u128>().is_ok(),
+            })
+            .any(|(answer, _)| looked_up.contains(&self.of_answer(&answer)))
+    }
+
+    /// Returns the answers that are stored as this ID, and for each whether zeros and case are as
+    /// the carrier wrote them.
+    fn answers_stored_as(self, stored: &str) -> Vec<(String, bool)> {
+        let verbatim = (stored.to_owned(), true);
+        let converted = match self {
+            Self::Text => return vec![verbatim],
+            Self::Hex | Self::Decimal => return vec![(stored.to_owned(), false)],
+            Self::HexToDecimal => stored.parse::<u128>().map(|number| format!("{number:x}")),
+            Self::DecimalToHex => u128::from_str_radix(stored, 16).map(|number| number.to_string()),
+        };
+        let converted = converted.into_iter().filter(|answer| self.of_answer(answer) == stored);
+        let converted = converted.map(|answer| (answer, false));
+        // An ID that couldn't be converted is stored as it was written.
+        let verbatim = Some(verbatim).filter(|(answer, _)| self.of_answer(answer) == stored);
+        converted.chain(verbatim).collect()
+    }
+
     /// Explains what a receipt and its answer have in common if the carrier uses this form, in
     /// words for the operator.
     pub const fn explanation(self) -> &'static str {
@@ -171,5 +202,33 @@ mod tests {
         }
         assert!(!HexToDecimal.stored_for_receipt("43").contains(&"2a".to_owned()));
         assert!(Hex.stored_for_receipt("ABC").contains(&"000abc".to_owned()));
+    }
+
+    /// A form is suggested only if the answers that come after the change match, too.
+    #[test]
+    fn a_form_fits_a_stored_answer_only_if_new_answers_match() {
+        for (answer, receipt, fitting) in [
+            ("4580604", "45e4fc", &[DecimalToHex][..]),
+            ("abc45e583", "46108370307", &[HexToDecimal]),
+            ("0000AB00", "43776", &[HexToDecimal]),
+            ("0000AB00", "ab00", &[Hex]),
+            ("0042", "42", &[Decimal, Hex]),
+        ] {
+            for present in MessageIdForm::ALL.into_iter().filter(|form| !fitting.contains(form)) {
+                let stored = present.of_answer(answer);
+                let finds = |form: &MessageIdForm| {
+                    form.finds_new_answer(present, &stored, &[form.of_receipt(receipt)])
+                };
+                let others = MessageIdForm::ALL.into_iter().filter(|form| *form != present);
+                let found: Vec<_> = others.filter(finds).collect();
+                let case = format!("{present:?} {answer} {receipt}: {found:?}");
+                // "abc45e583" may be stored for a decimal number.
+                if present == DecimalToHex && answer == "abc45e583" {
+                    assert!(found.contains(&HexToDecimal), "{case}");
+                } else {
+                    assert_eq!(found, fitting, "{case}");
+                }
+            }
+        }
     }
 }

@@ -650,6 +650,11 @@ words! {
 }
 
 impl ConnectionState {
+    /// Whether the connection is bound, also if the carrier doesn't do its work.
+    pub const fn is_bound(self) -> bool {
+        matches!(self, Self::Bound) || self.is_degraded()
+    }
+
     /// Whether the connection is bound, but the carrier doesn't do its work.
     pub const fn is_degraded(self) -> bool {
         matches!(self, Self::Probing | Self::Degraded)

@@ -58,7 +58,7 @@ use delivery::raw_receipts::RawReceipts;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use delivery::unmatched_ids::UnmatchedIds;
-use delivery::waiting_receipts::ComparedForms;
+use delivery::waiting_receipts::{ComparedForms, UnmatchedRuns};
 use group_commit::GroupCommit;
 use id_source::IdSource;
 use operations::nodes::Node;
@@ -230,6 +230,7 @@ struct Inner {
     wakeups: Arc<Wakeups>,
     unmatched_ids: UnmatchedIds,
     pub(crate) compared_forms: ComparedForms,
+    pub(crate) unmatched_runs: UnmatchedRuns,
     raw_receipts: RawReceipts,
     segment_shards: SegmentShards,
     node: Node,
@@ -336,6 +337,7 @@ impl Service {
             wakeups: Arc::default(),
             unmatched_ids: UnmatchedIds::default(),
             compared_forms: ComparedForms::default(),
+            unmatched_runs: UnmatchedRuns::default(),
             raw_receipts: RawReceipts::default(),
             segment_shards: SegmentShards::default(),
             node,

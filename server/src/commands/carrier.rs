@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::carrier_figures::{CarrierCounts, CarrierEvent};
-use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
+use domain::records::{CarrierRecord, ConnectionRecord};
 use domain::support::{CarrierReceipts, ReceiptCandidate, ReceiptRecord, SuggestedForm};
 use serde::Serialize;
 use service::{
@@ -43,6 +43,8 @@ shown! {
         node: i64 = record.node,
         number: i64 = record.number,
         state: &'static str = record.state.as_str(),
+        /// Degraded connections are bound, too.
+        is_bound: bool = record.state.is_bound(),
         since: DateTime = DateTime(record.since),
         in_flight: i64 = record.in_flight,
         window: i64 = record.window,
@@ -185,9 +187,8 @@ const COLUMNS: [Column<Shown>; 7] = [
     ("UNMATCHED", |carrier| carrier.receipts_unmatched.to_string()),
     ("MATCHED", |carrier| carrier.receipts_matched.to_string()),
     ("BOUND", |carrier| {
-        let bound = ConnectionState::Bound.as_str();
         let connections = carrier.connections.iter();
-        let count = connections.filter(|connection| connection.state == bound);
+        let count = connections.filter(|connection| connection.is_bound);
         format!("{}/{}", count.count(), carrier.connections.len())
     }),
 ];
@@ -355,6 +356,9 @@ async fn show(service: &Service, name: &str, output: Output) -> Result<(), Comma
             ("Since", or_dash(since.as_deref())),
             ("Reason", or_dash(carrier.reason.as_deref())),
             ("Waiting", carrier.waiting.to_string()),
+            ("Unmatched receipts", carrier.receipts_unmatched.to_string()),
+            ("Matched later", carrier.receipts_matched.to_string()),
+            ("Unknown states", carrier.receipts_unknown_state.to_string()),
         ]);
         let connections: Vec<_> = named_connections(carrier).collect();
         format!("{facts}\n\n{}\n\n{}", figures_table(carrier), connection_table(&connections))

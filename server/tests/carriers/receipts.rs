@@ -253,6 +253,47 @@ fn unmatched_receipts_suggest_a_format_and_match_once_it_is_set() {
     started.stop();
 }
 
+/// Only a format that also matches new answers is suggested, and the log names the command.
+#[test]
+fn a_suggested_format_also_matches_new_messages() {
+    for (form, answer, receipt_id) in
+        [("decimal-to-hex", "4580604", "45e4fc"), ("hex-to-decimal", "abc45e583", "46108370307")]
+    {
+        let (smsc, started) = start(|_| vec![Act::Accept(answer.to_owned())]);
+        let transid = started.send("57000001", "Hello");
+        started.until(&transid, "submitted");
+        let now = smsc_date(started.report(&transid)["submitted_at"].as_str().unwrap());
+        let number = smsc.submits()[0].number.clone();
+        let delivered = || receipt_from(&number, receipt_id, &now, "DELIVRD");
+        smsc.deliver(&delivered());
+        let found = receipts(&started, &["--unmatched"]);
+        let suggested = serde_json::json!([{"message_id": form, "receipts": 1}]);
+        assert_eq!(found["suggestions"], suggested, "{found}");
+        let advice = format!("set message_id = \"{form}\"");
+        assert!(found["receipts"][0]["reason"].as_str().unwrap().ends_with(&advice), "{found}");
+        for stranger in 0..9 {
+            assert!(!started.server.log().contains("--unmatched"), "{}", started.server.log());
+            smsc.deliver(&receipt(&format!("stranger-{stranger}"), "DELIVRD"));
+        }
+        until("a warning", || {
+            let log = started.server.log();
+            log.contains("heliograph carrier receipts acme --unmatched").then_some(())
+        });
+        let shown = started.server.place.run(&["carrier", "show", "acme"]).stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        let count = shown.lines().find(|line| line.starts_with("Unmatched receipts"));
+        assert!(count.is_some_and(|line| line.ends_with(" 10")), "{shown}");
+
+        let started = started.restarted(&settings(&smsc, &format!("message_id = \"{form}\"")));
+        started.until_all(&[transid], "delivered");
+        let transid = started.send("57000001", "Again");
+        started.until(&transid, "submitted");
+        smsc.deliver(&delivered());
+        started.until_all(&[transid], "delivered");
+        started.stop();
+    }
+}
+
 #[test]
 fn receipts_are_kept_as_the_carrier_sent_them() {
     let (smsc, started) = start(accept);

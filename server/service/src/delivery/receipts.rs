@@ -238,6 +238,7 @@ impl Delivery<'_> {
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
         messages::lock(tx, &ids).await?;
         apply(self, tx, &matched, now).await?;
+        self.inner.unmatched_runs.count(carrier, matched.len(), count);
         if count > 0 {
             if tx.must_lock() {
                 for receipt in &unmatched {
@@ -408,6 +409,7 @@ impl Delivery<'_> {
             })
             .collect();
         carriers::add_unmatched(tx, carrier, 0, matched.len()).await?;
+        self.inner.unmatched_runs.count(carrier, matched.len(), 0);
         apply(self, tx, &matched, now).await
     }
 

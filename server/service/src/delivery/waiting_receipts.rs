@@ -27,6 +27,10 @@ use store::{Chore, WriteTx, carriers};
 /// How often all unmatched receipts are compared with messages although the settings are the same.
 /// Another process may have kept some of them under other settings.
 const COMPARED_AGAIN: Duration = Duration::from_hours(1);
+/// After so many unmatched receipts in a row, operators are warned.
+const UNMATCHED_RUN_MIN: usize = 10;
+/// How often operators are warned of a carrier's unmatched receipts.
+const WARNED_AGAIN: Duration = Duration::from_mins(10);
 /// The number of receipts per transaction.
 const CHUNK: i64 = 200;
 /// The maximum number of receipts that staff see at once.
@@ -63,6 +67,33 @@ impl ComparedForms {
     fn done(&self, carrier: &str, form: MessageIdForm) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(carrier.to_owned(), (form, Instant::now()));
+    }
+}
+
+/// The number of receipts of each carrier that matched no message since one last did, and when
+/// operators were last warned.
+#[derive(Default)]
+pub struct UnmatchedRuns(Mutex<HashMap<String, (usize, Option<Instant>)>>);
+
+impl UnmatchedRuns {
+    /// Counts receipts. Warns if so many have come without a single match that not only their
+    /// answers are late.
+    pub(super) fn count(&self, carrier: &str, matched: usize, unmatched: usize) {
+        if matched == 0 && unmatched == 0 {
+            return;
+        }
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (run, warned_at) = runs.entry(carrier.to_owned()).or_default();
+        *run = if matched > 0 { 0 } else { *run + unmatched };
+        let is_due = warned_at.is_none_or(|at| at.elapsed() >= WARNED_AGAIN);
+        if *run >= UNMATCHED_RUN_MIN && is_due {
+            *warned_at = Some(Instant::now());
+            tracing::warn!(
+                carrier,
+                "the last {run} receipts of the carrier match no message. \
+                 `heliograph carrier receipts {carrier} --unmatched` shows why"
+            );
+        }
     }
 }
 
@@ -399,7 +430,8 @@ impl Delivery<'_> {
     }
 
     /// Returns how many of these receipts would match under each other format, and for each receipt
-    /// the formats under which it would.
+    /// the formats under which it would. Leaves out formats under which the stored message would
+    /// match, but not the same answer if it came after the change of the settings.
     async fn suggestions(
         &self,
         carrier: &str,
@@ -417,7 +449,11 @@ impl Delivery<'_> {
                 let segments = stored.get(&index).map_or(&[][..], Vec::as_slice);
                 let mut candidates = Vec::new();
                 let mut has_fitting = false;
+                let looked_up = receipt(waiting, Some(other)).message_ids;
                 for StoredSegment { carrier_message_id, segment } in segments {
+                    if !other.finds_new_answer(form, carrier_message_id, &looked_up) {
+                        continue;
+                    }
                     let is_to_number = self.is_to_number(carrier, waiting, segment);
                     has_fitting |= is_to_number && fits(waiting, segment);
                     let id = Some(carrier_message_id.as_str());
