@@ -190,7 +190,7 @@ statements! {
         r"
         UPDATE batches SET paused_by = NULL,
             paused_at = CASE WHEN pause_reason IS NOT NULL THEN paused_at END,
-            resumed_at = CASE WHEN pause_reason IS NULL THEN $2 END
+            resumed_at = CASE WHEN pause_reason IS NULL THEN CAST($2 AS BIGINT) END
         WHERE id = $1 AND paused_by IS NOT NULL" => " AND shard = $3",
     );
     const PAUSE_BY_STAFF: Sql = in_shard!(
@@ -204,7 +204,7 @@ statements! {
         r"
         UPDATE batches SET pause_reason = NULL,
             paused_at = CASE WHEN paused_by IS NOT NULL THEN paused_at END,
-            resumed_at = CASE WHEN paused_by IS NULL THEN $2 END
+            resumed_at = CASE WHEN paused_by IS NULL THEN CAST($2 AS BIGINT) END
         WHERE id = $1 AND pause_reason IS NOT NULL" => " AND shard = $3",
     );
     const RESUMED: Sql = in_shard!(

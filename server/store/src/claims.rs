@@ -14,20 +14,26 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
+    /// Each part ends at its first row. With `MIN`, SQLite would read all scheduled messages.
     const NEXT_DUE: Sql = Sql::sqlite(r"
         SELECT MIN(due_at) AS due_at
         FROM (
-            SELECT MIN(due_at) AS due_at
-            FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 0
-              AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
-              AND lease_token = 0
-              AND due_at >= $3
-            UNION ALL SELECT MIN(due_at) FROM queue
-            WHERE carrier = $1 AND deferred = 0 AND bulk = 1
-              AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
-              AND lease_token = 0
-              AND due_at >= $4)
+            SELECT * FROM (
+                SELECT due_at
+                FROM queue
+                WHERE carrier = $1 AND deferred = 0 AND bulk = 0
+                  AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
+                  AND lease_token = 0
+                  AND due_at >= $3
+                ORDER BY due_at LIMIT 1)
+            UNION ALL SELECT * FROM (
+                SELECT due_at
+                FROM queue
+                WHERE carrier = $1 AND deferred = 0 AND bulk = 1
+                  AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
+                  AND lease_token = 0
+                  AND due_at >= $4
+                ORDER BY due_at LIMIT 1))
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
     /// Looks up single messages and messages of batches separately, because each lookup then uses
     /// its own part of the index `queue_due`.

@@ -219,12 +219,18 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// Counts the steps of SQLite's virtual machine that a statement takes. They grow with the rows that
-/// it reads.
+/// Counts the steps of SQLite's virtual machine that a statement takes. They grow with the rows
+/// that it reads.
 fn sqlite_steps(conn: &rusqlite::Connection, sql: &str, values: &[i64]) -> i32 {
     let mut statement = conn.prepare(sql).unwrap();
-    statement.raw_bind_parameter(1, "acme").unwrap();
-    for (value, place) in values.iter().zip(2..) {
+    // SQLite numbers `$1` and so on in the order in which they appear.
+    let place = |statement: &rusqlite::Statement<'_>, number: usize| {
+        statement.parameter_index(&format!("${number}")).unwrap().unwrap()
+    };
+    let first = place(&statement, 1);
+    statement.raw_bind_parameter(first, "acme").unwrap();
+    for (value, number) in values.iter().zip(2..) {
+        let place = place(&statement, number);
         statement.raw_bind_parameter(place, value).unwrap();
     }
     let mut rows = statement.raw_query();
@@ -240,6 +246,14 @@ async fn scheduled_messages_cost_claims_nothing_until_they_are_due() {
     let folder = tempfile::tempdir().unwrap();
     let [store, _] = stores(folder.path()).await;
     let conn = open_file(&store);
+    // A claim looks up the applications of the rows that it finds.
+    conn.execute_batch(
+        "PRAGMA foreign_keys = OFF;
+         INSERT INTO applications (id, account_id, category, reference, live_hash, test_hash,
+             status, sender_state, balance, test_balance, test_day, created_at)
+         VALUES (1, 1, 'sms', 1, 'live', 'test', 'Active', 'none', 0, 0, 0, 0)",
+    )
+    .unwrap();
     let fill = |count: i64, ids_from: i64, due_at: i64| {
         conn.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)

@@ -6,7 +6,7 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 
 /// The contract's table: reason, code, HTTP status.
-const TABLE: [(Reason, &str, u16, u16); 41] = [
+const TABLE: [(Reason, &str, u16, u16); 42] = [
     (Reason::MissingParameter, "missing_parameter", 500, 400),
     (Reason::DuplicateParameter, "duplicate_parameter", 500, 400),
     (Reason::InvalidNumber, "invalid_number", 500, 400),

@@ -62,7 +62,7 @@ const FILL: &str = with_names!(
     FROM generate_series(20007::bigint, 20008) day, generate_series(1::bigint, 2000) i;
     INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
         attempts, submission)
-    SELECT 1, pg_temp.id_of(20006, i), 1 + i % 1000, CASE WHEN i % 4 < 2 THEN 'acme' ELSE 'beta' END,
+    SELECT 1, pg_temp.id_of(20001, i), 1 + i % 1000, CASE WHEN i % 4 < 2 THEN 'acme' ELSE 'beta' END,
         0, i % 2, 20040 * 86400000::bigint + i, 0, 0, 0
     FROM generate_series(1::bigint, 10000) i;
     INSERT INTO segments (shard, message_id, segment, segments, application_id, carrier,
