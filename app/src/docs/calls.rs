@@ -10,7 +10,7 @@ use crate::ui::{Table, TableRegion};
 
 /// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
 /// `prices` belongs to the price list.
-const CHAPTERS: [(&str, &str, &str); 15] = [
+const CHAPTERS: [(&str, &str, &str); 14] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
     ("batches", "batches", "Look up and pause uploaded files"),

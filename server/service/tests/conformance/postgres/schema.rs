@@ -20,7 +20,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
-const DISTRIBUTED: [&str; 24] = [
+const DISTRIBUTED: [&str; 25] = [
     "applications",
     "batch_counts",
     "batches",
