@@ -40,6 +40,7 @@ async fn all_metrics() -> String {
     metrics.request("GET", "/".into(), 200, Duration::ZERO);
     metrics.connection_limited("all");
     metrics.webhook_attempt(true);
+    metrics.set_lost("acme", 1);
     metrics.set_refused("acme", &BTreeMap::from([("refused".to_owned(), 1)]));
     let readings = Readings {
         carrier_counts: BTreeMap::from([("acme".to_owned(), CarrierCounts::default())]),

@@ -143,7 +143,7 @@ fn a_trace_follows_a_rebind() {
 fn a_test_through_a_carrier_that_is_down_says_why_it_is_down() {
     let started = Started::start(&carriers(&[("acme", "127.0.0.1:1")]));
     until("the fault", || started.connection("acme")["last_error"].is_string().then_some(()));
-    let said = failed_test(&started);
+    let said = started.server.place.refused(&["carrier", "test", "acme", "57000001", "Hello"]);
     assert!(said.contains("no connection that is up: Nobody listens"), "{said}");
     started.stop();
 }

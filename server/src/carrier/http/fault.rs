@@ -79,19 +79,20 @@ impl HttpFaultKind {
             if inner.is::<rustls::Error>() {
                 return Self::Tls;
             }
+            if inner.to_string().starts_with("dns error") {
+                return Self::NameUnknown;
+            }
             if let Some(io) = inner.downcast_ref::<io::Error>() {
-                // The inner error of a handshake isn't in its chain of sources.
-                if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-                    return Self::Tls;
-                }
                 match io.kind() {
                     io::ErrorKind::ConnectionRefused => return Self::NobodyListens,
                     io::ErrorKind::TimedOut => return Self::ConnectTimeout,
                     _ => {}
                 }
-            }
-            if inner.to_string() == "dns error" {
-                return Self::NameUnknown;
+                // The chain of sources leaves out the error inside of an `io::Error`.
+                if let Some(inside) = io.get_ref() {
+                    source = Some(inside);
+                    continue;
+                }
             }
             source = inner.source();
         }

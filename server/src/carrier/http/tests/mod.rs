@@ -318,7 +318,7 @@ async fn without_a_connection_the_message_is_not_sent() {
     };
     assert_eq!(error.kind, HttpFaultKind::NobodyListens, "{error:?}");
     assert!(!error.to_string().contains("hidden"), "{error}");
-    let lines = QUERY.replace("127.0.0.1", "nowhere.invalid");
+    let lines = QUERY.replace("http://127.0.0.1", "https://nowhere.invalid");
     let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
     let HttpOutcome::NotSent { error } = outcome else {
         panic!("{outcome:?}");
