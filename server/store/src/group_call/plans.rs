@@ -248,7 +248,7 @@ fn codes(call: i64) -> CodeRows {
         ids: each(|n| call * ROWS + n),
         applications: each(|n| 2 + n),
         tests: each(|_| 0),
-        numbers: each(|_| "26657000001".to_owned()),
+        numbers: each(|_| format!("26657{call:06}")),
         kinds: each(|_| "local".to_owned()),
         countries: each(|_| "266".to_owned()),
         nonces: each(|n| n),
