@@ -80,6 +80,7 @@ pub use accounts::second_factor::{FactorState, RECOVERY_CODES, SecondStep, TotpS
 pub use accounts::security_events::ClientInfo;
 pub use accounts::staff::{AccountChange, AccountDetail};
 pub use accounts::throttle::Networks;
+pub use admission::code::SentCode;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;
 pub use admission::{KeyAccess, Origin, Presented, SendAccess, SendError, SendRequest, Sent};
@@ -144,7 +145,7 @@ pub use uploads::upload_slots::{
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 pub use verify::{
-    Checked, CodeDefaults, CodeSettings, SentCode, StartError, StartOf, StartRequest, VerifyFigures,
+    Checked, CodeDefaults, CodeSettings, StartError, StartOf, StartRequest, VerifyFigures,
 };
 pub use webhooks::address::{EndpointRules, EndpointUrl, URL_CHARS_MAX};
 pub use webhooks::attempts::{COUNTED_DAYS, COUNTED_MAX};

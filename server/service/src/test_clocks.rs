@@ -150,8 +150,8 @@ async fn begin(
     let greatest = service.next_id(now);
     row.following = (by_ms != 0).then(|| Following::begin(by_ms, least_queued(now), greatest));
     test_clocks::store(&mut tx, &row).await?;
-    let offset_s = offset_ms / 1000;
-    let moved = MovedClock { now: now.plus_ms(offset_ms), offset_s, replayed: false };
+    let shown = now.plus_ms(offset_ms);
+    let moved = MovedClock { now: shown, offset_s: offset_ms / 1000, replayed: false };
     if let Some(once) = once {
         once.keep(&mut tx, &moved, now).await?;
     }

@@ -110,8 +110,8 @@ impl Connections {
         let Some((number, connection)) = all.find(|(_, found)| is_bound(found.as_ref())) else {
             let faults = self.to(&test.carrier).into_iter().filter_map(|c| c.state().last_error);
             let fault = faults.map(|fault| format!(": {fault}")).next().unwrap_or_default();
-            let text = format!("this process has no connection that is up{fault}");
-            return answers.refuse(&text).await;
+            let refusal = format!("this process has no connection that is up{fault}");
+            return answers.refuse(&refusal).await;
         };
         if !delivery.take_command(command).await? {
             return Ok(());

@@ -1,5 +1,6 @@
 //! Admission: which requests may send, and how a send is accepted.
 
+pub(crate) mod code;
 pub(crate) mod idempotency;
 pub(crate) mod rates;
 
@@ -16,12 +17,12 @@ use domain::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::admission::code::{PreparedCode, SentCode};
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
 use crate::money::test_money::test_money;
 use crate::transactions::work;
-use crate::verify::{PreparedCode, SentCode};
 use crate::wakeups::Wakeup;
 use crate::{Messages, zones};
 use store::applications::{self, CodeSettings, KeyRow};
@@ -145,6 +146,15 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
+    /// Makes the send one of a code. Pages and segments are those of the text with the code.
+    pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
+        self.pages = code.text.pages();
+        self.segments = code.text.segments();
+        self.digest = self.digest.map(|_| code.digest.clone());
+        self.code = Some(code);
+        self
+    }
+
     pub(crate) fn new(
         request: SendRequest,
         application: Option<ApplicationId>,
@@ -384,8 +394,8 @@ impl Messages<'_> {
             request.key.kind() == KeyKind::Test && request.schedule.send_at.is_some();
         let clock_ms = if is_by_test_clock { self.clock_ms(shard, of).await } else { Ok(0) };
         let clock_ms = clock_ms.map_err(|error| SendError::Refused(error.reason()))?;
-        let send = PreparedSend::new(request, application, country_code, clock_ms);
-        let sent = self.inner.group_commit.inbox(shard).send(send).await?;
+        let prepared = PreparedSend::new(request, application, country_code, clock_ms);
+        let sent = self.inner.group_commit.inbox(shard).send(prepared).await?;
         if let (true, Some(id), false) = (is_by_test_clock, sent.transid, sent.replayed)
             && let Err(error) = self.correct_schedule(shard, of, id, clock_ms).await
         {

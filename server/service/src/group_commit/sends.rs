@@ -17,6 +17,7 @@ use domain::{
 };
 
 use super::consumers::Slots;
+use crate::admission::code::PreparedCode;
 use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent, due};
@@ -25,7 +26,6 @@ use crate::applications::pumping::To;
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, ClaimedCode, Lease};
 use crate::money::funds::Funds;
-use crate::verify::PreparedCode;
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use store::applications::KeyRow;
 use store::error::Result;

@@ -102,10 +102,10 @@ impl Messages<'_> {
         let service = self.0.clone();
         // Runs outside the request's task. A client that disconnects now must not leave half a
         // batch.
-        let accepting =
-            run_detached(
-                async move { Ok(service.messages().commit_batch_of(pending, spooled).await) },
-            );
+        let accepting = run_detached(async move {
+            let messages = service.messages();
+            Ok(Box::pin(messages.commit_batch_of(pending, spooled)).await)
+        });
         let accepted = accepting.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "accepting an upload failed");
             Err(SendError::Lost)

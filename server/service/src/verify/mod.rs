@@ -15,9 +15,9 @@ use domain::{
     ApiKey, EventStream, HomeCountry, Kind, MessageText, Number, Reason, Schedule, SenderName,
     Timestamp, VerifyId,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::Messages;
+use crate::admission::code::PreparedCode;
 use crate::admission::idempotency::{Digest, IdempotencyKey};
 use crate::admission::{
     KeyAccess, Origin, PreparedSend, Presented, SendAccess, SendError, SendRequest, Sent,
@@ -63,13 +63,6 @@ pub struct CodeDefaults {
     name: String,
 }
 
-/// A verification whose code was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentCode {
-    pub id: VerifyId,
-    pub expires_at: Timestamp,
-}
-
 /// Why a code wasn't sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
@@ -81,33 +74,6 @@ pub enum StartError {
 impl From<Reason> for StartError {
     fn from(reason: Reason) -> Self {
         Self::Send(SendError::Refused(reason))
-    }
-}
-
-/// The code that a send brings.
-pub(crate) struct PreparedCode {
-    pub(crate) row: CodeRow,
-    /// The text with the code. Only carriers get it.
-    text: MessageText,
-    digest: String,
-    /// Why it may not be sent, unless the request repeats an earlier one.
-    pub(crate) refused: Option<Reason>,
-}
-
-impl PreparedCode {
-    pub(crate) const fn sent(&self) -> SentCode {
-        SentCode { id: self.row.id, expires_at: self.row.expires_at }
-    }
-}
-
-impl PreparedSend {
-    /// Makes the send one of a code. Pages and segments are those of the text with the code.
-    pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
-        self.pages = code.text.pages();
-        self.segments = code.text.segments();
-        self.digest = self.digest.map(|_| code.digest.clone());
-        self.code = Some(code);
-        self
     }
 }
 
@@ -190,7 +156,7 @@ impl Messages<'_> {
         let digest = digest_of(&request.of);
         let domain = defaults.settings.domain.as_ref();
         let (masked, code) = prepared(&secret, row, domain, digest, refused);
-        let send = SendRequest {
+        let request = SendRequest {
             key: request.key,
             number,
             message: masked,
@@ -201,8 +167,9 @@ impl Messages<'_> {
             origin: request.origin,
         };
         let country_code = &self.inner.router.country_code;
-        let send = PreparedSend::new(send, Some(access.application_id), country_code, 0);
-        let sent = self.inner.group_commit.inbox(shard).send(send.with_code(code)).await;
+        let application = Some(access.application_id);
+        let prepared = PreparedSend::new(request, application, country_code, 0).with_code(code);
+        let sent = self.inner.group_commit.inbox(shard).send(prepared).await;
         match sent {
             Ok(mut sent) if stream.test => {
                 let clock_ms = self.clock_ms(shard, access.reference).await.map_err(failed)?;

@@ -4,8 +4,8 @@ use domain::DeliveryError;
 use serde_json::Value;
 
 use super::super::error_code::with_number;
-use super::HttpSubmit;
 use super::fault::{HttpFault, HttpFaultKind};
+use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
 use crate::json::as_text;
 

@@ -15,9 +15,10 @@ use tracing::Instrument as _;
 
 use super::super::refused::Refused;
 use super::super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
+use super::HttpCarrier;
 use super::answer::HttpOutcome;
 use super::fault::{HttpFault, HttpFaultKind};
-use super::{HttpCarrier, HttpSubmit};
+use super::submit::HttpSubmit;
 use crate::config::carriers::HttpSettings;
 use crate::config_error::ConfigError;
 

@@ -100,6 +100,7 @@ impl HttpFaultKind {
     }
 
     /// Returns the words for this kind.
+    #[expect(clippy::too_many_lines, reason = "this is a table")]
     pub const fn words(self) -> Words {
         let (code, sign, sentence, next_step) = match self {
             Self::NameUnknown => (

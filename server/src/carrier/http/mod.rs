@@ -11,6 +11,7 @@ mod fault;
 mod inbound;
 mod lists;
 mod receipt;
+mod submit;
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -29,6 +30,7 @@ use crate::config_error::ConfigError;
 use crate::tls;
 use answer::{Answer, HttpOutcome};
 use fault::{HttpFault, HttpFaultKind};
+use submit::HttpSubmit;
 
 /// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
 /// request's timeout. So if a request reaches its own timeout, it had a connection and may have
@@ -39,20 +41,6 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The maximum size of an answer in bytes. An answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-
-/// The values of one message for the upstream's request.
-#[derive(Clone, Debug)]
-pub struct HttpSubmit {
-    /// The deadline for sending it.
-    pub not_after: Instant,
-    pub transid: String,
-    /// With country code, without `+`.
-    pub number: String,
-    pub sender: String,
-    pub message: String,
-    /// Seconds until the message expires.
-    pub validity_s: u64,
-}
 
 /// Sends messages to one upstream.
 pub struct HttpCarrier {

@@ -354,13 +354,13 @@ async fn settings_choose_language_and_website(backend: Backend) {
     let error = set(Locale::French, "https://example.com").await.unwrap_err();
     assert_eq!(error.refusal(), Some(&Refusal::WebOtpDomainInvalid));
     set(Locale::French, " Shop.example.com ").await.unwrap();
-    let sent = start(&sending, of_number(NUMBER)).await.unwrap();
+    let started = start(&sending, of_number(NUMBER)).await.unwrap();
     let handed = sending.claim_one("acme").await;
     let text = handed.message.message.as_str();
     let (code, rest) = text.split_once(' ').unwrap();
     let expected = "est votre code Heliograph. Ne le communiquez à personne.";
     assert_eq!(rest, format!("{expected}\n\n@shop.example.com #{code}"));
-    let stored = sending.detail(sent.transid.unwrap()).await.record.message;
+    let stored = sending.detail(started.transid.unwrap()).await.record.message;
     assert_eq!(stored, format!("{MASK} {expected}\n\n@shop.example.com #{MASK}"));
 }
 

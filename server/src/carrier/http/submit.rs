@@ -1,0 +1,17 @@
+//! A message as a request to the upstream has it.
+
+use tokio::time::Instant;
+
+/// The values of one message for the upstream's request.
+#[derive(Clone, Debug)]
+pub struct HttpSubmit {
+    /// The deadline for sending it.
+    pub not_after: Instant,
+    pub transid: String,
+    /// With country code, without `+`.
+    pub number: String,
+    pub sender: String,
+    pub message: String,
+    /// Seconds until the message expires.
+    pub validity_s: u64,
+}
