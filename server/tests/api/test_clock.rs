@@ -30,7 +30,7 @@ fn seconds_ahead(seconds: i64) -> String {
 fn send(server: &TestServer, key: &str, number: &str, sendat: Option<&str>) -> String {
     let mut path = format!("/sms/send/{key}?number={number}&message=Hi");
     if let Some(sendat) = sendat {
-        path += &format!("&sendat={}", encode(sendat));
+        path = format!("{path}&sendat={}", encode(sendat));
     }
     let sent = server.get(&path);
     sent.is(200, 200, "");

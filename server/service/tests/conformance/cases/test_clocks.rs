@@ -297,7 +297,8 @@ async fn more_rows_follow_than_one_transaction_moves(backend: Backend) {
     let validity = Validity::parse("60");
     let request = BatchRequest { schedule: Schedule { send_at: None, validity }, ..plain() };
     let service = &side.world.service;
-    let file: String = (0..2500).map(|n| format!("{},hello\n", 57_000_000 + n)).collect();
+    let file =
+        (57_000_000..57_002_500).fold(String::new(), |file, n| file + &format!("{n},hello\n"));
     let accepted = upload(service, &side.customer.test, None, &file, request).await;
     let batch = accepted.unwrap().batchid.unwrap();
     side.world.expand_all().await;

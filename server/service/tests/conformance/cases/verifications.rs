@@ -317,7 +317,7 @@ async fn the_code_of_a_test_key_is_known(backend: Backend) {
             let locale = Some(Locale::Arabic);
             StartOf::New { number, locale, digits, ttl_s: 60, name: Some(name("Shop")) }
         }
-        again => again,
+        again @ StartOf::Again(_) => again,
     };
     for (digits, otp) in [(4, "9876"), (10, "٩٨٧٦٥٤٣٢١٠")] {
         let sent = start_with(&world.service, &customer.test, of(digits), None).await.unwrap();

@@ -115,12 +115,11 @@ async fn one_idempotency_key_through_several_processes_charges_once() {
     let (a, b, c) = (world.service.clone(), peer(&world, 1).await, peer(&world, 2).await);
     for n in 0..40 {
         let once = || keyed(&format!("key {n}"), request(&customer.live, "12345678", "hello"));
-        let answers = join_all([
-            a.messages().send(once()),
-            b.messages().send(once()),
-            c.messages().send(once()),
-        ])
-        .await;
+        let sends = [&a, &b, &c].map(|process| {
+            let request = once();
+            Box::pin(async move { process.messages().send(request).await })
+        });
+        let answers = join_all(sends).await;
         let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(answers.iter().filter(|sent| !sent.replayed).count(), 1);
         assert!(answers.iter().all(|sent| sent.transid == answers[0].transid));
