@@ -116,7 +116,7 @@ struct Checked {
         description = "The parameters can also be in the query.",
         content(
             (StartBody = "application/x-www-form-urlencoded"),
-            (StartBody = "application/json", example = json!({"number": "57000001"})),
+            (StartBody = "application/json", example = json!({"number": "58001234"})),
         ),
     ),
     responses(
