@@ -114,6 +114,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         metrics: Arc::clone(&metrics),
         currency: currency.into(),
     });
+    service.accounts().load_keys().await?;
     let last_command = service.delivery().newest_command().await?;
     let upstreams = Arc::new(Upstreams::default());
     upstreams.set(&settings.carriers.list);

@@ -68,19 +68,31 @@ impl SharedPace {
         }
     }
 
-    /// Waits until the next message may be sent, and counts it. Unused time isn't saved up.
-    pub async fn turn(&self) {
+    /// Waits until the next message may be sent, and counts it. Unused time isn't saved up. Returns
+    /// false at once if that would be after `not_after`.
+    pub async fn turn(&self, not_after: Instant) -> bool {
         let turn = {
             let mut pace = self.lock();
             let turn = pace.next.max(Instant::now());
+            if turn > not_after {
+                return false;
+            }
             pace.next = turn + pace.interval.unwrap_or_default();
             turn
         };
         sleep_until(turn).await;
+        true
+    }
+
+    /// Returns how many messages this process may send within a period. `None` without a limit.
+    pub fn turns_within(&self, period: Duration) -> Option<usize> {
+        let interval = self.lock().interval?;
+        let turns = period.as_nanos() / interval.as_nanos().max(1);
+        Some(usize::try_from(turns).unwrap_or(usize::MAX))
     }
 
     /// Returns this process's part of the rate, rounded up; 0 means no limit.
-    pub fn rate(&self) -> u32 {
+    pub(crate) fn rate(&self) -> u32 {
         self.rate.div_ceil(self.processes.load(Ordering::Relaxed))
     }
 

@@ -140,7 +140,7 @@ statements! {
     );
     const WITHDRAWN: Sql = in_shard!(
         r"
-        SELECT CASE $3 WHEN 0 THEN withdrawn_live ELSE withdrawn_test END AS n
+        SELECT CASE WHEN $3 = 0 THEN withdrawn_live ELSE withdrawn_test END AS n
         FROM applications WHERE id = $1 AND withdrawn_day = $2" => " AND shard = $4",
     );
     const SET_LIMITS: Sql = in_shard!(

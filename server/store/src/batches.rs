@@ -379,7 +379,8 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
         created_at: row.get("created_at")?,
         send_at: row.get("send_at")?,
         done_at,
-        pause_reason: row.get("pause_reason")?,
+        // A batch that ended while it was paused isn't paused any more.
+        pause_reason: row.get::<Option<String>>("pause_reason")?.filter(|_| done_at.is_none()),
         test: row.get("test")?,
     })
 }

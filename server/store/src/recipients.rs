@@ -67,6 +67,8 @@ statements! {
         " ORDER BY id DESC LIMIT $3",
     );
     /// Messages whose price was released never went to the country. The limit bounds the work.
+    /// The expression of the number keeps SQLite from reading all messages to the country instead of
+    /// those of the last hour.
     const TO_COUNTRY: Sql = in_shard!(
         r"
         SELECT COUNT(CASE WHEN m.id >= $5 THEN 1 END) AS recent,
@@ -76,7 +78,7 @@ statements! {
             SELECT id, status
             FROM messages
             WHERE application_id = $1 AND test = $2 AND kind = 'international'
-              AND number BETWEEN $3 AND $4 AND id >= $6 AND released = 0" => " AND shard = $7",
+              AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0" => " AND shard = $7",
         " LIMIT 20000) m",
     );
 }

@@ -169,15 +169,18 @@ struct FollowingTable {
     last: Sql,
     /// Moves the times of a chunk.
     shift: Sql,
+    /// Whether rows get IDs as messages do when they are accepted. Those that were accepted after
+    /// the move don't follow it.
+    is_accepted: bool,
 }
 
 /// The tables in the order in which they follow. To add one, write its two statements.
 const FOLLOWING: [FollowingTable; 5] = [
-    FollowingTable { last: LAST_MESSAGE, shift: MOVE_QUEUE },
-    FollowingTable { last: LAST_BATCH, shift: MOVE_BATCHES },
-    FollowingTable { last: LAST_RETRY, shift: MOVE_RETRIES },
-    FollowingTable { last: LAST_WEBHOOK, shift: MOVE_WEBHOOKS },
-    FollowingTable { last: LAST_VERIFICATION, shift: MOVE_VERIFICATIONS },
+    FollowingTable { last: LAST_MESSAGE, shift: MOVE_QUEUE, is_accepted: true },
+    FollowingTable { last: LAST_BATCH, shift: MOVE_BATCHES, is_accepted: true },
+    FollowingTable { last: LAST_RETRY, shift: MOVE_RETRIES, is_accepted: false },
+    FollowingTable { last: LAST_WEBHOOK, shift: MOVE_WEBHOOKS, is_accepted: false },
+    FollowingTable { last: LAST_VERIFICATION, shift: MOVE_VERIFICATIONS, is_accepted: true },
 ];
 
 /// The most rows of a chunk, which takes some milliseconds.
@@ -262,9 +265,7 @@ pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestam
         store(conn, row).await?;
         return Ok(false);
     };
-    // The IDs of events and endpoints are others.
-    let is_accepted = following.table < 2;
-    let greatest = if is_accepted { following.greatest } else { i64::MAX };
+    let greatest = if table.is_accepted { following.greatest } else { i64::MAX };
     let chunk = (row.application_id, following.after, greatest, CHUNK);
     let last: Option<i64> =
         query(table.last, chunk).fetch_one(&mut *conn, |row| row.get("last")).await?;
@@ -274,7 +275,8 @@ pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestam
         following.after = last;
     } else {
         following.table += 1;
-        following.after = if following.table < 2 { following.least - 1 } else { 0 };
+        let is_accepted = FOLLOWING.get(following.table).is_some_and(|next| next.is_accepted);
+        following.after = if is_accepted { following.least - 1 } else { 0 };
     }
     store(conn, row).await?;
     Ok(true)

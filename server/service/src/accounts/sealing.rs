@@ -87,6 +87,11 @@ impl Accounts<'_> {
         Ok(self.keys().await?.codes)
     }
 
+    /// Reads the keys, so that a process that can't read them ends at its start.
+    pub async fn load_keys(&self) -> Result<()> {
+        self.keys().await.map(drop)
+    }
+
     async fn keys(&self) -> Result<&Keys> {
         let keys = self.inner.sealing.keys.get_or_try_init(|| async {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());

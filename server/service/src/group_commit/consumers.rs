@@ -34,6 +34,8 @@ pub(crate) type Dispatch = (Lease, Vec<Claimed>);
 pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Dispatch>,
+    /// Received, but not returned yet.
+    pending: Option<Dispatch>,
     consumers: Arc<Consumers>,
     service: Service,
 }
@@ -140,39 +142,44 @@ impl Delivery<'_> {
 
 impl Consumer {
     /// Returns the next messages, which must be submitted under their lease. Waits while there are
-    /// no messages.
+    /// no messages. No message is lost if the future is dropped.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         loop {
-            let Some((lease, mut messages)) = self.received.recv().await else {
+            if self.pending.is_none() {
+                self.pending = self.received.recv().await;
+            }
+            let have_codes = |(_, messages): &Dispatch| messages.iter().any(|it| it.code.is_some());
+            let secret = if self.pending.as_ref().is_some_and(have_codes) {
+                Some(self.service.accounts().code_secret().await)
+            } else {
+                None
+            };
+            let Some((lease, mut messages)) = self.pending.take() else {
                 // Unreachable: the consumer itself keeps a sender of the channel.
                 std::future::pending().await
             };
-            self.reveal_codes(lease, &mut messages).await;
+            match secret {
+                None => {}
+                Some(Ok(secret)) => messages.iter_mut().for_each(|it| it.reveal_code(&secret)),
+                Some(Err(error)) => {
+                    tracing::error!(detail = ?error, "one-time codes can't be derived");
+                    messages = self.release_codes(lease, messages);
+                }
+            }
             if !messages.is_empty() {
                 return (lease, messages);
             }
         }
     }
 
-    /// Puts the codes into the texts of messages that bring some. If the secret that they are
-    /// derived from can't be read, returns these messages to the queue.
-    async fn reveal_codes(&self, lease: Lease, messages: &mut Vec<Claimed>) {
-        if messages.iter().all(|message| message.code.is_none()) {
-            return;
-        }
-        match self.service.accounts().code_secret().await {
-            Ok(secret) => messages.iter_mut().for_each(|message| message.reveal_code(&secret)),
-            Err(error) => {
-                tracing::error!(detail = ?error, "one-time codes can't be derived");
-                let (codes, others) =
-                    std::mem::take(messages).into_iter().partition(|it| it.code.is_some());
-                *messages = others;
-                tokio::time::sleep(PAUSE).await;
-                let shared = &self.credit.shared;
-                shared.release(Vec::<Claimed>::len(&codes), &self.consumers.inboxes);
-                self.consumers.release_claims(&shared.carrier, (lease, codes));
-            }
-        }
+    /// Returns messages with codes to the queue, and the others to the caller.
+    fn release_codes(&self, lease: Lease, messages: Vec<Claimed>) -> Vec<Claimed> {
+        let (codes, others): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|it| it.code.is_some());
+        let shared = &self.credit.shared;
+        shared.release(codes.len(), &self.consumers.inboxes);
+        self.consumers.release_claims(&shared.carrier, (lease, codes));
+        others
     }
 
     /// Calls `submit`, which submits `received` messages, then sets the credit to the result of
@@ -192,7 +199,10 @@ impl Drop for Consumer {
         let shared = &self.credit.shared;
         self.consumers.remove(shared);
         self.received.close();
-        while let Ok(dispatch) = self.received.try_recv() {
+        let pending = self.pending.take();
+        for dispatch in
+            pending.into_iter().chain(std::iter::from_fn(|| self.received.try_recv().ok()))
+        {
             self.consumers.release_claims(&shared.carrier, dispatch);
         }
     }
@@ -331,6 +341,7 @@ impl Consumers {
         Consumer {
             credit: Credit { shared, inboxes },
             received,
+            pending: None,
             consumers: Arc::clone(self),
             service: service.clone(),
         }

@@ -161,11 +161,15 @@ impl<'a> LimitedMessages<'a> {
     /// Rejects the messages, which are stored by now, and releases their prices.
     pub(super) async fn reject(&self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
         for (error, ids) in self.found.values() {
-            let counted = (error.as_str(), (ids.len() as u64).cast_signed());
-            alarms::count(tx, self.upload.application_id, counted, now.day()).await?;
             let outcome = (MessageStatus::Rejected, Some(*error));
             let rejected = withdraw(tx, ids, outcome, now).await?;
             settle(tx, &rejected, now).await?;
+        }
+        // After the withdrawals, which lock the application's row. Otherwise, two expansions could
+        // wait for each other.
+        for (error, ids) in self.found.values() {
+            let counted = (error.as_str(), (ids.len() as u64).cast_signed());
+            alarms::count(tx, self.upload.application_id, counted, now.day()).await?;
         }
         Ok(())
     }

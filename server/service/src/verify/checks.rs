@@ -62,7 +62,10 @@ impl Messages<'_> {
             Once::new(stream, key, digest)
         });
         let check = PreparedCheck { stream, id: VerifyId::parse(id), typed, secret, once };
-        self.inner.group_commit.inbox(shard).check(check).await
+        let clock_ms = self.code_clock_ms(shard, access).await?;
+        let mut checked = self.inner.group_commit.inbox(shard).check(check).await?;
+        checked.expires_at = checked.expires_at.map(|at| at.plus_ms(clock_ms));
+        Ok(checked)
     }
 }
 

@@ -169,10 +169,10 @@ impl Messages<'_> {
         let country_code = &self.inner.router.country_code;
         let application = Some(access.application_id);
         let prepared = PreparedSend::new(request, application, country_code, 0).with_code(code);
+        let clock_ms = self.code_clock_ms(shard, access).await.map_err(failed)?;
         let sent = self.inner.group_commit.inbox(shard).send(prepared).await;
         match sent {
-            Ok(mut sent) if stream.test => {
-                let clock_ms = self.clock_ms(shard, access.reference).await.map_err(failed)?;
+            Ok(mut sent) => {
                 if let Some(code) = &mut sent.code {
                     code.expires_at = code.expires_at.plus_ms(clock_ms);
                 }
@@ -189,8 +189,13 @@ impl Messages<'_> {
                 };
                 waiting.map_err(failed)?.map_or(Err(Reason::RateLimited.into()), Err)
             }
-            sent => sent.map_err(StartError::Send),
+            Err(error) => Err(StartError::Send(error)),
         }
+    }
+
+    /// Returns how far the clock of codes is ahead. Only that of a test key moves.
+    async fn code_clock_ms(&self, shard: Shard, access: &KeyAccess) -> Result<i64> {
+        if access.stream().test { self.clock_ms(shard, access.reference).await } else { Ok(0) }
     }
 
     /// Returns the row of a new verification.

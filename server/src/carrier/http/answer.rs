@@ -89,7 +89,10 @@ impl Answer {
             let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
             with_number(*known, Some(code))
         };
-        let error = |kind| HttpFault::new(kind, self.words(found.code.as_deref()));
+        let error = |kind| {
+            let quoted = found.code.as_deref().filter(|_| !submit.is_secret);
+            HttpFault::new(kind, self.words(quoted))
+        };
         match rule.outcome {
             Meaning::Accepted => HttpOutcome::Accepted { message_id: found.message_id },
             Meaning::Refused => HttpOutcome::Refused {
@@ -156,6 +159,9 @@ impl Answer {
     }
 
     fn contains_private(&self, submit: &HttpSubmit, password: &str) -> bool {
+        if submit.is_secret {
+            return true;
+        }
         let digits: String = self.text.chars().filter(char::is_ascii_digit).collect();
         let number_tail = &submit.number[submit.number.len().saturating_sub(NUMBER_TAIL)..];
         // Without the escapes of JSON.

@@ -106,13 +106,8 @@ impl Shared {
     /// Returns how many messages may be in flight so that the rate limit lets the last of them out
     /// within `turn`.
     fn window(&self) -> usize {
-        let rate = self.carrier.pace.rate();
-        if rate == 0 {
-            return self.connections;
-        }
-        let turns = u128::from(rate) * self.turn.as_millis() / 1000;
-        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-        self.connections.min(turns.max(1))
+        let turns = self.carrier.pace.turns_within(self.turn);
+        turns.map_or(self.connections, |turns| self.connections.min(turns.max(1)))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -221,6 +216,7 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
         number: message.address.clone(),
         sender: message.sender.clone(),
         message: message.message.as_str().to_owned(),
+        is_secret: message.code.is_some(),
         validity_s: left_s.max(1).unsigned_abs(),
     }
 }

@@ -89,8 +89,8 @@ impl HttpCarrier {
         };
         // The semaphore is never closed.
         let _place = self.places.acquire().await.ok();
-        self.pace.turn().await;
-        if Instant::now() > submit.not_after {
+        let has_turn = self.pace.turn(submit.not_after).await;
+        if !has_turn || Instant::now() > submit.not_after {
             return HttpOutcome::TooLate;
         }
         match self.exchange(request).await {

@@ -12,6 +12,8 @@ pub struct HttpSubmit {
     pub number: String,
     pub sender: String,
     pub message: String,
+    /// Whether the message brings a one-time code, which must not be quoted.
+    pub is_secret: bool,
     /// Seconds until the message expires.
     pub validity_s: u64,
 }

@@ -64,6 +64,7 @@ fn submit(message: &str) -> HttpSubmit {
         sender: "Acme".to_owned(),
         message: message.to_owned(),
         validity_s: 3_600,
+        is_secret: false,
     }
 }
 
@@ -482,6 +483,9 @@ async fn the_rate_is_divided_among_processes() {
     assert_eq!(connection.free(), 400);
     connection.pace().share_with(4);
     assert_eq!(connection.free(), 100);
+    // One request in 25 s doesn't fit into the 10 s that a message may wait.
+    connection.pace().share_with(1_000);
+    assert_eq!(connection.free(), 1);
     let began = Instant::now();
     let carrier = carrier_at(upstream.port, &format!("{QUERY}rate = 40\n"));
     carrier.pace.share_with(4);
