@@ -51,8 +51,8 @@ use account::{
     ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
 };
 use applications::{
-    ApplicationPage, ApplicationsPage, InboxPage, KeysPage, MessagesPage, NewApplicationPage,
-    QuickStartPage, SenderNamePage, SettingsPage, StatementPage,
+    ApplicationPage, ApplicationsPage, CodesPage, InboxPage, KeysPage, MessagesPage,
+    NewApplicationPage, QuickStartPage, SenderNamePage, SettingsPage, StatementPage,
 };
 use docs::DocsPage;
 use file_check::FileCheckPage;
@@ -113,6 +113,7 @@ pub fn App() -> impl IntoView {
                         view=WebhookEventPage
                     />
                     <Route path=path!("/applications/:reference/settings") view=SettingsPage/>
+                    <Route path=path!("/applications/:reference/verify") view=CodesPage/>
                     <Route path=path!("/applications/:reference/check-file") view=FileCheckPage/>
                     <Route path=path!("/applications/:reference/start") view=QuickStartPage/>
                     <Route path=path!("/reports") view=ReportsPage/>

@@ -4,6 +4,7 @@ mod account_overview;
 mod alarms;
 mod application_view;
 mod call_log;
+mod codes;
 mod first_steps;
 mod frame;
 mod history;
@@ -32,6 +33,7 @@ mod unconfirmed;
 
 #[cfg(feature = "ssr")]
 pub use application_view::owned;
+pub use codes::CodesPage;
 pub use first_steps::FIRST_STEPS_EVENTS_PATH;
 pub use frame::ApplicationFrame;
 pub use inbox::{INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, InboxFilter, InboxPage};

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 189] = [
+const TABLE: [(&str, &str, &str, Row); 192] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -84,6 +84,7 @@ const TABLE: [(&str, &str, &str, Row); 189] = [
     ("GET", "/applications/{reference}/webhooks/{webhook}", "", OWNER),
     ("GET", "/applications/{reference}/webhooks/{webhook}/{event}", "", OWNER),
     ("GET", "/applications/{reference}/settings", "", OWNER),
+    ("GET", "/applications/{reference}/verify", "", OWNER),
     ("GET", "/applications/{reference}/start", "", OWNER),
     ("GET", "/reports", "", SIGNED_IN),
     ("GET", "/reports/{id}", "", OWNER),
@@ -150,6 +151,8 @@ const TABLE: [(&str, &str, &str, Row); 189] = [
     ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
     ("GET", "/fn/settings", "reference={reference}", OWNER),
+    ("GET", "/fn/codes", "reference={reference}", OWNER),
+    ("POST", "/fn/set-codes", "reference={reference}&locale=fr&domain=", OWNER),
     ("GET", "/fn/limit-trial", "reference={reference}", OWNER),
     ("POST", "/fn/read-alarms", "reference={reference}&up_to=1", OWNER),
     (

@@ -200,3 +200,29 @@ fn wrong_moves_are_refused() {
     let back = server.exchange(&posted(&target, "application/json", body.as_bytes()));
     assert_eq!(back.json()["offset"], 0);
 }
+
+#[test]
+fn codes_expire_by_the_clock_and_are_checked_by_it() {
+    let server = TestServer::demo();
+    let key = server.test_key();
+    advance(&server, 3_600);
+    let started = post(&server, "verify/start", key, &[("number", "57000001")]);
+    started.is(200, 200, "");
+    let started = started.json();
+    let id = started["verifyid"].as_str().unwrap();
+    let check =
+        |otp: &str| post(&server, "verify/check", key, &[("verifyid", id), ("otp", otp)]).json();
+    let wrong = check("000000");
+    assert_eq!((&wrong["reason"], &wrong["tries_left"]), (&json!("wrong_code"), &json!(4)));
+    assert_eq!(wrong["expires_at"], started["expires_at"]);
+    // The pause before the code may be sent again passes by the clock, too.
+    let again = || post(&server, "verify/start", key, &[("verifyid", id)]);
+    again().is(429, 500, "rate_limited");
+    advance(&server, 60);
+    assert_eq!(check("000000")["expires_at"], started["expires_at"]);
+    again().is(200, 200, "");
+    advance(&server, 600);
+    let expired = check("987654");
+    assert_eq!((&expired["verified"], &expired["reason"]), (&json!(false), &json!("expired")));
+    again().is(409, 500, "verify_ended");
+}
