@@ -166,6 +166,18 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   await visit(`/applications/${reference}/webhooks`, 'webhooks');
   await fetch(`${server.url}/sms/optouts/${key}?number=71234568`, { method: 'POST' });
   await visit(`/applications/${reference}/optouts?remove=%2B26671234568`, 'optouts');
+  await portal.open(`/applications/${reference}/verify`);
+  await look('codes-empty');
+  await portal.page.getByLabel('Website (optional)').fill('not a website');
+  await portal.button('Save').click();
+  await look('codes-refused');
+  await portal.page.getByLabel('Website (optional)').fill('shop.example.com');
+  await portal.page.getByLabel('Language, unless the call names one').selectOption('Sesotho');
+  await portal.button('Save').click();
+  await expect(portal.page.getByText('The settings of codes are saved.')).toBeVisible();
+  await fetch(`${server.url}/sms/verify/start/${key}?number=58000007`, { method: 'POST' });
+  await visit(`/applications/${reference}/verify`, 'codes');
+  await expect(portal.main).toContainText('0 of 1 numbers were verified');
   await receiver.stop();
   await portal.open(`/applications/${reference}/keys?replace=live`);
   await look('application-replace-key');

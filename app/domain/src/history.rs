@@ -26,6 +26,7 @@ words! {
         MailsChanged = "application.notices",
         LostAnswerChanged = "application.lost_answer",
         LimitsChanged = "application.limits",
+        CodesChanged = "application.codes",
         EndpointAdded = "webhook.create",
         EndpointMoved = "webhook.move",
         EndpointEventsChanged = "webhook.events",

@@ -50,6 +50,9 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
             let by = if entry.detail.is_some() { " by API" } else { "" };
             format!("Limits changed{by} to: {after}. Before: {before}.")
         }
+        HistoryAction::CodesChanged => {
+            format!("Settings of one-time codes changed to: {after}. Before: {before}.")
+        }
         HistoryAction::EndpointAdded => endpoint("was added", detail),
         HistoryAction::EndpointMoved => endpoint("got another URL", detail),
         HistoryAction::EndpointEventsChanged => endpoint("gets other types of events", detail),
