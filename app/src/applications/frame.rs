@@ -42,7 +42,7 @@ fn Navigation(reference: Reference, category: Category) -> impl IntoView {
             <A href=page("/sender")>"Sender name"</A>
             <A href=page("/keys")>"Keys"</A>
             {sends.then(|| view! { <A href=page("/webhooks")>"Webhooks"</A> })}
-            {sends.then(|| view! { <A href=page("/verify")>"One-time codes"</A> })}
+            {sends.then(|| view! { <A href=page("/verify")>"Codes"</A> })}
             <A href=page("/settings")>"Settings"</A>
             {sends.then(|| view! { <A href=page("/check-file")>"Check a file"</A> })}
             {sends.then(|| view! { <A href=page("/start")>"Quick start"</A> })}
