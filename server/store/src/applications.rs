@@ -133,8 +133,8 @@ statements! {
     const ADD_WITHDRAWN: Sql = in_shard!(
         r"
         UPDATE applications SET
-            withdrawn_live = CASE withdrawn_day WHEN $2 THEN withdrawn_live ELSE 0 END + $3,
-            withdrawn_test = CASE withdrawn_day WHEN $2 THEN withdrawn_test ELSE 0 END + $4,
+            withdrawn_live = CASE WHEN withdrawn_day = $2 THEN withdrawn_live ELSE 0 END + $3,
+            withdrawn_test = CASE WHEN withdrawn_day = $2 THEN withdrawn_test ELSE 0 END + $4,
             withdrawn_day = $2
         WHERE id = $1" => " AND shard = $5",
     );

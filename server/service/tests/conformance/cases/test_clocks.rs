@@ -73,9 +73,16 @@ impl Side {
 
     /// Claims everything that is due, and returns its IDs.
     async fn due(&self) -> Vec<Transid> {
-        let mut ids: Vec<_> = self.claim().await.1.iter().map(|message| message.id).collect();
-        ids.sort_unstable();
-        ids
+        let mut ids = Vec::new();
+        // A claim is of one shard.
+        loop {
+            let (_, messages) = self.claim().await;
+            if messages.is_empty() {
+                ids.sort_unstable();
+                return ids;
+            }
+            ids.extend(messages.iter().map(|message| message.id));
+        }
     }
 
     /// Claims everything that is due and records one outcome for it.
