@@ -3,7 +3,7 @@
 
 use leptos::prelude::*;
 
-/// What stands below every page.
+/// The part of every page below its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footer {
     /// How customers reach support, as lines of text.

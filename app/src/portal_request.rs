@@ -143,7 +143,7 @@ pub struct SiteSettings {
     pub home: HomeCountry,
     /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
-    /// What stands below every page.
+    /// The part of every page below its content.
     pub footer: Footer,
     /// The maximum number of pages per message.
     pub message_pages_max: usize,

@@ -40,7 +40,7 @@ pub struct CodesView {
     test: Vec<DayOfCodes>,
 }
 
-/// What happened to the verifications of a country that were started on a day.
+/// Counts of the verifications of a country that were started on a day.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct DayOfCodes {
     /// The start of the day (UTC).

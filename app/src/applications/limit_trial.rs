@@ -1,4 +1,5 @@
-//! What limits would have refused: a part of the settings page, with a form to try other values.
+//! A part of the settings page: the number of messages that limits would have refused, with a form
+//! to try other values.
 
 use domain::{LimitField, Reference};
 use leptos::prelude::*;
@@ -26,7 +27,7 @@ const VALUES: [(LimitField, &str, &str, &str); 6] = [
     (LimitField::TrafficPumpingMessages, "try_pumping", "Messages within 10 minutes", ""),
 ];
 
-/// What limits would have refused.
+/// The number of messages that limits would have refused.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialView {
     /// Each limit with the value that was tried, and the number of messages.

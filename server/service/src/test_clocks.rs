@@ -1,5 +1,5 @@
-//! The clocks of the test sides of applications. One commit moves a clock. What waits on that side
-//! follows in chunks, so that sends don't wait for it.
+//! The clocks of the test sides of applications. One commit moves a clock. The waiting rows follow in
+//! chunks, so that sends don't wait for them.
 
 use domain::ids::Shard;
 use domain::{ApplicationId, Reason, TestClock, Timestamp};

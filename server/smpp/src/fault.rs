@@ -74,6 +74,17 @@ pub struct Words {
     pub next_step: &'static str,
 }
 
+impl Words {
+    /// Writes the sentence, the details and the next step.
+    pub fn write(self, f: &mut fmt::Formatter<'_>, detail: &str) -> fmt::Result {
+        f.write_str(self.sentence)?;
+        if !detail.is_empty() {
+            write!(f, " ({detail})")?;
+        }
+        write!(f, ". {}.", self.next_step)
+    }
+}
+
 impl FaultKind {
     /// Every kind, in the order of a connection's life.
     pub const ALL: [Self; 36] = [
@@ -450,14 +461,8 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 impl fmt::Display for Fault {
-    /// The sentence, the details and the next step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Words { sentence, next_step, .. } = self.kind.words();
-        f.write_str(sentence)?;
-        if !self.detail.is_empty() {
-            write!(f, " ({})", self.detail)?;
-        }
-        write!(f, ". {next_step}.")
+        self.kind.words().write(f, &self.detail)
     }
 }
 

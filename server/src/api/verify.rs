@@ -272,7 +272,7 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
     path = "/sms/verify/check/{key}",
     operation_id = "verifyCheck",
     summary = "Check a one-time code",
-    description = "Five attempts in all are taken, whoever makes them. A code is accepted once. \
+    description = "All clients together have five attempts. A code is accepted once. \
         Spaces and hyphens in otp are ignored, and other digits than 0 to 9 are read as these. An \
         otp that isn't the verification's number of digits is refused as invalid_parameter, and \
         costs no attempt.",

@@ -76,7 +76,7 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// Returns false if whoever asked has left.
+    /// Returns false if nobody waits for the answer any more.
     async fn say(&mut self, state: AnswerState, text: String) -> Result<bool> {
         self.count += 1;
         let delivery = self.service.delivery();

@@ -130,18 +130,19 @@ statements! {
     const SET_LOST_ANSWER: Sql = in_shard!(
         "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
     );
+    /// The clock of another process may already show the next day.
     const ADD_WITHDRAWN: Sql = in_shard!(
         r"
         UPDATE applications SET
-            withdrawn_live = CASE WHEN withdrawn_day = $2 THEN withdrawn_live ELSE 0 END + $3,
-            withdrawn_test = CASE WHEN withdrawn_day = $2 THEN withdrawn_test ELSE 0 END + $4,
-            withdrawn_day = $2
+            withdrawn_live = CASE WHEN withdrawn_day >= $2 THEN withdrawn_live ELSE 0 END + $3,
+            withdrawn_test = CASE WHEN withdrawn_day >= $2 THEN withdrawn_test ELSE 0 END + $4,
+            withdrawn_day = CASE WHEN withdrawn_day > $2 THEN withdrawn_day ELSE $2 END
         WHERE id = $1" => " AND shard = $5",
     );
     const WITHDRAWN: Sql = in_shard!(
         r"
         SELECT CASE WHEN $3 = 0 THEN withdrawn_live ELSE withdrawn_test END AS n
-        FROM applications WHERE id = $1 AND withdrawn_day = $2" => " AND shard = $4",
+        FROM applications WHERE id = $1 AND withdrawn_day >= $2" => " AND shard = $4",
     );
     const SET_LIMITS: Sql = in_shard!(
         "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",

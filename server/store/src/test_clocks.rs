@@ -1,8 +1,8 @@
 //! The clocks of the test sides of applications, and the times in other tables that move with them.
 //!
-//! Times in the other tables are real times. When a clock goes ahead, what waits for a later time
-//! comes as much closer. The rows follow in chunks after the commit that moves the clock. A chunk
-//! and the row's note how far they have come are one transaction, so no row moves twice.
+//! Times in the other tables are real times. When a clock goes ahead, later times in the waiting rows
+//! become earlier by as much. The rows follow in chunks after the commit that moves the clock. The
+//! transaction of a chunk also stores the progress, so no row moves twice.
 
 use domain::{ApplicationId, BatchId, Reference, TestClock, Timestamp, Transid};
 use serde::{Deserialize, Serialize};

@@ -390,13 +390,16 @@ impl Messages<'_> {
         let country_code = &self.inner.router.country_code;
         let application = address.map(|address| address.application_id);
         let of = request.key.reference();
-        let is_by_test_clock =
-            request.key.kind() == KeyKind::Test && request.schedule.send_at.is_some();
-        let clock_ms = if is_by_test_clock { self.clock_ms(shard, of).await } else { Ok(0) };
+        // A schedule and quiet hours are times of the clock.
+        let is_test = request.key.kind() == KeyKind::Test;
+        let clock_ms = if is_test { self.clock_ms(shard, of).await } else { Ok(0) };
         let clock_ms = clock_ms.map_err(|error| SendError::Refused(error.reason()))?;
         let prepared = PreparedSend::new(request, application, country_code, clock_ms);
         let sent = self.inner.group_commit.inbox(shard).send(prepared).await?;
-        if let (true, Some(id), false) = (is_by_test_clock, sent.transid, sent.replayed)
+        if is_test
+            && sent.send_at.is_some()
+            && !sent.replayed
+            && let Some(id) = sent.transid
             && let Err(error) = self.correct_schedule(shard, of, id, clock_ms).await
         {
             tracing::error!(detail = ?error, "a test message may be sent late, because its clock \

@@ -32,7 +32,8 @@ impl Messages<'_> {
         })
     }
 
-    /// Cancels everything that waits for its time, some messages per transaction.
+    /// Cancels everything that waits for its time, some messages per transaction. If the daily number
+    /// of withdrawn messages is reached meanwhile, returns what was cancelled.
     ///
     /// # Errors
     /// `NotCancellable` if nothing waits for its time. `TooManyWithdrawn`.
@@ -49,6 +50,7 @@ impl Messages<'_> {
             match self.cancel_batch(*access, batch, author, None).await {
                 Ok(cancelled) => sum.add(&cancelled)?,
                 Err(error) if error.refusal() == Some(&Refusal::NotCancellable) => {}
+                Err(error) if sum.messages > 0 && is_too_many(&error) => return Ok(sum),
                 Err(error) => return Err(error),
             }
         }
@@ -72,7 +74,10 @@ impl Messages<'_> {
                     total(&ended)
                 }
             });
-            let step = step.await?;
+            let step = match step.await {
+                Err(error) if sum.messages > 0 && is_too_many(&error) => return Ok(sum),
+                step => step?,
+            };
             if step.messages == 0 {
                 break;
             }
@@ -80,6 +85,10 @@ impl Messages<'_> {
         }
         if sum.messages == 0 { Err(Refusal::NotCancellable.into()) } else { Ok(sum) }
     }
+}
+
+fn is_too_many(error: &Error) -> bool {
+    error.refusal() == Some(&Refusal::TooManyWithdrawn)
 }
 
 impl Cancelled {

@@ -20,8 +20,8 @@ use store::gate::Priority;
 pub const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// The pause between two looks for answers.
 pub const ANSWERS_PAUSE: Duration = Duration::from_millis(200);
-/// How long commands and the answers to them are kept, which may have numbers and texts, even if
-/// whoever gave a command left before its end. No command takes longer.
+/// How long commands and the answers to them are kept, even if the program that gave a command ended
+/// first. They may have numbers and texts. No command takes longer.
 const KEPT_MS: i64 = 15 * 60_000;
 
 /// A command to running processes. Stored as JSON.

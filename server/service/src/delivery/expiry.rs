@@ -148,7 +148,7 @@ impl Delivery<'_> {
     }
 }
 
-/// What a transaction did about overdue messages.
+/// The result of a transaction that ended overdue messages.
 struct Ended {
     /// How many it found.
     found: i64,

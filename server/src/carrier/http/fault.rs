@@ -222,14 +222,8 @@ impl HttpFault {
 }
 
 impl fmt::Display for HttpFault {
-    /// The sentence, the details and the next step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Words { sentence, next_step, .. } = self.kind.words();
-        f.write_str(sentence)?;
-        if !self.detail.is_empty() {
-            write!(f, " ({})", self.detail)?;
-        }
-        write!(f, ". {next_step}.")
+        self.kind.words().write(f, &self.detail)
     }
 }
 

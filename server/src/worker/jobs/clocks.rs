@@ -1,4 +1,5 @@
-//! Follows the clocks that test keys move: what waits for them, and the sandboxes of this process.
+//! Follows the clocks that test keys move: moves the waiting rows, and the receipts that wait in the
+//! sandboxes of this process.
 
 use std::collections::HashMap;
 use std::time::Duration;

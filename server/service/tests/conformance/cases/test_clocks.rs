@@ -1,12 +1,13 @@
 //! The clocks that test keys move.
 
 use domain::records::{BatchRecord, MessageRecord};
-use domain::{ApiKey, BatchId, MessageStatus, Reason, Schedule, Transid, Validity};
+use domain::{ApiKey, BatchId, LimitField, MessageStatus, Reason, Schedule, Transid, Validity};
 use service::{
     BatchRequest, Claimed, ClockChange, IdempotencyKey, Lease, MovedClock, SendError, SendRequest,
     SubmitOutcome,
 };
 
+use super::limits::limit;
 use crate::database::Backend;
 use crate::network::answered;
 use crate::uploads::{plain, rows, upload};
@@ -23,6 +24,7 @@ on_each_backend![
     a_long_move_sends_what_it_passes,
     a_time_is_judged_by_the_clock,
     a_validity_ends_by_the_clock,
+    quiet_hours_are_those_of_the_clock,
     an_unanswered_message_expires_after_48_hours_of_the_clock,
     a_message_that_waits_for_another_attempt_follows_the_clock,
     a_scheduled_batch_follows_the_clock,
@@ -227,6 +229,21 @@ async fn a_validity_ends_by_the_clock(backend: Backend) {
     let record = side.report(&side.customer.test, scheduled).await;
     let ended = (record.status, record.error.as_deref());
     assert_eq!(ended, (MessageStatus::Expired, Some("expired_in_queue")));
+    side.world.assert_sound().await;
+}
+
+async fn quiet_hours_are_those_of_the_clock(backend: Backend) {
+    let side = Side::new(backend).await;
+    // Real time begins at midnight.
+    limit(&side.world, &side.customer, &[(LimitField::QuietHours, "02:00-03:00")]).await;
+    side.advance(2 * 3_600).await;
+    let waiting = side.sent(&side.customer.test, Schedule::default()).await;
+    let live = side.sent(&side.customer.live, Schedule::default()).await;
+    assert_eq!(side.due().await, [live]);
+    side.advance(3_500).await;
+    assert_eq!(side.due().await, []);
+    side.advance(100).await;
+    assert_eq!(side.due().await, [waiting]);
     side.world.assert_sound().await;
 }
 
