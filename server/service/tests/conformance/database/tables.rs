@@ -36,7 +36,7 @@ pub async fn number(mut conn: AnyConnection, statement: &'static str) -> i64 {
 }
 
 /// Blocks all other writers until `ROLLBACK`.
-pub const HOLD: &str = "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE";
+pub const HOLD: &str = "BEGIN; LOCK TABLE applications IN EXCLUSIVE MODE";
 
 pub fn refuse_number(number: &str) -> String {
     format!("ALTER TABLE messages ADD CONSTRAINT refused CHECK (number <> '{number}')")
