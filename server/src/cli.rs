@@ -22,7 +22,8 @@ pub struct Cli {
 /// Settings that every command reads.
 #[derive(Debug, Args)]
 pub struct Flags {
-    /// Settings file [default: heliograph.toml if it exists].
+    /// Settings file [default: heliograph.toml, or else
+    /// /etc/heliograph/heliograph.toml, if it exists].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Database URL, such as sqlite:data/heliograph.db.
@@ -114,6 +115,8 @@ pub enum Command {
     Config,
     /// Print the OpenAPI document of the SMS API.
     Openapi,
+    /// Write the manual pages of all commands to a folder.
+    Manual { folder: PathBuf },
 }
 
 #[derive(Debug, Args)]

@@ -57,6 +57,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
     match &cli.command {
         Command::Config => return upkeep::config(settings, output),
         Command::Openapi => return upkeep::openapi(settings, output),
+        Command::Manual { folder } => return upkeep::manual(folder),
         Command::Migrate => return upkeep::migrate(settings, output).await,
         Command::Copy { from, to, to_file } => {
             let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
@@ -91,6 +92,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Serve(_)
         | Command::Config
         | Command::Openapi
+        | Command::Manual { .. }
         | Command::Migrate
         | Command::Copy { .. }
         | Command::Distribute { .. } => Ok(()),

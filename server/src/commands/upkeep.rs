@@ -1,13 +1,15 @@
-//! `heliograph migrate`, `check`, `backup`, `config` and `openapi`.
+//! `heliograph migrate`, `check`, `backup`, `config`, `openapi` and `manual`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use clap::CommandFactory as _;
 use serde::Serialize;
 use service::Service;
 
 use super::output::table;
 use super::{CommandError, Output};
+use crate::cli::Cli;
 use crate::config::Settings;
 
 #[derive(Serialize)]
@@ -67,4 +69,10 @@ pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> 
     let document = crate::openapi::document(&base_url, &settings.limits)
         .map_err(|error| CommandError::Refused(error.to_string()))?;
     Ok(output.print(&document, |document| format!("{document:#}"))?)
+}
+
+/// Writes a manual page for each command, such as `heliograph-serve.1`.
+pub fn manual(folder: &Path) -> Result<(), CommandError> {
+    std::fs::create_dir_all(folder)?;
+    Ok(clap_mangen::generate_to(Cli::command(), folder)?)
 }

@@ -15,8 +15,8 @@ const PREFIX: &str = "HELIOGRAPH_";
 const CONFIG_VARIABLE: &str = "HELIOGRAPH_CONFIG";
 /// The variable that names the program for tests that run it. It isn't a setting either.
 const PROGRAM_VARIABLE: &str = "HELIOGRAPH_BIN";
-/// Read if it exists and no other file is named.
-const SETTINGS_FILE: &str = "heliograph.toml";
+/// If no file is named, the first of these that exists is read. The Debian package has the second.
+const SETTINGS_FILES: [&str; 2] = ["heliograph.toml", "/etc/heliograph/heliograph.toml"];
 const DEFAULTS_FILE: &str = "heliograph.default.toml";
 /// Settings that may contain a password. They are masked wherever settings are shown. `NAME_FILE`
 /// may name a file that contains the value.
@@ -127,10 +127,9 @@ fn read_environment(
 }
 
 fn read_file(named: Option<PathBuf>, values: &mut Values) -> Result<Tables, ConfigError> {
-    let path = match named {
-        Some(path) => path,
-        None if Path::new(SETTINGS_FILE).exists() => PathBuf::from(SETTINGS_FILE),
-        None => return Ok(Tables::default()),
+    let usual = || SETTINGS_FILES.map(PathBuf::from).into_iter().find(|path| path.exists());
+    let Some(path) = named.or_else(usual) else {
+        return Ok(Tables::default());
     };
     let mut tables = Tables { file: path.display().to_string(), ..Tables::default() };
     for (name, item) in file::read(&path)? {
