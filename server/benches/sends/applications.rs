@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
+use domain::limits::LimitsChange;
 use domain::{Category, Email, Money, Password, Prices};
 use service::{
-    Actor, Clock, Config, DepositRequest, Entropy, Limits, Network, NewApplication, Service,
+    Actor, Clock, Config, DepositRequest, Entropy, Limits, LimitsAuthor, Network, NewApplication,
+    Service,
 };
 
 use crate::server::DEPOSIT;
@@ -23,10 +25,21 @@ pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
     })
 }
 
+/// Creates an application like those of [`make`], with limits, and returns its live key.
+pub fn make_limited(limits: LimitsChange, database_url: &str, data_dir: &Path) -> String {
+    with_service(database_url, data_dir, async |service| {
+        let (account_id, new) = register(service, "limited@example.org").await;
+        fund(service, &new, "limited").await;
+        let author = LimitsAuthor::Owner(account_id);
+        service.applications().change_limits(new.reference, author, limits).await.unwrap();
+        new.live_key.expose().to_owned()
+    })
+}
+
 /// Creates a Pending application in an account of its own and returns its test key.
 pub fn make_pending(database_url: &str, data_dir: &Path) -> String {
     with_service(database_url, data_dir, async |service| {
-        let new = register(service, "pending@example.org").await;
+        let (_, new) = register(service, "pending@example.org").await;
         new.test_key.expose().to_owned()
     })
 }
@@ -58,25 +71,31 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
     }
 }
 
-/// Creates an account with an application.
-async fn register(service: &Service, email: &str) -> NewApplication {
+/// Creates an account with an application. Returns the ID of the account too.
+async fn register(service: &Service, email: &str) -> (i64, NewApplication) {
     let email = Email::parse(email).unwrap();
     let password = Password::parse("correct horse battery").unwrap();
     let account = service.accounts().register(&email, &password, "127.0.0.1").await;
+    let account_id = account.unwrap().id;
     let applications = service.applications();
-    let new = applications.create_application(account.unwrap().id, Category::Sms, None);
-    new.await.unwrap()
+    let new = applications.create_application(account_id, Category::Sms, None);
+    (account_id, new.await.unwrap())
 }
 
 async fn make_one(service: &Service, number: usize) -> String {
-    let new = register(service, &format!("bench{number}@example.org")).await;
+    let (_, new) = register(service, &format!("bench{number}@example.org")).await;
+    fund(service, &new, &number.to_string()).await;
+    new.live_key.expose().to_owned()
+}
+
+/// Approves an application and credits it.
+async fn fund(service: &Service, new: &NewApplication, name: &str) {
     let actor = Actor::CommandLine;
     service.applications().approve(&actor, new.reference).await.unwrap();
     let order = DepositRequest {
-        bank_id: format!("bench {number}"),
+        bank_id: format!("bench {name}"),
         reference: new.reference.as_str().to_owned(),
         amount: Money::parse(DEPOSIT).unwrap(),
     };
     service.money().add_deposit(&actor, &order).await.unwrap();
-    new.live_key.expose().to_owned()
 }

@@ -15,12 +15,12 @@ use crate::server::Server;
 use crate::table::{Figure, Table, Target};
 use crate::{http, machine, requests};
 
-const ROWS: usize = 1_000_000;
+pub const ROWS: usize = 1_000_000;
 /// The connections that send single messages while the file expands.
 const CONNECTIONS: usize = 64;
 const BESIDE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-const DEADLINE: Duration = Duration::from_mins(3);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 pub fn measure(table: &mut Table) {
     alone("SQLite", Server::start(), 5.0, table);
@@ -35,7 +35,7 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     let server = server.start_again(|_| {});
     let before = machine::rss_kib(server.id());
     machine::forget_peak(server.id());
-    let upload = Upload::of(&file(), &server);
+    let upload = Upload::of(&file(), &server, server.key());
     let reference = server.reference();
     let reason = ["--reason", "benchmark"];
     server.call(&["application", "suspend", &reference, reason[0], reason[1]]);
@@ -61,7 +61,7 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
 fn beside_sends(table: &mut Table) {
     let server = Server::start();
     let (file, mut sends) = (file(), server.sends(1));
-    let upload = Upload::of(&file, &server);
+    let upload = Upload::of(&file, &server, server.key());
     let started = Instant::now();
     let watching = upload.watch(&server, started + BESIDE);
     let load = Load {
@@ -79,8 +79,10 @@ fn beside_sends(table: &mut Table) {
 }
 
 /// An accepted file.
-struct Upload {
-    batchid: String,
+pub struct Upload {
+    /// The key of its application.
+    key: String,
+    pub batchid: String,
     /// The time from the first byte to the last.
     writing: Duration,
     /// When the last byte was written.
@@ -90,8 +92,8 @@ struct Upload {
 }
 
 impl Upload {
-    fn of(file: &str, server: &Server) -> Self {
-        let [head, tail] = http::around(&format!("/sms/bulk/{}", server.key()), "bulksms", file);
+    pub fn of(file: &str, server: &Server, key: &str) -> Self {
+        let [head, tail] = http::around(&format!("/sms/bulk/{key}"), "bulksms", file);
         let mut stream = TcpStream::connect(server.address()).unwrap();
         let started = Instant::now();
         for part in [&head, file, &tail] {
@@ -102,6 +104,7 @@ impl Upload {
         stream.read_to_string(&mut answer).unwrap();
         let answered = written.elapsed();
         Self {
+            key: key.to_owned(),
             batchid: text(&http::json(&answer), "/batchid"),
             writing: written - started,
             written,
@@ -110,8 +113,8 @@ impl Upload {
     }
 
     /// Polls the batch until all rows are queued, at most until `until`. Returns when it stopped.
-    fn watch(&self, server: &Server, until: Instant) -> JoinHandle<Instant> {
-        let target = format!("/sms/batches/{}/{}", server.key(), self.batchid);
+    pub fn watch(&self, server: &Server, until: Instant) -> JoinHandle<Instant> {
+        let target = format!("/sms/batches/{}/{}", self.key, self.batchid);
         let address = server.address().to_owned();
         let expanding = move || {
             let batch = http::json(&http::fetch(&address, &target));
@@ -131,7 +134,7 @@ fn text(value: &Value, pointer: &str) -> String {
     word.unwrap().to_owned()
 }
 
-fn file() -> String {
+pub fn file() -> String {
     let (mut file, mut random, text) = (String::new(), rand::rng(), http::TEXT);
     for _ in 0..ROWS {
         let number = random.random_range(requests::NUMBERS);

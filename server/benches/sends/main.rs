@@ -23,13 +23,16 @@ mod applications;
 mod attacks;
 mod bare;
 mod bulk;
+mod cancels;
 mod citus;
+mod codes;
 mod desk;
 mod events;
 mod history;
 mod http;
 mod inbound;
 mod kannel;
+mod limits;
 mod load;
 mod machine;
 mod measured;
@@ -39,6 +42,7 @@ mod portal;
 mod postgres;
 mod requests;
 mod rounds;
+mod schedules;
 mod sends;
 mod server;
 mod sizes;
@@ -59,7 +63,7 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 22] = [
+const PARTS: [(&str, Measure); 26] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
@@ -68,6 +72,10 @@ const PARTS: [(&str, Measure); 22] = [
     ("events", events::measure),
     ("inbound", inbound::measure),
     ("opt-outs", opt_outs::measure),
+    ("limits", limits::measure),
+    ("schedules", schedules::measure),
+    ("cancels", cancels::measure),
+    ("codes", codes::measure),
     ("portal", portal::measure),
     ("history", history::measure),
     ("desk", desk::measure),

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use domain::limits::LimitsChange;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -173,6 +174,15 @@ impl Server {
         })
     }
 
+    /// Restarts with one more application, which has these limits.
+    pub fn with_limited_application(self, limits: LimitsChange) -> Self {
+        self.start_again(|server| {
+            let data = server.folder.path().join("data");
+            let key = applications::make_limited(limits, &server.database_url(), &data);
+            server.keys.push(key);
+        })
+    }
+
     /// Restarts with one more application, which is Pending. Returns its test key.
     pub fn with_pending_application(self) -> (Self, String) {
         let mut key = String::new();
@@ -278,7 +288,7 @@ impl Server {
         Metrics::of(host(&self.ready["ops_url"]))
     }
 
-    /// Waits until every message is final. If some weren't yet, returns how many waited for a
+    /// Waits until every message is final or scheduled. If some weren't yet, returns how many waited for a
     /// carrier.
     fn settle(&self) -> Option<u64> {
         let waiting = self.metrics().waiting();

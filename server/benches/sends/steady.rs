@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::load::{Answer, Talker};
+use crate::load::{Answer, Answers, Talker};
+use crate::measured::Measured;
 use crate::server::Server;
 
 /// Enough connections to keep the rate while some answers are slow.
 const CONNECTIONS: u32 = 64;
+/// Sends before each run that aren't counted.
+const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Sends until [`Steady::stop`].
 pub struct Steady {
@@ -49,4 +52,17 @@ impl Steady {
         let threads = self.threads.into_iter();
         threads.flat_map(|thread| thread.join().unwrap()).collect()
     }
+}
+
+/// Measures the sends while `work` runs.
+pub fn sends_during(server: &Server, per_second: u32, work: impl FnOnce()) -> Measured {
+    let steady = Steady::start(server, per_second);
+    std::thread::sleep(WARM_UP);
+    let from = Instant::now();
+    work();
+    let until = Instant::now();
+    let times = steady.stop();
+    let answers =
+        Answers { count: times.len() as u64, times, duration: Duration::ZERO, cpu: Duration::ZERO };
+    Measured::of(&answers.within(from, until))
 }

@@ -7,7 +7,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
 /// Conditions on the status of a message, in the schema's numbers.
 const DELIVERED: &str = "status = 5";
-const NOT_FINAL: &str = "status < 5";
+const UNDER_WAY: &str = "status BETWEEN 1 AND 4";
+const CANCELLED: &str = "status = 9";
 
 /// Connects to a database without the limits of the program's own connections.
 pub async fn connect(url: &str) -> AnyConnection {
@@ -25,20 +26,37 @@ pub fn messages(url: &str) -> u64 {
     count(url, "TRUE")
 }
 
-/// Returns the number of messages that aren't final.
+/// Returns the number of messages that are neither final nor scheduled.
 pub fn unfinished(url: &str) -> u64 {
-    count(url, NOT_FINAL)
+    count(url, UNDER_WAY)
+}
+
+/// Returns the number of cancelled messages.
+pub fn cancelled(url: &str) -> u64 {
+    count(url, CANCELLED)
 }
 
 /// Returns the times from acceptance to submission, of messages accepted in a period. A message
 /// that isn't submitted yet counts until now.
 pub fn submitted(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
-    const TIMES: &str = "SELECT COALESCE(submitted_at, $1) - created_at FROM messages \
-                         WHERE created_at >= $2 AND created_at < $3";
+    let since = "SELECT COALESCE(submitted_at, $1) - created_at FROM messages \
+                 WHERE created_at >= $2 AND created_at < $3";
+    times(url, since, accepted_ms)
+}
+
+/// Returns the times by which scheduled messages were submitted late, of those due in a period. A
+/// message that isn't submitted yet counts until now.
+pub fn late(url: &str, due_ms: Range<i64>) -> Vec<Duration> {
+    let since = "SELECT COALESCE(submitted_at, $1) - send_at FROM messages \
+                 WHERE send_at >= $2 AND send_at < $3";
+    times(url, since, due_ms)
+}
+
+fn times(url: &str, sql: &'static str, period_ms: Range<i64>) -> Vec<Duration> {
     let times: Vec<i64> = block_on(async {
         let mut db = connect(url).await;
-        let query = sqlx::query_scalar(TIMES).bind(now_ms());
-        let query = query.bind(accepted_ms.start).bind(accepted_ms.end);
+        let query = sqlx::query_scalar(sql).bind(now_ms());
+        let query = query.bind(period_ms.start).bind(period_ms.end);
         let times = query.fetch_all(&mut db).await.unwrap();
         db.close().await.unwrap();
         times

@@ -5,19 +5,16 @@ use std::time::{Duration, Instant};
 
 use super::sign_in;
 use crate::http;
-use crate::load::{Answer, Answers};
-use crate::measured::{Measured, Runs};
+use crate::measured::Runs;
 use crate::rounds::rounds;
 use crate::server::Server;
-use crate::steady::Steady;
+use crate::steady::sends_during;
 use crate::stored;
 use crate::table::{Figure, Table, Target};
 
 const LINES: usize = 100_000;
 /// Sends per second.
 const PER_SECOND: u32 = 200;
-/// Sends before each run that aren't counted.
-const WARM_UP: Duration = Duration::from_secs(1);
 /// The length of a run without an import.
 const RUN: Duration = Duration::from_secs(5);
 /// The highest allowed ratio of the p99 during an import to the p99 without one.
@@ -30,10 +27,10 @@ pub fn measure(table: &mut Table) {
     let cookie = sign_in(&server);
     let mut without = Runs::default();
     for _ in 0..rounds() {
-        without.push(sends_during(&server, || std::thread::sleep(RUN)));
+        without.push(sends_during(&server, PER_SECOND, || std::thread::sleep(RUN)));
     }
     let begun = Instant::now();
-    let during = sends_during(&server, || import(&server, &cookie));
+    let during = sends_during(&server, PER_SECOND, || import(&server, &cookie));
     let took = begun.elapsed();
     let alone = without.median_by_p99();
     let ratio = during.p99.as_secs_f64() / alone.p99.as_secs_f64();
@@ -45,19 +42,6 @@ pub fn measure(table: &mut Table) {
     table.add_beside(what, Figure::Times(ratio), Target::AtMost(RATIO_MAX), &lines);
     server.wait_until_final();
     server.check();
-}
-
-/// Measures the sends while `work` runs.
-fn sends_during(server: &Server, work: impl FnOnce()) -> Measured {
-    let steady = Steady::start(server, PER_SECOND);
-    std::thread::sleep(WARM_UP);
-    let from = Instant::now();
-    work();
-    let until = Instant::now();
-    let times: Vec<Answer> = steady.stop();
-    let answers =
-        Answers { count: times.len() as u64, times, duration: Duration::ZERO, cpu: Duration::ZERO };
-    Measured::of(&answers.within(from, until))
 }
 
 /// Uploads a statement, confirms it, and waits until it is credited.
