@@ -37,6 +37,11 @@ pub fn block_of(number: &str) -> &str {
     &number[..number.len().saturating_sub(VARIED_DIGITS)]
 }
 
+/// Returns what a number has in common with ten times as many numbers as those of [`block_of`].
+pub fn neighbourhood_of(number: &str) -> &str {
+    &number[..number.len().saturating_sub(VARIED_DIGITS + 1)]
+}
+
 /// The number of messages within the last 10 to 12 minutes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecentCount {

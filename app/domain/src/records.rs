@@ -625,6 +625,8 @@ impl BatchRecord {
 pub struct ScheduledCount {
     /// Their number, with the rows of scheduled batches.
     pub messages: i64,
+    /// Those that are due before the day ends in the account's time zone.
+    pub today: i64,
     /// The next of their times.
     pub next: Option<Timestamp>,
 }

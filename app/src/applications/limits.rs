@@ -156,7 +156,8 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                     LimitField::TrafficPumpingMessages,
                     "More messages than this within 10 minutes are suspicious if they go to \
                      numbers that differ only in their last three digits, or to a foreign country \
-                     where fewer than 1 in 5 of the last hour's messages were delivered."
+                     where fewer than 1 in 5 of the last hour's messages were delivered. While \
+                     they are refused, so are those to the neighbouring numbers, for 10 minutes."
                         .to_owned(),
                     limits.text(LimitField::TrafficPumpingMessages),
                     form,

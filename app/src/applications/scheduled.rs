@@ -75,9 +75,10 @@ fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> 
         .into_any()
     };
     let shown = counted(scheduled.messages, "message");
+    let today = format!(", {} of them today", scheduled.today);
     view! {
         <h2 id="scheduled">"Scheduled"</h2>
-        <p><a href=list>{shown}</a> {next} {zone} "."</p>
+        <p><a href=list>{shown}</a> {today} {next} {zone} "."</p>
         {buttons}
     }
 }

@@ -145,7 +145,8 @@ pub use uploads::upload_slots::{
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
 pub use verify::{
-    Checked, CodeDefaults, CodeSettings, StartError, StartOf, StartRequest, VerifyFigures,
+    Checked, CodeDefaults, CodeSettings, StartError, StartOf, StartRequest, VerificationRecord,
+    VerifyFigures,
 };
 pub use webhooks::address::{EndpointRules, EndpointUrl, URL_CHARS_MAX};
 pub use webhooks::attempts::{COUNTED_DAYS, COUNTED_MAX};

@@ -23,6 +23,7 @@ const INTERMEDIATE_NOTIFICATION: u8 = 0b0010_0000;
 /// `esm_class`: the text begins with a user data header.
 const UDH_INDICATOR: u8 = 0x40;
 const MESSAGE_PAYLOAD: u16 = 0x0424;
+const SUBMIT_SM: u32 = 4;
 
 /// A PDU that was sent or received.
 #[derive(Debug, Clone)]
@@ -315,7 +316,11 @@ impl Field {
         let value = &pdu.octets[start..end];
         let from = match self.kind {
             Kind::Password => start,
-            Kind::Message if all && !is_receipt(pdu.esm_class()) => return None,
+            Kind::Message if all && !is_receipt(pdu.esm_class()) => {
+                // Some carriers mark no receipt as such.
+                let own = own_text(value).filter(|_| pdu.command != SUBMIT_SM);
+                return own.map(|at| start + at..end);
+            }
             _ if all && self.kind != Kind::Message => return None,
             Kind::Number | Kind::Text => return None,
             Kind::Address => {
@@ -335,6 +340,17 @@ const fn is_receipt(esm_class: u8) -> bool {
     matches!(esm_class & DELIVERY_KIND, RECEIPT | INTERMEDIATE_NOTIFICATION)
 }
 
+/// Returns the beginning of the message's own text in a receipt. A wide text has a zero octet before
+/// each letter.
+fn own_text(text: &[u8]) -> Option<usize> {
+    let lower = text.to_ascii_lowercase();
+    let names: [&[u8]; 2] = [b"text:", b"t\0e\0x\0t\0:"];
+    let ends = names.into_iter().filter_map(|name| {
+        lower.windows(name.len()).position(|part| part == name).map(|at| at + name.len())
+    });
+    ends.min()
+}
+
 /// Returns how many octets of a text are no secret: its user data header, and a receipt up to the
 /// beginning of the message's own text. Nothing else of a receipt is known to be no secret, and
 /// handsets write the texts of acknowledgements (SMPP 3.4 §5.2.12).
@@ -342,8 +358,7 @@ fn shown_beginning(text: &[u8], esm_class: u8) -> usize {
     match esm_class & DELIVERY_KIND {
         0 => {}
         RECEIPT | INTERMEDIATE_NOTIFICATION => {
-            let own = text.to_ascii_lowercase().windows(5).position(|part| part == b"text:");
-            return own.map_or(0, |at| at + 5);
+            return own_text(text).unwrap_or(0);
         }
         _ => return 0,
     }
@@ -397,6 +412,18 @@ mod tests {
         assert!(part.contains(r#"short_message="\x05\x00\x03\x01\x02\x01*****""#), "{part}");
         let receipt = shown(message(5, 4, b"id:1 stat:DELIVRD Text:Hello", b""), false);
         assert!(receipt.contains("\"id:1 stat:DELIVRD Text:*****\""), "{receipt}");
+        // With texts, too, and also if a carrier doesn't mark the receipt as one.
+        for (esm_class, text, all) in [
+            (4, "id:1 text:123456", true),
+            (0, "id:1 text:123456", true),
+            (0, "id:1 text:123456", false),
+            (0, "t\0e\0x\0t\0:\x001\x002\x003\x004\x005\x006", true),
+        ] {
+            let receipt = shown(message(5, esm_class, text.as_bytes(), b""), all);
+            assert!(!receipt.contains("3456") && !receipt.contains("4\\x005"), "{receipt}");
+        }
+        let sent = shown(message(4, 0, b"Text: me", b""), true);
+        assert!(sent.contains("\"Text: me\""), "{sent}");
         for (esm_class, text) in [(0x10, "Yes text:me"), (8, "Yes"), (4, "to 26657000001: done")] {
             let hidden = shown(message(5, esm_class, text.as_bytes(), b""), false);
             let stars = "*".repeat(text.len());

@@ -68,6 +68,9 @@ fn read(raw: &RawValue) -> Given {
     match text {
         "true" => Given::Boolean(true),
         "false" => Given::Boolean(false),
+        _ if text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+            Given::Number(text.to_owned())
+        }
         // The text is a well-formed JSON string, so only its surrogates can be wrong.
         _ if text.starts_with('"') => {
             serde_json::from_str(text).map_or(Given::BadEncoding, Given::Text)
@@ -89,7 +92,7 @@ mod tests {
             found,
             [
                 (name("a"), Given::Text("1".into())),
-                (name("a"), Given::NotText),
+                (name("a"), Given::Number("2".into())),
                 (name("b"), Given::BadEncoding),
                 (None, Given::Text("x".into())),
                 (name("c"), Given::NotText),

@@ -32,6 +32,10 @@ const BODY_PAGES: usize = 60;
 /// The error detail for a test key.
 const NEEDS_LIVE_KEY: &str = "Limits are seen and changed with the live key.";
 
+/// The error detail for a request that changes nothing.
+const NOTHING_TO_CHANGE: &str = "Give at least one limit. An empty text turns a limit off; null \
+    leaves it as it is.";
+
 /// A part of each day. It includes midnight if `from` is later than `to`.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuietHours)]
@@ -212,8 +216,11 @@ fn example() -> serde_json::Value {
     path = "/sms/limits/{key}",
     operation_id = "changeLimits",
     summary = "Change the limits",
-    description = "Changes the given limits and returns all of them. Refused with limits_locked, \
-        unless the owner allows changes by API in the application's settings.",
+    description = "Changes the given limits and returns all of them. At least one must be given; \
+        an empty text turns a limit off, and null leaves it as it is. In JSON, numbers and true or \
+        false need no quotation marks. Addresses without that of the request itself are refused. \
+        Refused with limits_locked, unless the owner allows changes by API in the application's \
+        settings.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
@@ -238,8 +245,8 @@ pub async fn change(State(api): State<SharedApi>, address: Address, request: Req
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
-    let access = match authorize(api, address).await {
-        Ok(access) => access,
+    let (access, limits) = match authorize(api, address).await {
+        Ok(authorized) => authorized,
         Err(failure) => {
             drop_rest(body);
             return Err(failure);
@@ -247,7 +254,11 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     };
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let taken = body::read_parameters(&head.headers, body, &mut parameters, BODY_PAGES).await;
-    let wanted = taken.and_then(|()| wanted(&parameters));
+    let wanted = taken.and_then(|()| {
+        let wanted = wanted(&parameters)?;
+        refuse_lockout(&limits, &wanted, address)?;
+        Ok(wanted)
+    });
     // Every request counts towards the limit, but its own error takes precedence.
     let allowed = api.service.messages().take_request(&access).await;
     let wanted = wanted?;
@@ -262,29 +273,49 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
     Ok(shared_parameters::answered(answer(&changed.limits), changed.replayed))
 }
 
-/// Checks whether the request may change limits, before its body is read.
-async fn authorize(api: &Api, address: &Address) -> Result<KeyAccess, Failure> {
+/// Checks whether the request may change limits, before its body is read. Also returns the limits.
+async fn authorize(api: &Api, address: &Address) -> Result<(KeyAccess, SendLimits), Failure> {
     if address.id.is_some() {
         return Err(Reason::NotFound.into());
     }
     let access = api.service.messages().authorize(address.presented()).await?;
     needs_live_key(&access)?;
     let limits = api.service.applications().send_limits(access.reference).await?;
-    if limits.changed_by_api { Ok(access) } else { Err(Reason::LimitsLocked.into()) }
+    if limits.changed_by_api { Ok((access, limits)) } else { Err(Reason::LimitsLocked.into()) }
 }
 
 fn wanted(parameters: &Parameters) -> Result<LimitsChange, Failure> {
     let mut change = LimitsChange::default();
     for field in LimitField::ALL {
         let name = field.as_str();
-        let text = match parameters.json_boolean(name) {
-            Some(value) => Some(if value { "true" } else { "false" }),
-            None => parameters.optional(name, Reason::InvalidParameter)?,
-        };
-        if let Some(text) = text {
+        if let Some(text) = parameters.scalar(name, Reason::InvalidParameter)? {
             change.add(field, text).map_err(|_| Failure::invalid(name, field.allowed()))?;
         }
     }
     parameters.refuse_unknown()?;
+    if change.fields().is_empty() {
+        return Err(Failure::with_detail(Reason::MissingParameter, NOTHING_TO_CHANGE));
+    }
     Ok(change)
+}
+
+/// Refuses a change after which the key wouldn't work from where the request came from. Only the
+/// portal could undo it.
+fn refuse_lockout(
+    limits: &SendLimits,
+    change: &LimitsChange,
+    address: &Address,
+) -> Result<(), Failure> {
+    let changes_addresses =
+        change.fields().iter().any(|(field, _)| *field == LimitField::Addresses);
+    let from = address.origin().address;
+    if !changes_addresses || change.applied_to(limits).admits_address(from) {
+        return Ok(());
+    }
+    let from = from.map_or_else(String::new, |from| format!(", {from}"));
+    let detail = format!(
+        "addresses doesn't include the address of this request{from}; the key wouldn't work from \
+         it any more. Add it, or change the addresses in the portal."
+    );
+    Err(Failure::with_detail(Reason::InvalidParameter, detail))
 }

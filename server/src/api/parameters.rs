@@ -18,6 +18,8 @@ pub enum Given {
     UrlDecoded(String),
     /// JSON true or false.
     Boolean(bool),
+    /// A JSON number, as it is written.
+    Number(String),
     /// Any other JSON value that isn't a string.
     NotText,
     /// Text that isn't UTF-8, or a JSON string with an unpaired surrogate.
@@ -149,13 +151,22 @@ impl Parameters {
         }
     }
 
+    /// Returns the text of an optional parameter, which in JSON may also be a number, true or false.
+    pub fn scalar(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
+        match self.slot(name) {
+            Some(Given::Boolean(value)) => Ok(Some(if *value { "true" } else { "false" })),
+            Some(Given::Number(text)) => Ok(Some(text)),
+            _ => self.optional(name, invalid),
+        }
+    }
+
     /// Returns the text of an optional parameter. `invalid` is the reason for a value that isn't
     /// text.
     pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             None => Ok(None),
             Some(Given::Text(text) | Given::UrlDecoded(text)) => Ok(Some(text)),
-            Some(Given::Boolean(_) | Given::NotText) => {
+            Some(Given::Boolean(_) | Given::Number(_) | Given::NotText) => {
                 Err(Failure::with_detail(invalid, format!("{name} must be a JSON string.")))
             }
             Some(Given::BadEncoding) => Err(Failure::with_detail(

@@ -176,7 +176,13 @@ async fn take_start(api: &Api, address: &Address, request: Request) -> Result<An
     let request = StartRequest { key: key.clone(), of, idempotency, origin };
     let sent = match messages.start_verification(&access.access, &defaults, request).await {
         Ok(sent) => sent,
-        Err(error) => return Err(not_started(api, &key, error).await.to(recipient)),
+        Err(error) => {
+            // A start that is refused counts as a request, like an accepted one.
+            if error != StartError::Send(SendError::Lost) {
+                let _ = messages.take_request(&access.access).await;
+            }
+            return Err(not_started(api, &key, error).await.to(recipient));
+        }
     };
     if !sent.replayed {
         api.metrics.send_accepted();

@@ -9,8 +9,8 @@ pub mod smpp;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::Transid;
 use domain::records::ConnectionState;
-use domain::{ApplicationId, Transid};
 use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, RawReceipt, Receipt, Submitted};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -75,8 +75,8 @@ pub struct CarrierReport {
     /// SMPP deliveries to acknowledge once the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
     pub inbound: InboundReport,
-    /// Messages that the sandbox delivered and whose recipients answer.
-    pub answered: Vec<(ApplicationId, Transid)>,
+    /// Receipts of the sandbox for messages whose recipients answer.
+    pub answered: Vec<Receipt>,
 }
 
 /// Messages from handsets.

@@ -147,19 +147,19 @@ impl Sandbox {
             submitted: std::mem::take(&mut inner.answered),
             ..CarrierReport::default()
         };
-        while report.receipts.len() < RECEIPTS_MAX
+        while report.receipts.len() + report.answered.len() < RECEIPTS_MAX
             && inner.due.peek().is_some_and(|Reverse(next)| next.at <= now)
         {
             let Some(Reverse(due)) = inner.due.pop() else { break };
-            if due.outcome == TestNumber::Answering {
-                report.answered.push((due.application_id, due.id));
-            }
+            let is_answered = due.outcome == TestNumber::Answering;
             // The answer is in the next report, when this one is stored.
             let answer = inner.after_receipt.remove(&due.id);
             inner.answered.extend(answer);
-            report.receipts.push(due.into_receipt());
+            let receipts = if is_answered { &mut report.answered } else { &mut report.receipts };
+            receipts.push(due.into_receipt());
         }
-        if !report.submitted.is_empty() || !report.receipts.is_empty() {
+        let receipts = report.receipts.len() + report.answered.len();
+        if !report.submitted.is_empty() || receipts > 0 {
             return NextReport::Report(report);
         }
         if inner.closed {

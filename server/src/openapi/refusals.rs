@@ -134,8 +134,8 @@ refusals! {
     LimitsRefusals = [[LimitsLocked]], HEAD;
     LimitRefusals = [
         [
-            DuplicateParameter, InvalidEncoding, LimitsLocked, IdempotencyMismatch, Timeout,
-            UnsupportedMediaType
+            DuplicateParameter, MissingParameter, InvalidEncoding, LimitsLocked,
+            IdempotencyMismatch, Timeout, UnsupportedMediaType
         ]
     ], HEAD_AND_BODY;
     BalanceRefusals = [], HEAD;

@@ -1,5 +1,6 @@
 //! The data of an account as a JSON file for its owner: the account, its devices, its security
-//! events, and its applications with their statements. Nothing in the file gives access.
+//! events, and its applications with their verifications and statements. Nothing in the file gives
+//! access.
 
 use app::portal_request::PortalRequest as _;
 use axum::body::Body;
@@ -11,15 +12,15 @@ use domain::records::{
     StatementLine,
 };
 use domain::webhook::{DisabledReason, WebhookRecord};
-use domain::{KeyKind, Money, Reference, Timestamp};
+use domain::{KeyKind, Money, Reference, Timestamp, VerifyId};
 use futures_util::stream::try_unfold;
 use serde_json::{Value, json};
-use service::{Service, StatementFilter};
+use service::{Service, StatementFilter, VerificationRecord};
 
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
 
-/// The number of statement lines per read. A file is never in memory as a whole.
+/// The number of statement lines, and of verifications, per read. A file is never in memory as a whole.
 const LINES_AT_ONCE: i64 = 200;
 
 /// `GET /account/export.json`.
@@ -64,6 +65,14 @@ enum Next {
     Head,
     /// The application with this index, or the end of the file if there is none.
     Application(usize),
+    /// The verifications of a key after one.
+    Verifications {
+        application: usize,
+        key: KeyKind,
+        after: VerifyId,
+        /// Whether none of the application's verifications is written yet.
+        is_first: bool,
+    },
     Lines {
         application: usize,
         cursor: Option<String>,
@@ -97,6 +106,9 @@ impl Export {
                 Ok((text, Some(Next::Application(0))))
             }
             Next::Application(index) => self.application(index).await,
+            Next::Verifications { application, key, after, is_first } => {
+                self.verifications(application, (key, after), is_first).await
+            }
             Next::Lines { application, cursor } => self.lines(application, cursor).await,
         }
     }
@@ -108,9 +120,40 @@ impl Export {
         let comma = if index > 0 { "," } else { "" };
         let mut value = application_value(application);
         value["webhooks"] = self.webhooks(application.reference).await?;
-        let text = open(&value, "statement");
-        let next = Next::Lines { application: index, cursor: None };
+        let text = open(&value, "verifications");
+        let next = Next::Verifications {
+            application: index,
+            key: KeyKind::Live,
+            after: VerifyId(0),
+            is_first: true,
+        };
         Ok((format!("{comma}{text}"), Some(next)))
+    }
+
+    /// Returns some verifications of a key, oldest first. Those of the live key come first.
+    async fn verifications(
+        &self,
+        index: usize,
+        (key, after): (KeyKind, VerifyId),
+        is_first: bool,
+    ) -> Result<(String, Option<Next>), service::Error> {
+        let reference = self.applications[index].reference;
+        let access = self.service.webhooks().access_of(self.account_id, reference, key).await?;
+        let found = self.service.messages().verifications(&access, after, LINES_AT_ONCE).await?;
+        let values: Vec<_> =
+            found.iter().map(|it| verification_value(key, it).to_string()).collect();
+        let comma = if is_first || values.is_empty() { "" } else { "," };
+        let text = format!("{comma}{}", values.join(","));
+        let (key, after) = match (found.last(), key) {
+            (Some(last), key) => (key, last.id),
+            (None, KeyKind::Live) => (KeyKind::Test, VerifyId(0)),
+            (None, KeyKind::Test) => {
+                let next = Next::Lines { application: index, cursor: None };
+                return Ok((format!("{text}],\"statement\":["), Some(next)));
+            }
+        };
+        let is_first = is_first && found.is_empty();
+        Ok((text, Some(Next::Verifications { application: index, key, after, is_first })))
     }
 
     async fn webhooks(&self, reference: Reference) -> Result<Value, service::Error> {
@@ -226,6 +269,21 @@ fn webhook_value(kind: KeyKind, endpoint: &WebhookRecord) -> Value {
         "events": endpoint.types(),
         "disabled": endpoint.disabled.map(DisabledReason::as_str),
         "created_at": at(endpoint.created_at),
+    })
+}
+
+fn verification_value(key: KeyKind, verification: &VerificationRecord) -> Value {
+    json!({
+        "verifyid": verification.id.to_string(),
+        "key": key.as_str(),
+        "number": verification.number,
+        "locale": verification.locale.as_str(),
+        "name": verification.name,
+        "started_at": at(verification.created_at),
+        "expires_at": at(verification.expires_at),
+        "resends": verification.resends,
+        "attempts": verification.attempts,
+        "verified_at": verification.verified_at.map(at),
     })
 }
 

@@ -170,9 +170,10 @@ statements! {
     );
     const SCHEDULED_ROWS: Sql = in_shard!(
         r"
-        SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at
+        SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at,
+               CAST(COALESCE(SUM(CASE WHEN waits_until < $3 THEN rows END), 0) AS BIGINT) AS soon
         FROM batches
-        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $3",
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $4",
     );
     const STOPPABLE: Sql = stoppable!(
         " WHERE application_id = $1 AND test = $2 AND id = $3", "$4"
@@ -653,13 +654,15 @@ pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result
     finding.fetch_all(conn, |row| row.get("id")).await
 }
 
-/// Returns the number of rows of the batches of a key that wait for their time, and the next time.
+/// Returns the number of rows of the batches of a key that wait for their time, the number of those
+/// that are due before `until`, and the next time.
 pub async fn scheduled_rows(
     conn: &mut dyn Connection,
     stream: EventStream,
-) -> Result<(i64, Option<Timestamp>)> {
-    let counting = query(SCHEDULED_ROWS, (stream.application_id, stream.test));
-    counting.fetch_one(conn, |row| Ok((row.get("n")?, row.get("at")?))).await
+    until: Timestamp,
+) -> Result<(i64, i64, Option<Timestamp>)> {
+    let counting = query(SCHEDULED_ROWS, (stream.application_id, stream.test, until));
+    counting.fetch_one(conn, |row| Ok((row.get("n")?, row.get("soon")?, row.get("at")?))).await
 }
 
 /// Returns the batches whose rows still have to be cancelled or to be put into the queue again.

@@ -403,6 +403,23 @@ statements! {
           AND (d.application_id IS NULL OR d.application_id IN (
               SELECT application_id FROM reference_shards WHERE shard = $1))",
     );
+    /// A code is sent as often as its verification says, unless the messages are dropped.
+    const VERIFICATION_IS_ITS_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'verification ' || v.id || ': sent ' || (v.resends + 1) || ' times, messages '
+            || COALESCE(m.n, 0) || ', attempts ' || v.attempts AS what
+        FROM verifications v LEFT JOIN (
+            SELECT verification_id, COUNT(*) AS n, MIN(application_id) AS application_id,
+                   MAX(application_id) AS other
+            FROM messages WHERE verification_id IS NOT NULL" => " AND shard = $1",
+        r"
+            GROUP BY verification_id) m ON m.verification_id = v.id
+        WHERE v.id >= (SELECT history_low_id FROM installation)
+          AND (v.test = 0 OR v.id >= (SELECT test_low_id FROM installation)) AND (
+              COALESCE(m.n, 0) <> v.resends + 1
+           OR m.application_id <> v.application_id OR m.other <> v.application_id
+           OR (v.verified_at IS NOT NULL AND v.attempts = 0))" => " AND v.shard = $1",
+    );
     const SENDER_NAME_HAS_ITS_OWNER: Sql = in_shard!(
         r"
         SELECT 'application ' || a.reference || ': sender name of another account' AS what

@@ -171,6 +171,13 @@ statements! {
             => " AND shard = $5",
         " ORDER BY send_at LIMIT $4",
     );
+    const COUNT_SCHEDULED: Sql = in_shard!(
+        r"
+        SELECT COUNT(*) AS n
+        FROM messages
+        WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND send_at < $4
+          AND status = {scheduled}" => " AND shard = $5",
+    );
     const DUE: Sql = in_shard!(
         "SELECT status, send_at FROM messages WHERE id = $1" => " AND shard = $2",
     );
@@ -355,6 +362,17 @@ pub async fn scheduled(
 ) -> Result<Vec<(Transid, Timestamp)>> {
     let finding = query(SCHEDULED, (stream.application_id, stream.test, from, limit));
     finding.fetch_all(conn, |row| Ok((row.get("id")?, row.get("send_at")?))).await
+}
+
+/// Returns the number of messages of a key that wait for a time from `from` on, but before `until`.
+/// Reads all messages that were scheduled for these times.
+pub async fn count_scheduled(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    (from, until): (Timestamp, Timestamp),
+) -> Result<i64> {
+    let counting = query(COUNT_SCHEDULED, (stream.application_id, stream.test, from, until));
+    counting.fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the least ID of the messages that were scheduled for `from` or later, but before `until`,

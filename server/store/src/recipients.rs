@@ -1,7 +1,7 @@
 //! How many messages recipients got recently. Applications can limit this number.
 
 use domain::limits::RecentMessages;
-use domain::pumping::CountryOutcomes;
+use domain::pumping::{CountryOutcomes, VARIED_DIGITS};
 use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
@@ -65,6 +65,18 @@ statements! {
         WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0 AND unit_price > 0"
             => " AND shard = $4",
         " ORDER BY id DESC LIMIT $3",
+    );
+    /// Numbers between these two can be longer. The limit bounds the work.
+    const SIMILAR: Sql = in_shard!(
+        r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT id
+            FROM messages
+            WHERE application_id = $1 AND test = $2 AND number BETWEEN $3 AND $4 AND kind = $5
+              AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3)"
+            => " AND shard = $7",
+        " LIMIT 20000) m",
     );
     /// Messages whose price was released never went to the country. The limit bounds the work.
     /// The expression of the number keeps SQLite from reading all messages to the country instead of
@@ -154,6 +166,33 @@ pub async fn sent_since(
             })
         })
         .await
+}
+
+/// Returns how many messages of an application and a kind of key within the last 10 minutes went to
+/// numbers that begin with `block`, as carriers get them, and have [`VARIED_DIGITS`] more digits.
+pub async fn similar(
+    conn: &mut dyn Connection,
+    (application_id, test): (ApplicationId, bool),
+    block: &str,
+    country_code: &str,
+    now: Timestamp,
+) -> Result<u32> {
+    let since = ids::compose_id(now.plus_ms(-10 * MINUTE_MS).unix_ms(), 0);
+    let (first, last) = (varied(block, "0"), varied(block, "9"));
+    let local = local_digits(&first, country_code).zip(local_digits(&last, country_code));
+    let forms =
+        [Some((&*first, &*last, Kind::International)), local.map(|(a, b)| (a, b, Kind::Local))];
+    let mut count = 0;
+    for (first, last, kind) in forms.into_iter().flatten() {
+        let counting = query(SIMILAR, (application_id, test, first, last, kind.as_str(), since));
+        count += counting.fetch_one(conn, |row| row.get::<i64>("n")).await?;
+    }
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// Returns a number of a block: its common digits, and this digit in the places of the others.
+fn varied(block: &str, digit: &str) -> String {
+    format!("{block}{}", digit.repeat(VARIED_DIGITS))
 }
 
 /// Returns how an application's messages to the country with this code fared.

@@ -20,7 +20,7 @@ const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepar
 /// Statements that name a shard but rarely run, so that their plans don't matter. The statements of
 /// the check join tables by columns other than the shard, or read tables that are only on the
 /// coordinator.
-const SELDOM: [&str; 9] = [
+const SELDOM: [&str; 10] = [
     "TAKE_REFERENCE",
     "CHARGE_HAS_A_MESSAGE",
     "DROPPED_IS_ITS_TRANSFERS",
@@ -29,6 +29,7 @@ const SELDOM: [&str; 9] = [
     "DAYS_ARE_THEIR_MESSAGES",
     "QUARTERS_ARE_THEIR_MESSAGES",
     "DEPOSIT_IS_CREDITED",
+    "VERIFICATION_IS_ITS_MESSAGES",
     "SENDER_NAME_HAS_ITS_OWNER",
 ];
 

@@ -41,6 +41,13 @@ statements! {
         FROM verifications WHERE id = $1 AND application_id = $2 AND test = $3"
             => " AND shard = $4",
     );
+    const LIST: Sql = in_shard!(
+        r"
+        SELECT id, number, locale, name, created_at, expires_at, attempts, verified_at, resends
+        FROM verifications
+        WHERE application_id = $1 AND test = $2 AND id > $3" => " AND shard = $5",
+        " ORDER BY id LIMIT $4",
+    );
     const LAST_SENT: Sql = in_shard!(
         r"
         SELECT MAX(sent_at) AS sent_at
@@ -167,6 +174,23 @@ pub struct CheckedVerification {
     pub verified_at: Option<Timestamp>,
 }
 
+/// A verification as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerificationRecord {
+    pub id: VerifyId,
+    /// As carriers get it.
+    pub number: String,
+    pub locale: Locale,
+    /// The name in the text.
+    pub name: String,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub attempts: i64,
+    pub verified_at: Option<Timestamp>,
+    /// How often the code was sent again.
+    pub resends: i64,
+}
+
 /// What happened to an application's verifications of a country, started on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyFigures {
@@ -234,6 +258,30 @@ pub async fn one(
     id: VerifyId,
 ) -> Result<Option<StoredVerification>> {
     query(ONE, (id, stream.application_id, stream.test)).fetch_optional(conn, stored).await
+}
+
+/// Returns at most `limit` verifications after one, oldest first.
+pub async fn list(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    after: VerifyId,
+    limit: i64,
+) -> Result<Vec<VerificationRecord>> {
+    query(LIST, (stream.application_id, stream.test, after.0, limit))
+        .fetch_all(conn, |row| {
+            Ok(VerificationRecord {
+                id: VerifyId(row.get("id")?),
+                number: row.get("number")?,
+                locale: row::word(row, "verifications", "locale", Locale::parse)?,
+                name: row.get("name")?,
+                created_at: row.get("created_at")?,
+                expires_at: row.get("expires_at")?,
+                attempts: row.get("attempts")?,
+                verified_at: row.get("verified_at")?,
+                resends: row.get("resends")?,
+            })
+        })
+        .await
 }
 
 fn stored(row: &Row<'_>) -> Result<StoredVerification> {

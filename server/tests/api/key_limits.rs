@@ -60,6 +60,24 @@ fn limits_are_shown_and_changed() {
     let changed = limits_of(&server.exchange(&posted(&path(key), "application/json", body)));
     assert_eq!(changed, limits_of(&server.get(&path(key))));
     assert_eq!((&changed["refuse_doubtful"], &changed["prefixes"]), (&json!(true), &Value::Null));
+    let json =
+        |body: &str| server.exchange(&posted(&path(key), "application/json", body.as_bytes()));
+    let numbers = r#"{"per_recipient_day": 7, "spend_per_day": 0.1, "refuse_doubtful": false}"#;
+    let changed = limits_of(&json(numbers));
+    let fields = ["per_recipient_day", "spend_per_day", "refuse_doubtful"].map(|it| &changed[it]);
+    assert_eq!(fields, [&json!(7), &json!(0.1), &Value::Null]);
+    for nothing in ["{}", r#"{"per_recipient_day": null}"#] {
+        json(nothing).is(400, 500, "missing_parameter");
+    }
+    for wrong in [r#"{"per_recipient_day": 1e2}"#, r#"{"prefixes": ["27"]}"#] {
+        json(wrong).is(400, 500, "invalid_parameter");
+    }
+    // A key that shuts itself out couldn't undo it.
+    let shut = json(r#"{"addresses": "192.0.2.0/24"}"#);
+    shut.is(400, 500, "invalid_parameter");
+    assert!(shut.text().contains("the address of this request, 127.0.0.1;"), "{}", shut.text());
+    limits_of(&json(r#"{"addresses": "192.0.2.0/24,127.0.0.1", "per_recipient_day": ""}"#));
+    let changed = limits_of(&json(r#"{"addresses": ""}"#));
     for wrong in [
         "per_recipient_hour=0",
         "leaked_key=on",

@@ -328,6 +328,12 @@ fn a_theme_is_in_the_page_from_its_first_byte_on() {
 #[test]
 fn an_account_downloads_its_own_data() {
     let server = TestServer::demo();
+    for (key, number) in
+        [(server.key(), "57000001"), (server.key(), "57000002"), (server.test_key(), "57000003")]
+    {
+        let start = format!("/sms/verify/start/{key}?number={number}");
+        server.exchange(&bare("POST", &start, &[("Content-Length", "0")])).is(200, 200, "");
+    }
     let mut browser = Browser::of_customer(&server);
     let answer = browser.get("/account/export.json");
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -338,6 +344,11 @@ fn an_account_downloads_its_own_data() {
     assert_eq!(data["security_events"][0]["kind"], "sign_in");
     let application = &data["applications"][0];
     assert_eq!(application["category"], "SMS");
+    let verifications = application["verifications"].as_array().unwrap().iter();
+    let verifications = verifications.map(|it| format!("{} {}", it["key"], it["number"]));
+    let expected =
+        ["\"live\" \"26657000001\"", "\"live\" \"26657000002\"", "\"test\" \"26657000003\""];
+    assert_eq!(verifications.collect::<Vec<_>>(), expected);
     let deposit = application["statement"].as_array().unwrap().last();
     assert_eq!(deposit.unwrap()["kind"], "deposit");
     let text = answer.text();

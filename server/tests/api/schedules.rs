@@ -259,6 +259,7 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     let shown = page(&mut browser, &application);
     let list = format!("/reports?application={}&status=scheduled", server.reference());
     assert!(shown.contains(&format!("href=\"{list}\">2 messages</a>")), "{shown}");
+    assert!(shown.contains(" of them today"), "{shown}");
     let shown = page(&mut browser, &format!("{application}?confirm=cancel-scheduled"));
     assert!(shown.contains("2 messages aren't sent, and their price is released."), "{shown}");
     scheduled(&server, key, &later).is(200, 200, "");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Answer, form, posted};
-use crate::harness::TestServer;
+use crate::harness::{Place, TestServer};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -63,4 +63,14 @@ fn bad_input_is_named_and_costs_no_attempt() {
     // An attempt with another number of attempts left would show that one of these cost one.
     let checked = call(&server, "check", key, &[("verifyid", id), ("otp", "00000 0")]).json();
     assert!(checked["tries_left"] == 4, "{checked}");
+}
+
+#[test]
+fn a_refused_start_counts_as_a_request() {
+    let one = [("HELIOGRAPH_REQUESTS_PER_SECOND", "1")];
+    let server = TestServer::start(Place::new(), &["--demo"], &one);
+    let unknown = [("verifyid", "v_0000000000000")];
+    let refused = call(&server, "start", server.key(), &unknown);
+    refused.is(404, 500, "not_found");
+    assert_eq!(refused.header("ratelimit"), Some("\"requests\";r=0;t=1"));
 }

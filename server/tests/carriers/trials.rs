@@ -1,12 +1,16 @@
 //! Test messages and traces, which operators ask for.
 
 use serde_json::Value;
+use testing::client::posted;
 use testing::harness::until;
+use testing::smsc::receipt;
 
 use crate::acme::start;
 use crate::routes::carriers;
-use crate::scripted::{Act, deliver, receipt_from};
+use crate::scripted::{Act, Submit, deliver, receipt_from};
 use crate::started::Started;
+
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Runs a test that must fail. Returns what it prints.
 fn failed_test(started: &Started) -> String {
@@ -145,5 +149,61 @@ fn a_test_through_a_carrier_that_is_down_says_why_it_is_down() {
     until("the fault", || started.connection("acme")["last_error"].is_string().then_some(()));
     let said = started.server.place.refused(&["carrier", "test", "acme", "57000001", "Hello"]);
     assert!(said.contains("no connection that is up: Nobody listens"), "{said}");
+    started.stop();
+}
+
+/// Accepts a message, and repeats its text in a receipt that isn't marked as one.
+fn repeat(submit: &Submit) -> Vec<Act> {
+    let id = (submit.before + 1).to_string();
+    let mut body = receipt(&id, "DELIVRD");
+    let text = body.windows(3).position(|part| part == b"id:").unwrap();
+    let (esm_class, length) = (text - 10, text - 1);
+    assert_eq!((body[esm_class], usize::from(body[length])), (4, body.len() - text));
+    body[esm_class] = 0;
+    body[length] += u8::try_from(submit.text.len()).unwrap();
+    body.extend(&submit.text);
+    vec![Act::Accept(id), Act::Deliver(body)]
+}
+
+#[test]
+fn a_code_is_shown_to_its_recipient_alone() {
+    let (smsc, started) = start(repeat);
+    let (server, key) = (&started.server, started.key());
+    server.get(&format!("/sms/events/{key}")).is(200, 200, "");
+    let arguments = ["carrier", "trace", "acme", "--seconds", "1", "--numbers"];
+    let (mut number, mut transid) = (57_000_000, String::new());
+    let traced = std::thread::scope(|scope| {
+        let tracing = scope.spawn(|| server.place.run(&arguments));
+        until("the end of the trace", || {
+            number += 1;
+            let start = format!("/sms/verify/start/{key}?number={number}&length=10");
+            let started = server.exchange(&posted(&start, FORM, b""));
+            started.is(200, 200, "");
+            transid = started.json()["transid"].as_str().unwrap().to_owned();
+            tracing.is_finished().then_some(())
+        });
+        tracing.join().unwrap()
+    });
+    started.until(&transid, "delivered");
+    let traced = String::from_utf8(traced.stdout).unwrap();
+    assert!(traced.contains("> submit_sm ") && traced.contains("stat:DELIVRD"), "{traced}");
+    let get = |path: String| server.get(&path).text();
+    let shown = [
+        get(format!("/sms/reports/{key}/{transid}")),
+        get(format!("/sms/reports/{key}?format=csv")),
+        get(format!("/sms/events/{key}")),
+        server.place.json(&["carrier", "receipts", "acme"]).to_string(),
+        server.log(),
+        traced,
+    ];
+    for masked in &shown[..2] {
+        assert!(masked.contains("•••••• is your Heliograph code"), "{masked}");
+    }
+    assert!(shown[2].contains("message.delivered"), "{}", shown[2]);
+    for submit in smsc.submits() {
+        let code = std::str::from_utf8(&submit.text[..10]).unwrap().to_owned();
+        assert!(code.bytes().all(|byte| byte.is_ascii_digit()), "{code}");
+        assert!(shown.iter().all(|text| !text.contains(&code)), "{code}: {shown:?}");
+    }
     started.stop();
 }

@@ -13,6 +13,7 @@ mod cluster;
 mod database;
 mod events;
 mod judging;
+mod jumps;
 mod keys;
 mod load;
 mod node;

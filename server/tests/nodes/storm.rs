@@ -1,5 +1,6 @@
 //! Processes are killed, processes sleep until after their leases, and the database is restarted,
-//! while clients send and schedule, cancel messages and batches, and pause and resume batches.
+//! while clients send and schedule, cancel messages and batches, pause and resume batches, and move
+//! a test key's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,6 +16,7 @@ use crate::events::Listener;
 use crate::judging::{
     Judgement, answers, judge_with, refusals_say_that_waiting_helps, until_settled,
 };
+use crate::jumps::Jumps;
 use crate::load::{Load, SHORT, Sent};
 use crate::stops::{Stops, resume_all};
 
@@ -115,13 +117,14 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     cluster.carrier.delay(DELAY);
     cluster.start_all();
     let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT).with_schedules();
-    let stops = Stops::default();
+    let (stops, jumps) = (Stops::default(), Jumps::new(resending.test.expose()));
     let listener = Listener::new(&cluster, &holding);
     let mut storm = Storm::new(&cluster);
     let is_over = AtomicBool::new(false);
     let polled = std::thread::scope(|scope| {
         let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
         scope.spawn(|| stops.run(&load));
+        scope.spawn(|| jumps.run(&load));
         load.beside(CLIENTS, true, || storm.rage(events));
         for node in &cluster.nodes {
             node.until_ready();
@@ -154,6 +157,7 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     assert!(bounded(&held, faults) && bounded(&resent, faults));
     assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
     refusals_say_that_waiting_helps(&sent);
+    jumps.judge(&cluster);
     cluster.stop();
 }
 

@@ -9,6 +9,7 @@ use store::verifications::CodeRow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentCode {
     pub id: VerifyId,
+    /// By the clock of the key.
     pub expires_at: Timestamp,
 }
 
@@ -23,7 +24,8 @@ pub(crate) struct PreparedCode {
 }
 
 impl PreparedCode {
-    pub(crate) const fn sent(&self) -> SentCode {
-        SentCode { id: self.row.id, expires_at: self.row.expires_at }
+    /// Returns the answer, with the time of a clock that is ahead by some milliseconds.
+    pub(crate) const fn sent(&self, clock_ms: i64) -> SentCode {
+        SentCode { id: self.row.id, expires_at: self.row.expires_at.plus_ms(clock_ms) }
     }
 }

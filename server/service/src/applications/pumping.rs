@@ -1,11 +1,13 @@
 //! Counts of messages by which traffic pumping is recognised. Each process counts the messages that
-//! it has stored. Messages to a country are judged by the stored messages of all processes.
+//! it has stored. If processes share a database, one that has counted many to similar numbers adds
+//! those of the others, which it reads. Messages to a country are judged by the stored messages of
+//! all processes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::home_country::country_code_of;
-use domain::pumping::{CountryOutcomes, RecentCount, block_of};
+use domain::pumping::{CountryOutcomes, RecentCount, block_of, neighbourhood_of};
 use domain::{AlarmKind, ApplicationId, Guard, Reference, SendLimits, Timestamp};
 
 use crate::Applications;
@@ -19,9 +21,12 @@ use store::recipients;
 const BLOCKS_MAX: usize = 200_000;
 /// How long a judgement about a country holds.
 const JUDGED_MS: i64 = 30 * 1000;
-/// A process has a country judged from this part of the suspicious number of messages on. So up to
-/// this many processes can share the messages evenly, and still one of them notices.
+/// A process looks at the messages of the others from this part of the suspicious number on. So up
+/// to this many processes can share the messages evenly, and still one of them notices.
 const PROCESSES: u32 = 4;
+/// How long neighbours of refused numbers are refused. Otherwise somebody could go on with the next
+/// numbers until each thousand of them has got as many messages as are allowed.
+const NEIGHBOURS_MS: i64 = 10 * 60 * 1000;
 
 /// The recipient of a message: its application, whether it is of the test key, and its number as
 /// carriers get it.
@@ -33,8 +38,22 @@ pub(crate) struct Pumping(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    blocks: HashMap<(ApplicationId, bool, String), RecentCount>,
+    blocks: HashMap<Key, Block>,
+    /// When messages to a neighbourhood were last refused because of similar numbers.
+    refused: HashMap<Key, Timestamp>,
     countries: HashMap<(ApplicationId, bool, &'static str), Country>,
+}
+
+/// What numbers have in common, with the application and the kind of key that sends to them.
+type Key = (ApplicationId, bool, String);
+
+/// The messages of an application to similar numbers.
+#[derive(Default)]
+struct Block {
+    count: RecentCount,
+    /// The messages of other processes, as this one read them last. They count only while this
+    /// process has counted so many that it reads them again and again.
+    others: u32,
 }
 
 /// The messages of an application to a country.
@@ -51,17 +70,59 @@ impl Pumping {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of recent messages to numbers like this one.
-    pub(crate) fn similar(&self, (application, test, number): To<'_>, now: Timestamp) -> u32 {
+    /// Returns the number of recent messages to numbers like this one. `max` are allowed.
+    fn similar(&self, (application, test, number): To<'_>, max: u32, now: Timestamp) -> u32 {
         let key = (application, test, block_of(number).to_owned());
-        self.lock().blocks.get(&key).map_or(0, |count| count.at(now))
+        self.lock().blocks.get(&key).map_or(0, |block| block.at(max, now))
+    }
+
+    /// Returns whether the other processes' messages to numbers like this one matter.
+    pub(crate) fn needs_others(
+        &self,
+        (application, test, number): To<'_>,
+        max: u32,
+        now: Timestamp,
+    ) -> bool {
+        let key = (application, test, block_of(number).to_owned());
+        let counts = self.lock();
+        counts.blocks.get(&key).is_some_and(|block| is_much(block.count.at(now), max))
+    }
+
+    /// Notes how many recent messages to numbers like this one are stored.
+    pub(crate) fn set_stored(
+        &self,
+        (application, test, number): To<'_>,
+        stored: u32,
+        now: Timestamp,
+    ) {
+        let key = (application, test, block_of(number).to_owned());
+        if let Some(block) = self.lock().blocks.get_mut(&key) {
+            block.others = stored.saturating_sub(block.count.at(now));
+        }
+    }
+
+    /// Returns whether a message to this number is traffic pumping, if only `max` messages to
+    /// similar numbers are allowed, and `more` are about to be stored. Its neighbours are then
+    /// refused for some minutes, too.
+    pub(crate) fn refuses(&self, to: To<'_>, max: u32, more: u32, now: Timestamp) -> bool {
+        let (application, test, number) = to;
+        let of = |part: &str| (application, test, part.to_owned());
+        let mut counts = self.lock();
+        let similar = counts.blocks.get(&of(block_of(number)));
+        let similar = similar.map_or(0, |block| block.at(max, now));
+        if similar.saturating_add(more) >= max {
+            counts.refused.insert(of(neighbourhood_of(number)), now);
+            return true;
+        }
+        let is_recent = |at: &Timestamp| (0..NEIGHBOURS_MS).contains(&now.ms_since(*at));
+        let is_neighbour = !counts.refused.is_empty()
+            && counts.refused.get(&of(neighbourhood_of(number))).is_some_and(is_recent);
+        drop(counts);
+        is_neighbour || self.suspicious_country(to).is_some()
     }
 
     /// Returns the outcomes of the messages to the number's country, if they are suspicious.
-    pub(crate) fn suspicious_country(
-        &self,
-        (application, test, number): To<'_>,
-    ) -> Option<CountryOutcomes> {
+    fn suspicious_country(&self, (application, test, number): To<'_>) -> Option<CountryOutcomes> {
         let counts = self.lock();
         if counts.countries.is_empty() {
             return None;
@@ -80,16 +141,16 @@ impl Pumping {
         now: Timestamp,
     ) {
         let mut counts = self.lock();
-        let Counts { blocks, countries } = &mut *counts;
+        let Counts { blocks, countries, .. } = &mut *counts;
         if blocks.len() >= BLOCKS_MAX {
-            blocks.retain(|_, count| count.at(now) > 1);
+            blocks.retain(|_, block| block.count.at(now) > 1);
             // The next messages must not search all blocks again.
             if blocks.len() > BLOCKS_MAX / 2 {
                 blocks.clear();
             }
         }
         let key = (application, test, block_of(number).to_owned());
-        blocks.entry(key).or_default().add(now);
+        blocks.entry(key).or_default().count.add(now);
         if let Some(code) = abroad {
             let new = || Country {
                 reference,
@@ -101,9 +162,11 @@ impl Pumping {
         }
     }
 
-    /// Forgets countries without recent messages. Returns those with many, which must be judged.
+    /// Forgets countries without recent messages, and refusals long ago. Returns the countries with
+    /// many, which must be judged.
     fn due(&self, now: Timestamp) -> Vec<(ApplicationId, bool, &'static str, Reference)> {
         let mut counts = self.lock();
+        counts.refused.retain(|_, at| now.ms_since(*at) < NEIGHBOURS_MS);
         counts.countries.retain(|_, country| country.count.at(now) > 0);
         let countries = counts.countries.iter();
         let due = countries.filter(|(_, country)| now.ms_since(country.judged_at) >= JUDGED_MS);
@@ -131,6 +194,18 @@ impl Pumping {
     }
 }
 
+/// Returns whether a process has counted so many messages that those of others matter.
+const fn is_much(count: u32, max: u32) -> bool {
+    count.saturating_mul(PROCESSES) > max
+}
+
+impl Block {
+    fn at(&self, max: u32, now: Timestamp) -> u32 {
+        let own = self.count.at(now);
+        if is_much(own, max) { own.saturating_add(self.others) } else { own }
+    }
+}
+
 impl Applications<'_> {
     /// Notes a stored message to a number. More messages to similar numbers than the limits allow,
     /// and messages to a suspicious country, cause an alarm. `noted` describes the message.
@@ -149,7 +224,8 @@ impl Applications<'_> {
         let abroad = country_code_of(to.2).filter(|code| *code != home);
         self.inner.pumping.add(reference, to, abroad, now);
         let outcomes = self.inner.pumping.suspicious_country(to);
-        let is_block = self.inner.pumping.similar(to, now) > limits.traffic_pumping_messages;
+        let max = limits.traffic_pumping_messages;
+        let is_block = self.inner.pumping.similar(to, max, now) > max;
         if is_block || outcomes.is_some() {
             let noted = Noted { outcomes, ..noted() };
             self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
@@ -168,7 +244,7 @@ impl Applications<'_> {
             let limits = row.as_ref().map(applications::KeyRow::limits);
             let max = limits.map_or(u32::MAX, |limits| limits.traffic_pumping_messages);
             let mut suspicious = None;
-            if count.saturating_mul(PROCESSES) > max {
+            if is_much(count, max) {
                 let outcomes =
                     recipients::to_country(&mut conn, application, test, code, now).await?;
                 suspicious = Some(outcomes).filter(|outcomes| outcomes.is_suspicious(max));

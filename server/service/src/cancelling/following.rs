@@ -3,19 +3,25 @@
 
 use std::time::{Duration, Instant};
 
-use domain::Transid;
 use domain::ids::Shard;
+use domain::{MessageStatus, Timestamp, Transid};
 
-use super::cancel_all;
+use crate::delivery::opted_out::withdraw;
+use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
 use crate::{Messages, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch};
 use store::error::Result;
 use store::gate::Priority;
-use store::{Chore, queue};
+use store::{Chore, WriteTx, queue};
 
-/// The maximum number of rows that one transaction changes, which takes some milliseconds.
+/// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
+/// The number of rows that are cancelled before the transaction looks whether somebody waits for
+/// it. They take about a millisecond.
+const PART: i64 = 50;
+/// How long a transaction cancels rows while nobody waits for it.
+const TIME_MAX: Duration = Duration::from_millis(20);
 /// How long a run goes on with a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);
 /// How long rows of a resumed batch are looked for. A claim that began before it was resumed may
@@ -79,9 +85,7 @@ impl Messages<'_> {
         tx.at(shard);
         let now = self.now();
         let last = if batch.is_cancelling {
-            let ids = queue::of_batch(&mut tx, ids, CHUNK).await?;
-            cancel_all(&mut tx, &ids, now).await?;
-            ids.last().copied()
+            self.cancel_rows(&mut tx, ids, now).await?
         } else {
             let released = queue::release_held(&mut tx, ids, CHUNK, now).await?;
             (released > 0).then_some(Transid(ids.0 - 1))
@@ -95,5 +99,26 @@ impl Messages<'_> {
         }
         tx.commit().await?;
         Ok(last)
+    }
+
+    /// Cancels rows of a batch until somebody waits to write. Returns the last of them.
+    async fn cancel_rows(
+        &self,
+        tx: &mut WriteTx<'_>,
+        (mut from, last): (i64, i64),
+        now: Timestamp,
+    ) -> Result<Option<Transid>> {
+        let (begun, mut ended, mut latest) = (Instant::now(), Vec::new(), None);
+        while begun.elapsed() < TIME_MAX {
+            let ids = queue::of_batch(tx, (from, last), PART).await?;
+            let Some(id) = ids.last() else { break };
+            (latest, from) = (Some(*id), id.0 + 1);
+            ended.extend(withdraw(tx, &ids, (MessageStatus::Cancelled, None), now).await?);
+            if self.store().does_somebody_wait() {
+                break;
+            }
+        }
+        settle(tx, &ended, now).await?;
+        Ok(latest)
     }
 }

@@ -6,7 +6,7 @@ use domain::{MessageStatus, Money};
 use super::{Cancelled, StopAuthor, begin, cancel_each, total};
 use crate::admission::KeyAccess;
 use crate::delivery::opted_out::check_withdrawals;
-use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts};
+use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts, zones};
 use domain::schedule::DAYS_AHEAD_MAX;
 use store::error::{Error, Fault, Refusal, Result};
 use store::{batches, messages, tally};
@@ -15,9 +15,15 @@ use store::{batches, messages, tally};
 const CHUNK: i64 = 500;
 
 impl Messages<'_> {
-    /// Returns how many messages wait for their time, and the next time.
+    /// Returns how many messages wait for their time, how many of them are due today, and the next
+    /// time.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
     pub async fn scheduled(&self, access: &KeyAccess) -> Result<ScheduledCount> {
         let (stream, now) = (access.stream(), self.now());
+        let limits = self.0.applications().send_limits(access.reference).await?;
+        let until = now.plus_ms(zones::ms_until_tomorrow(limits.zone.as_deref(), now));
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
         let whose = (stream.application_id, stream.test);
@@ -25,9 +31,11 @@ impl Messages<'_> {
         let counts = tally::totals(&mut conn, whose.0, whose.1, days).await?;
         let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
         let next = messages::scheduled(&mut conn, stream, from, 1).await?;
-        let (rows, next_batch) = batches::scheduled_rows(&mut conn, stream).await?;
+        let today = messages::count_scheduled(&mut conn, stream, (from, until)).await?;
+        let (rows, soon, next_batch) = batches::scheduled_rows(&mut conn, stream, until).await?;
         Ok(ScheduledCount {
             messages: counts.get(MessageStatus::Scheduled) + rows,
+            today: today + soon,
             next: next.first().map(|(_, at)| *at).into_iter().chain(next_batch).min(),
         })
     }

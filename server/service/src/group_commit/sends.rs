@@ -17,7 +17,6 @@ use domain::{
 };
 
 use super::consumers::Slots;
-use crate::admission::code::PreparedCode;
 use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent, due};
@@ -263,17 +262,13 @@ impl AdmittedSends {
                 return Some(Reason::RecipientFlooded);
             }
         }
-        let is_pumping = limits.traffic_pumping == Guard::Block
-            && (self.similar(service, application, send) >= limits.traffic_pumping_messages
-                || service.inner.pumping.suspicious_country(to(&application.row, send)).is_some());
+        if limits.traffic_pumping != Guard::Block {
+            return None;
+        }
+        let of_group = self.pumped.get(&block(application, send)).copied().unwrap_or_default();
+        let (pumping, max) = (&service.inner.pumping, limits.traffic_pumping_messages);
+        let is_pumping = pumping.refuses(to(&application.row, send), max, of_group, self.now);
         is_pumping.then_some(Reason::TrafficPumping)
-    }
-
-    /// Returns the number of recent messages to numbers like the recipient's.
-    fn similar(&self, service: &Service, application: &Funds, send: &PreparedSend) -> u32 {
-        let of_group = self.pumped.get(&block(application, send));
-        service.inner.pumping.similar(to(&application.row, send), self.now)
-            + of_group.copied().unwrap_or_default()
     }
 
     /// Counts an admitted send against the rate limit of its key, and takes the price from the
@@ -313,7 +308,7 @@ impl AdmittedSends {
             cost,
             balance: application.of(kind),
             send_at: due.send_at,
-            code: prepared.code.as_ref().map(PreparedCode::sent),
+            code: prepared.code.as_ref().map(|code| code.sent(clock_ms)),
             replayed: false,
         };
         if request.dry_run {
@@ -362,7 +357,8 @@ impl AdmittedSends {
             expires_at: sent
                 .code
                 .map(|code| code.expires_at)
-                .or(due.expires_at.map(|at| at.plus_ms(-clock_ms))),
+                .or(due.expires_at)
+                .map(|at| at.plus_ms(-clock_ms)),
             clock_ms,
             kept: None,
             code,
@@ -425,7 +421,7 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
 }
 
 /// Returns whom a send goes to.
-fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
+pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 

@@ -2,10 +2,13 @@
 //! the decisions whose rows haven't changed. Sends that the call didn't store are decided again
 //! from the rows that it returned.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use domain::Guard;
 use domain::ids::Shard;
+use domain::pumping::block_of;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
@@ -17,12 +20,14 @@ use super::figures::Figures;
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
 use super::optimistic::{OptimisticGroup, group_id};
 use super::reply::Left;
+use super::sends::to;
 use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
 use crate::{ATTEMPTS, Service};
 use store::DatabaseError;
 use store::error::{Error, Fault, Result, Uncertain, took_too_long};
 use store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
+use store::recipients;
 
 /// How long a group waits to learn whether its call is stored. After that, the query goes on in the
 /// background.
@@ -148,6 +153,7 @@ impl ServerGroups {
         inputs: &[Input],
     ) -> Result<(OptimisticGroup, Stored)> {
         self.take_requests(service, inputs).await?;
+        self.count_similar(service, inputs).await?;
         let begun = Instant::now();
         let lease = Lease::begin(service, self.shard, begun, service.now());
         let slots = Consumers::begin(&self.consumers, self.shard);
@@ -268,6 +274,39 @@ impl ServerGroups {
         let (allowance, taken) = taking.await?;
         self.cache.in_group.allowance = Some(allowance);
         taken
+    }
+
+    /// Reads how many messages of all processes went to numbers like those of the sends, where
+    /// applications refuse traffic pumping and this process alone has already counted many.
+    async fn count_similar(&mut self, service: &Service, inputs: &[Input]) -> Result<()> {
+        let (pumping, now) = (&service.inner.pumping, service.now());
+        let mut numbers = BTreeMap::new();
+        for send in inputs.iter().filter_map(Input::send) {
+            let row = send.application.and_then(|id| self.cache.application(id));
+            let Some(row) = row.filter(|row| send.opens(row)) else { continue };
+            let (limits, to) = (row.limits(), to(row, send));
+            if limits.traffic_pumping == Guard::Block
+                && pumping.needs_others(to, limits.traffic_pumping_messages, now)
+            {
+                let block = (to.0, to.1, block_of(to.2).to_owned());
+                numbers.insert(block, to.2.to_owned());
+            }
+        }
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let (service, shard) = (service.clone(), self.shard);
+        self.on_others(async move {
+            let mut conn = service.store().read_at(shard).await?;
+            for ((application, test, block), number) in numbers {
+                let code = service.country_code();
+                let of = (application, test);
+                let stored = recipients::similar(&mut conn, of, &block, code, now).await?;
+                service.inner.pumping.set_stored((application, test, &number), stored, now);
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn give_requests_back(&mut self, service: &Service) {

@@ -3,8 +3,8 @@
 
 use domain::test_number::{ANSWER, answered_number};
 use domain::{
-    ApplicationId, EventStream, InboundId, InboundRecord, KeyKind, Money, Number, Reason,
-    TestNumber, Timestamp, Transid, message,
+    EventStream, InboundId, InboundRecord, KeyKind, MessageStatus, Money, Number, Reason,
+    TestNumber, Timestamp, message,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::assigning::{OfShard, record};
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
-use crate::{Delivery, KeyAccess, Messages, SANDBOX_CARRIER, Service};
+use crate::{Delivery, KeyAccess, Messages, Receipt, SANDBOX_CARRIER, Service};
 use store::error::Result;
 use store::{WriteTx, applications, messages};
 
@@ -90,12 +90,10 @@ impl Messages<'_> {
 }
 
 impl Delivery<'_> {
-    /// Stores the answer of the recipient of a message, which the sandbox delivered to the number
-    /// that answers.
-    pub async fn record_test_answer(
-        &self,
-        (application_id, id): (ApplicationId, Transid),
-    ) -> Result<()> {
+    /// Stores the receipt of a message that the sandbox delivered to the number that answers, and
+    /// the answer of its recipient. A message that is final already has its answer.
+    pub async fn record_test_answer(&self, receipt: Receipt) -> Result<()> {
+        let (application_id, id) = (receipt.application_id, receipt.id);
         let shard = self.shard_of_application(application_id).await?;
         let service = self.0.clone();
         self.in_transaction(work!(|tx, now| {
@@ -103,6 +101,12 @@ impl Delivery<'_> {
             let Some(message) = messages::locate(tx, id).await? else {
                 return Ok(());
             };
+            messages::lock(tx, &[id]).await?;
+            let before = messages::status(tx, id).await?;
+            if before.is_some_and(MessageStatus::is_final) {
+                return Ok(());
+            }
+            service.delivery().write_receipts(tx, vec![receipt]).await?;
             let list = EventStream { application_id, test: message.test };
             let ends = (&TestNumber::Answering.number(), &answered_number());
             let arrived = service.simulated(ends, ANSWER.to_owned(), now);

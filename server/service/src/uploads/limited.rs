@@ -132,9 +132,7 @@ impl<'a> LimitedMessages<'a> {
             let to = (self.upload.application_id, self.upload.test, carrier_number.as_str());
             let (pumping, now) = (&self.service.inner.pumping, self.service.now());
             let of_these = self.pumped.entry(block_of(&carrier_number).to_owned()).or_default();
-            if pumping.similar(to, now) + *of_these >= limits.traffic_pumping_messages
-                || pumping.suspicious_country(to).is_some()
-            {
+            if pumping.refuses(to, limits.traffic_pumping_messages, *of_these, now) {
                 let noted = Noted::of_number(number.masked(), &carrier_number, None);
                 let reference = self.upload.reference;
                 self.service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);

@@ -28,7 +28,7 @@ use store::verifications::{self, CodeRow};
 
 pub use checks::Checked;
 pub use store::applications::CodeSettings;
-pub use store::verifications::VerifyFigures;
+pub use store::verifications::{VerificationRecord, VerifyFigures};
 
 /// The verification to start, or the one whose code to send again.
 #[derive(Clone, Debug)]
@@ -168,16 +168,11 @@ impl Messages<'_> {
         };
         let country_code = &self.inner.router.country_code;
         let application = Some(access.application_id);
-        let prepared = PreparedSend::new(request, application, country_code, 0).with_code(code);
         let clock_ms = self.code_clock_ms(shard, access).await.map_err(failed)?;
-        let sent = self.inner.group_commit.inbox(shard).send(prepared).await;
+        let prepared = PreparedSend::new(request, application, country_code, clock_ms);
+        let sent = self.inner.group_commit.inbox(shard).send(prepared.with_code(code)).await;
         match sent {
-            Ok(mut sent) => {
-                if let Some(code) = &mut sent.code {
-                    code.expires_at = code.expires_at.plus_ms(clock_ms);
-                }
-                Ok(sent)
-            }
+            Ok(sent) => Ok(sent),
             Err(SendError::Refused(Reason::RateLimited)) => {
                 if let Some(at) = too_early {
                     return Err(StartError::TooEarly(at));
@@ -258,6 +253,18 @@ impl Messages<'_> {
             ResendRefusal::TooEarly(at) => StartError::TooEarly(at),
             ResendRefusal::Ended => Reason::VerifyEnded.into(),
         }))
+    }
+
+    /// Returns at most `limit` verifications of a key after one, oldest first.
+    pub async fn verifications(
+        &self,
+        access: &KeyAccess,
+        after: VerifyId,
+        limit: i64,
+    ) -> Result<Vec<VerificationRecord>> {
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        verifications::list(&mut conn, access.stream(), after, limit).await
     }
 
     /// Returns the figures of an application's verifications since a day (UTC), counted since

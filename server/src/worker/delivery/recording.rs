@@ -140,7 +140,7 @@ async fn store(
             own.clear();
         }
         while let Some(last) = answered.last() {
-            service.delivery().record_test_answer(*last).await?;
+            service.delivery().record_test_answer(last.clone()).await?;
             answered.pop();
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
+use super::verifications::{of_number, start_with};
 use crate::database::Backend;
 use crate::uploads::{plain, upload};
 use crate::world::World;
@@ -29,6 +30,7 @@ async fn tampered(
     }
     let first = world.service.messages().next_unexpanded(None).await.unwrap().unwrap();
     world.service.messages().expand(first).await.unwrap();
+    start_with(&world.service, &customer.test, of_number("57000001"), None).await.unwrap();
     world.deposit("bank-2", domain::Reference::from_number(1), "2").await;
     world.assert_sound().await;
     let mut conn = world.database.connect().await;
@@ -115,6 +117,9 @@ const CASES: &[(&str, &str)] = &[
         "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
         "sender name of another account",
     ),
+    ("UPDATE verifications SET resends = 2", "sent 3 times, messages 1"),
+    ("UPDATE messages SET verification_id = NULL", "sent 1 times, messages 0"),
+    ("UPDATE verifications SET verified_at = 1", "messages 1, attempts 0"),
     ("DELETE FROM event_streams WHERE test = 1", "with test 1: its events don't fit it"),
     ("UPDATE event_streams SET last_id = 1 WHERE test = 0", "with test 0: its events don't fit"),
     ("UPDATE event_streams SET dropped_id = last_id", "its events don't fit it"),

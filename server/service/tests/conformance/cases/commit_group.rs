@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
 use sqlx::Executor as _;
 
+use super::verifications::{of_number, start_with};
 use crate::database::Backend;
 use crate::network::{answered, taken_as};
 use crate::world::{Customer, HOUR_MS, World, keyed, money, request};
@@ -16,6 +17,7 @@ on_each_backend![
     a_send_is_handed_to_a_connection_that_has_a_place_for_it,
     no_connection_is_handed_more_than_it_has_places_for,
     messages_that_a_closed_connection_did_not_receive_go_to_another_one,
+    a_code_is_not_lost_by_a_connection_that_stops_waiting,
     a_drained_carrier_is_handed_nothing,
     messages_of_a_suspended_application_are_handed_to_nobody,
     a_message_that_is_deferred_is_submitted_again_when_its_time_comes,
@@ -127,6 +129,26 @@ async fn messages_that_a_closed_connection_did_not_receive_go_to_another_one(bac
     let taken = take(&mut other, 1).await;
     assert_eq!(taken[0].1.number.digits(), "57000001");
     record(&world, taken[0].0, &[taken[0].1.clone()]).await;
+    world.assert_sound().await;
+}
+
+/// Before it returns a code, a process reads the secret that codes are derived from.
+async fn a_code_is_not_lost_by_a_connection_that_stops_waiting(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    start_with(&world.service, &customer.live, of_number("57000001"), None).await.unwrap();
+    let world = world.reopen().await;
+    let mut consumer = consumer(&world, 10);
+    let mut wait = Duration::from_micros(50);
+    let (lease, messages) = loop {
+        assert!(wait < SOON, "the code is lost");
+        match tokio::time::timeout(wait, consumer.next()).await {
+            Ok(next) => break next,
+            Err(_) => wait = wait * 11 / 10,
+        }
+    };
+    assert!(messages[0].message.as_str().as_bytes()[..6].iter().all(u8::is_ascii_digit));
+    record(&world, lease, &messages).await;
     world.assert_sound().await;
 }
 

@@ -2,12 +2,14 @@
 
 use domain::inbound::{DefaultAlphabet, InboundRecord, PartPosition};
 use domain::opt_out::Command;
-use domain::{Keyword, Number, Reference, Refusal};
+use domain::{Keyword, MessageStatus, Number, Reference, Refusal};
 use service::{
-    Actor, Error, EventData, EventFilter, InboundContent, InboundDelivery, InboundFilter,
+    Actor, Error, EventData, EventFilter, InboundContent, InboundDelivery, InboundFilter, Receipt,
+    SANDBOX_CARRIER, SubmitOutcome,
 };
 
 use crate::database::Backend;
+use crate::network::answered;
 use crate::world::{Customer, HOUR_MS, World};
 
 on_each_backend![
@@ -23,6 +25,7 @@ on_each_backend![
     garbage_is_stored_whatever_its_coding,
     lists_are_filtered_and_continued,
     old_messages_and_notes_are_deleted,
+    the_answer_of_a_test_number_is_stored_with_the_receipt_and_once,
 ];
 
 const CARRIER: &str = "acme";
@@ -380,4 +383,30 @@ async fn old_messages_and_notes_are_deleted(backend: Backend) {
     world.service.operations().forget_inbound().await.unwrap();
     assert_eq!(texts(&world, &customer).await.len(), 1);
     assert_eq!(kept(&world).await, [""; 0]);
+}
+
+async fn the_answer_of_a_test_number_is_stored_with_the_receipt_and_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let sent = world.send(&customer.test, "00000008").await.unwrap().transid.unwrap();
+    let delivery = world.service.delivery();
+    let (lease, claimed) = delivery.claim(SANDBOX_CARRIER, 10).await.unwrap();
+    let accepted = SubmitOutcome::Accepted { carrier_message_id: None };
+    world.record(SANDBOX_CARRIER, &lease, vec![answered(&claimed[0], accepted)]).await;
+    let receipt = Receipt {
+        id: sent,
+        application_id: claimed[0].application_id,
+        status: MessageStatus::Delivered,
+        error: None,
+    };
+    let access = world.access(&customer.test).await;
+    let messages = world.service.messages();
+    // A process that didn't learn of the commit repeats the report.
+    for _ in 0..2 {
+        delivery.record_test_answer(receipt.clone()).await.unwrap();
+        let found = messages.message(&access, sent).await.unwrap().unwrap();
+        assert_eq!(found.record.status, MessageStatus::Delivered);
+        assert_eq!(messages.inbound(&access, &everything()).await.unwrap().items.len(), 1);
+    }
+    world.assert_sound().await;
 }

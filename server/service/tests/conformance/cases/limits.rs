@@ -33,6 +33,7 @@ on_each_backend![
     messages_due_in_quiet_hours_wait_until_they_end,
     a_delayed_message_is_sent_in_quiet_hours,
     pumping_is_blocked_at_exactly_as_many_messages_as_allowed,
+    ten_thousand_adjacent_numbers_get_50_messages,
     a_country_where_few_messages_are_delivered_is_blocked,
     the_first_international_message_in_a_month_causes_an_alarm,
     a_trial_counts_what_a_limit_would_have_refused,
@@ -404,7 +405,7 @@ async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Back
     assert_eq!(accepted_of(&world, &customer.live, &numbers, pumping).await, 20);
     assert_eq!(accepted_of(&world, &customer.live, &numbers, pumping).await, 0);
     // Other numbers aren't similar.
-    world.send(&customer.live, "57001000").await.unwrap();
+    world.send(&customer.live, "57010000").await.unwrap();
     world.pass(12 * 60_000);
     let file = adjacent(57_000_000, 30).join(",x\n") + ",x\n";
     let answer = upload(&world.service, &customer.live, None, &file, plain()).await.unwrap();
@@ -420,6 +421,24 @@ async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Back
     assert_eq!(refusals().await, [("traffic_pumping".to_owned(), 10)]);
     world.pass(8 * 24 * HOUR_MS);
     assert_eq!(refusals().await, []);
+}
+
+/// An attacker doesn't stop at the end of a thousand numbers.
+async fn ten_thousand_adjacent_numbers_get_50_messages(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::TrafficPumping, "block")]).await;
+    let numbers = adjacent(57_000_000, 10_000);
+    let mut accepted = 0;
+    for some in numbers.chunks(100) {
+        let some: Vec<&str> = some.iter().map(String::as_str).collect();
+        let pumping = Reason::TrafficPumping;
+        accepted += accepted_of(&world, &customer.live, &some, pumping).await;
+    }
+    assert_eq!(accepted, 50);
+    world.pass(10 * 60_000);
+    world.send(&customer.live, "57001000").await.unwrap();
+    world.assert_sound().await;
 }
 
 /// Sends messages to different numbers in Somalia, of which this many are delivered.

@@ -356,3 +356,21 @@ async fn limits_hold_exactly_over_several_processes() {
     assert!(refused.iter().all(|error| *error == SendError::Refused(Reason::SpendCapReached)));
     world.assert_sound().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_count_messages_to_similar_numbers_together() {
+    let world = World::new(Backend::SHARED).await;
+    let services = [world.service.clone(), peer(&world, 1).await, peer(&world, 2).await];
+    let customer = world.active("one@example.org", "100").await;
+    limit(&world, &customer, &[(LimitField::TrafficPumping, "block")]).await;
+    let mut accepted = 0;
+    for (index, service) in services.iter().cycle().take(150).enumerate() {
+        let number = format!("57000{index:03}");
+        match service.messages().send(request(&customer.live, &number, "hello")).await {
+            Ok(_) => accepted += 1,
+            Err(error) => assert_eq!(error, SendError::Refused(Reason::TrafficPumping)),
+        }
+    }
+    assert_eq!(accepted, 50);
+    world.assert_sound().await;
+}
