@@ -24,6 +24,7 @@ mod attacks;
 mod bare;
 mod bulk;
 mod cancels;
+mod carriers;
 mod citus;
 mod codes;
 mod desk;
@@ -63,10 +64,11 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 26] = [
+const PARTS: [(&str, Measure); 27] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
+    ("carriers", carriers::measure),
     ("bulk", bulk::measure),
     ("storm", storm::measure),
     ("events", events::measure),

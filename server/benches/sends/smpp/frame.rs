@@ -45,6 +45,13 @@ impl<'a> Frame<'a> {
         out.extend_from_slice(body);
     }
 
+    /// Writes the response with this status and without a body.
+    pub fn refuse(&self, out: &mut Vec<u8>, status: u32) {
+        let start = out.len();
+        self.answer(out, b"");
+        out[start + 8..start + 12].copy_from_slice(&status.to_be_bytes());
+    }
+
     /// Returns the addresses of a `submit_sm`, and whether it requests a receipt.
     pub fn submit_sm(&self) -> (Addresses, bool) {
         let mut rest = &self.0[HEAD..];
@@ -64,12 +71,20 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Writes a `deliver_sm` that reports a message as delivered, both as text (SMPP 3.4, appendix B)
-/// and in optional parameters, as most SMSCs do.
-pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addresses) {
+/// Writes a `deliver_sm` that reports a message as delivered, or as undeliverable. It does so both
+/// as text (SMPP 3.4, appendix B) and in optional parameters, as most SMSCs do.
+pub fn write_receipt(
+    out: &mut Vec<u8>,
+    sequence: u32,
+    id: u64,
+    addresses: &Addresses,
+    delivered: bool,
+) {
     let id = id.to_string();
+    // The second one is the value of message_state.
+    let (stat, state) = if delivered { ("DELIVRD", 2) } else { ("UNDELIV", 5) };
     let text = format!(
-        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:DELIVRD \
+        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:{stat} \
          err:000 text:"
     );
     let mut body = vec![0];
@@ -84,7 +99,7 @@ pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addr
     // The optional parameters receipted_message_id and message_state.
     body.extend_from_slice(&[0x00, 0x1E, 0, u8::try_from(id.len() + 1).unwrap()]);
     body.extend_from_slice(id.as_bytes());
-    body.extend_from_slice(&[0, 0x04, 0x27, 0, 1, 2]);
+    body.extend_from_slice(&[0, 0x04, 0x27, 0, 1, state]);
     write_head(out, DELIVER_SM, sequence, body.len());
     out.extend_from_slice(&body);
 }

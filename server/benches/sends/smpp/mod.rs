@@ -8,7 +8,7 @@ mod calls;
 pub mod frame;
 mod raw;
 mod side;
-mod sink;
+pub mod sink;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -203,7 +203,7 @@ fn finish(
     }
 }
 
-fn until(what: &str, mut look: impl FnMut() -> bool) {
+pub fn until(what: &str, mut look: impl FnMut() -> bool) {
     let started = Instant::now();
     while !look() {
         assert!(started.elapsed() < DEADLINE, "waited too long for {what}");

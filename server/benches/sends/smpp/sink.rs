@@ -1,5 +1,5 @@
 //! The SMSC that each side connects to. It answers every `submit_sm` at once with an ID, sends the
-//! requested receipts if it is set to, and counts.
+//! requested receipts if it is set to, and counts. It can turn bad.
 //!
 //! It parses little more than the headers and writes once per read, so that it uses little CPU time
 //! itself.
@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +18,28 @@ use crate::kannel::free_ports;
 /// Unanswered receipts per connection.
 const RECEIPT_WINDOW: usize = 100;
 const BUFFER: usize = 256 * 1024;
+/// SMPP's ESME_RSUBMITFAIL and ESME_RTHROTTLED.
+const SUBMIT_FAILED: u32 = 0x45;
+const THROTTLED: u32 = 0x58;
+
+/// How the sink treats submits.
+#[derive(Clone, Copy, Debug)]
+pub enum Conduct {
+    Good,
+    /// It refuses everything.
+    Refuses,
+    /// It throttles everything.
+    Throttles,
+    /// It answers no submit.
+    Silent,
+    /// Every receipt says that the message couldn't be delivered.
+    DeliversNothing,
+}
+
+impl Conduct {
+    const ALL: [Self; 5] =
+        [Self::Good, Self::Refuses, Self::Throttles, Self::Silent, Self::DeliversNothing];
+}
 
 /// A port that accepts connections from [`Sink::open`] to [`Sink::close`].
 pub struct Sink {
@@ -36,6 +58,8 @@ struct Open {
 struct Counts {
     start: Instant,
     receipts: AtomicBool,
+    /// The index in [`Conduct::ALL`].
+    conduct: AtomicU8,
     submits: AtomicU64,
     first_ns: AtomicU64,
     last_ns: AtomicU64,
@@ -51,6 +75,7 @@ impl Sink {
             counts: Arc::new(Counts {
                 start: Instant::now(),
                 receipts: AtomicBool::new(false),
+                conduct: AtomicU8::new(0),
                 submits: AtomicU64::new(0),
                 first_ns: AtomicU64::new(u64::MAX),
                 last_ns: AtomicU64::new(0),
@@ -101,6 +126,11 @@ impl Sink {
         self.counts.receipts.store(receipts, Ordering::SeqCst);
     }
 
+    /// Sets how later submits are treated.
+    pub fn turn(&self, conduct: Conduct) {
+        self.counts.conduct.store(conduct as u8, Ordering::SeqCst);
+    }
+
     /// Resets the times of the first and the last submit.
     pub fn forget_times(&self) {
         self.counts.first_ns.store(u64::MAX, Ordering::SeqCst);
@@ -135,6 +165,10 @@ impl Drop for Sink {
 }
 
 impl Counts {
+    fn conduct(&self) -> Conduct {
+        Conduct::ALL[usize::from(self.conduct.load(Ordering::Relaxed))]
+    }
+
     fn submitted(&self, count: u64) {
         let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap();
         self.first_ns.fetch_min(now, Ordering::SeqCst);
@@ -240,6 +274,15 @@ impl Session {
     }
 
     fn submitted(&mut self, frame: &Frame) {
+        match self.counts.conduct() {
+            Conduct::Good | Conduct::DeliversNothing => self.accept(frame),
+            Conduct::Refuses => frame.refuse(&mut self.out, SUBMIT_FAILED),
+            Conduct::Throttles => frame.refuse(&mut self.out, THROTTLED),
+            Conduct::Silent => {}
+        }
+    }
+
+    fn accept(&mut self, frame: &Frame) {
         self.next_id += 1;
         let id = self.next_id;
         frame.answer(&mut self.out, format!("{id}\0").as_bytes());
@@ -257,7 +300,8 @@ impl Session {
         {
             self.sequence += 1;
             self.unanswered += 1;
-            frame::write_receipt(&mut self.out, self.sequence, id, &addresses);
+            let delivered = !matches!(self.counts.conduct(), Conduct::DeliversNothing);
+            frame::write_receipt(&mut self.out, self.sequence, id, &addresses, delivered);
         }
     }
 }
