@@ -80,6 +80,15 @@ impl OpeningHours {
         (today && begun) || (!over && self.has_day(local.day() - 1))
     }
 
+    /// Returns when the route opens next, or `now` if it is open.
+    pub fn opening(&self, now: Timestamp) -> Timestamp {
+        // A day can be as long as 25 hours, and the days of the week repeat.
+        let minutes = 0..=8 * i64::from(MINUTES) + 60;
+        let start = now.plus_ms(-now.unix_ms().rem_euclid(MINUTE_MS));
+        let times = minutes.map(|minute| start.plus_ms(minute * MINUTE_MS).max(now));
+        times.into_iter().find(|time| self.include(*time)).unwrap_or(now)
+    }
+
     fn has_day(&self, day: i64) -> bool {
         let place = usize::try_from((day + FIRST_DAY).rem_euclid(7)).unwrap_or(0);
         self.days.0[place]

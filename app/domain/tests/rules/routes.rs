@@ -128,6 +128,15 @@ fn hours_begin_and_end_on_their_days() {
     let there = OpeningHours { zone, ..open("08:00-24:00", "tue") };
     assert!(there.include(at(1, 6, 0)) && there.include(at(1, 21, 59)));
     assert!(!there.include(at(1, 5, 59)) && !there.include(at(1, 22, 0)));
+    for (hours, time, opening) in [
+        (&day, at(0, 12, 0), at(0, 12, 0)),
+        (&day, at(0, 20, 0), at(1, 8, 0)),
+        (&day, at(4, 20, 0), at(7, 8, 0)),
+        (&night, at(1, 6, 0), at(6, 20, 0)),
+        (&there, at(2, 6, 0), at(8, 6, 0)),
+    ] {
+        assert_eq!(hours.opening(time), opening, "{time:?}");
+    }
     for wrong in ["8:00-9:00", "08:00", "08:00-24:01", "24:00-08:00", "08:60-09:00", "-"] {
         assert_eq!(Span::parse(wrong), None, "{wrong}");
     }

@@ -2,6 +2,7 @@
 //! and again if that carrier can't accept the message.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -25,8 +26,9 @@ use store::queue::{self, Moved, Requeued, Routed};
 pub(crate) const NO_CARRIER: &str = "";
 /// The number of waiting rows per transaction.
 const CHUNK: i64 = 500;
-/// How often a message whose routes are closed is checked again.
-const CLOSED_MS: i64 = 60_000;
+/// How often a message whose routes are closed is checked again before one opens. The hours may
+/// change meanwhile.
+const CLOSED_MS: i64 = 10 * 60_000;
 /// The number of receipts within an hour from which the quality of a carrier is known.
 const QUALITY_RECEIPTS: u64 = 20;
 
@@ -111,6 +113,28 @@ impl Network {
         let facts = self.facts(message, &number);
         let mut routes = self.routes.as_slice().iter();
         routes.any(|route| !excluded.contains(&&*route.carrier) && route.fits(&facts))
+    }
+
+    /// Returns for each route when it opens next, or `now` if it is open.
+    fn openings(&self, now: Timestamp) -> Vec<Timestamp> {
+        let routes = self.routes.as_slice().iter();
+        routes.map(|r| r.hours.as_ref().map_or(now, |hours| hours.opening(now))).collect()
+    }
+
+    /// Returns when a route leads a message anywhere, except to these carriers. `openings` are
+    /// those of all routes.
+    fn opening(
+        &self,
+        message: &Message<'_>,
+        excluded: &[&str],
+        openings: &[Timestamp],
+    ) -> Option<Timestamp> {
+        let number = self.address(message);
+        let facts = self.facts(message, &number);
+        let routes = self.routes.as_slice().iter().zip(openings);
+        let fitting =
+            routes.filter(|(route, _)| !excluded.contains(&&*route.carrier) && route.fits(&facts));
+        fitting.map(|(_, opening)| *opening).min()
     }
 
     /// Returns why no route leads a message anywhere.
@@ -492,8 +516,8 @@ impl Delivery<'_> {
         if waits && !router.is_usable(carrier) && !router.has_other(carrier) {
             return Ok(());
         }
-        // Messages that wait for a route to open are due again a while after this time. With a
-        // later time, a large backlog would never end.
+        // Messages that wait for a route to open are due again after this time. With a later time, a
+        // large backlog would never end.
         let now = self.now();
         let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier, now));
         rerouting.await.map(drop)
@@ -536,6 +560,7 @@ impl Delivery<'_> {
         let router = &self.inner.router;
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
+        let openings = OnceCell::new();
         for row in queue::routed(&mut tx, &waiting).await? {
             if stays && network.leads_to(carrier, &facts(&row), now) {
                 continue;
@@ -544,7 +569,9 @@ impl Delivery<'_> {
             let to = router.carrier(&facts(&row), self.entropy().number(), &excluded);
             let is_closed = to == NO_CARRIER && network.opens_later(&facts(&row), &excluded);
             if is_closed && carrier == NO_CARRIER {
-                closed.push(waiting_for_hours(&row, now));
+                let openings = openings.get_or_init(|| network.openings(now));
+                let opening = network.opening(&facts(&row), &excluded, openings);
+                closed.push(waiting_for_hours(&row, now, opening));
             } else if to == NO_CARRIER && !is_closed {
                 rejected.push(unroutable(&row, &network));
             } else if to != carrier {
@@ -598,10 +625,13 @@ fn facts(row: &Routed) -> Message<'_> {
     }
 }
 
-fn waiting_for_hours(row: &Routed, now: Timestamp) -> Requeued {
+/// Lets a message wait until a route opens. Its row isn't due at once, so that it isn't found again.
+fn waiting_for_hours(row: &Routed, now: Timestamp, opening: Option<Timestamp>) -> Requeued {
+    let latest = now.plus_ms(CLOSED_MS);
+    let due_at = opening.map_or(latest, |opening| opening.min(latest)).max(now.plus_ms(1));
     Requeued {
         id: row.message_id,
-        due_at: now.plus_ms(CLOSED_MS).unix_ms(),
+        due_at: due_at.unix_ms(),
         attempts: 0,
         submission: Submission::None,
         carrier: None,
