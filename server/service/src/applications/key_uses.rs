@@ -24,6 +24,9 @@ const CLIENT_DAYS: i64 = 30;
 /// The number of clients of a key that are counted one by one, in a day and between two stores.
 /// Somebody who puts a key into an app for phones would otherwise fill the database.
 const CLIENTS_MAX: usize = 100;
+/// The number of counts per transaction, which takes a few milliseconds. A key can have twice as
+/// many more, all in one transaction.
+const CHUNK: usize = 200;
 
 /// The uses of keys that aren't stored yet. They are sorted by reference, because all writers of
 /// keys lock the rows in that order.
@@ -103,7 +106,25 @@ impl Applications<'_> {
         if noted.is_empty() {
             return Ok(());
         }
+        let mut noted = noted.into_iter().peekable();
+        while noted.peek().is_some() {
+            let mut counts = 0;
+            let chunk: Vec<_> = std::iter::from_fn(|| {
+                let next = noted.next_if(|_| counts < CHUNK)?;
+                counts += next.1.calls.len() + next.1.clients.len();
+                Some(next)
+            })
+            .collect();
+            self.store_some_uses(chunk).await?;
+        }
         self.in_transaction(work!(|tx, now| {
+            api_keys::sweep(tx, hour(now) - DAY_HOURS, day(now) - CLIENT_DAYS).await
+        }))
+        .await
+    }
+
+    async fn store_some_uses(&self, noted: Vec<(KeyName, Uses)>) -> Result<()> {
+        self.in_transaction(work!(|tx, _now| {
             for (key, uses) in noted {
                 let from = uses.from.map(|from| from.to_string());
                 api_keys::used(tx, key, uses.at, from.as_deref()).await?;
@@ -116,7 +137,7 @@ impl Applications<'_> {
                     api_keys::count_client(tx, key, &client, calls, most).await?;
                 }
             }
-            api_keys::sweep(tx, hour(now) - DAY_HOURS, day(now) - CLIENT_DAYS).await
+            Ok(())
         }))
         .await
     }

@@ -334,6 +334,22 @@ async fn its_owner_reads_which_addresses_used_a_key(backend: Backend) {
     assert_eq!(listed[0].0, address("2001:db8::1"));
     assert!(listed.iter().any(|one| one.0.is_none() && one.1 == 52), "{listed:?}");
 
+    // The clients of several keys take several transactions.
+    let others = [world.pending("one@example.org").await, world.pending("two@example.org").await];
+    let keys = others.iter().flat_map(|other| [&other.live, &other.test]).chain([&customer.test]);
+    for (key, n) in keys.flat_map(|key| (0..90).map(move |n| (key, n))) {
+        let from = format!("203.0.113.{n}").parse().unwrap();
+        applications.note_key_use(key, Some(from));
+    }
+    applications.store_key_uses().await.unwrap();
+    assert_eq!(clients(KeyKind::Test).await.len(), 90);
+    for other in &others {
+        for kind in [KeyKind::Live, KeyKind::Test] {
+            let stored = applications.key_clients(other.account.id, other.reference, kind).await;
+            assert_eq!(stored.unwrap().len(), 90);
+        }
+    }
+
     let replacing = applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
     replacing.await.unwrap();
     assert_eq!(clients(KeyKind::Live).await, []);
