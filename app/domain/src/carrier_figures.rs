@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::words::words;
 
 words! {
@@ -44,6 +45,13 @@ pub struct RecentCounts {
     pub five_minutes: CarrierCounts,
     pub hour: CarrierCounts,
     pub day: CarrierCounts,
+}
+
+/// The counts of a carrier in an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HourCounts {
+    pub began_at: Timestamp,
+    pub counts: CarrierCounts,
 }
 
 impl CarrierCounts {

@@ -30,6 +30,9 @@ statements! {
         SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count
         FROM carrier_figures WHERE period_ms = $1 AND began_at > $2
         GROUP BY carrier, name");
+    const OF_CARRIER: Sql = Sql::same(r"
+        SELECT began_at, name, count FROM carrier_figures
+        WHERE period_ms = $1 AND began_at > $2 AND carrier = $3");
     const FORGET: Sql = Sql::same(r"
         DELETE FROM carrier_figures WHERE period_ms = $1 AND began_at < $2");
 }
@@ -61,6 +64,24 @@ pub async fn since(
         carriers.entry(carrier).or_default().add_named(&name, count.max(0).unsigned_abs());
     }
     Ok(carriers)
+}
+
+/// Returns the counts of a carrier in each period that began after this time, as far as there are
+/// any.
+pub async fn of_carrier(
+    conn: &mut dyn Connection,
+    period_ms: i64,
+    after: Timestamp,
+    carrier: &str,
+) -> Result<BTreeMap<Timestamp, CarrierCounts>> {
+    let rows: Vec<(Timestamp, String, i64)> = query(OF_CARRIER, (period_ms, after, carrier))
+        .fetch_all(conn, |row| Ok((row.get("began_at")?, row.get("name")?, row.get("count")?)))
+        .await?;
+    let mut periods: BTreeMap<Timestamp, CarrierCounts> = BTreeMap::new();
+    for (began_at, name, count) in rows {
+        periods.entry(began_at).or_default().add_named(&name, count.max(0).unsigned_abs());
+    }
+    Ok(periods)
 }
 
 /// Deletes the counts of periods that began before this time.
