@@ -39,11 +39,12 @@ impl Role {
 }
 
 impl BindMode {
-    /// Returns the role of each link. The first link submits.
+    /// Returns the role of each link. The first link submits, unless it is a receiver.
     pub(crate) fn roles(self) -> &'static [Role] {
         match self {
             Self::Transceiver => &[Role::Transceiver],
             Self::Transmitter => &[Role::Transmitter],
+            Self::Receiver => &[Role::Receiver],
             Self::TransmitterAndReceiver => &[Role::Transmitter, Role::Receiver],
         }
     }

@@ -57,6 +57,7 @@ pub enum FaultKind {
     SubmitThrottled,
     SubmitTemporary,
     SubmitHeld,
+    SubmitRefusedAll,
     SubmitParameter,
     SubmitRefused,
 }
@@ -87,7 +88,7 @@ impl Words {
 
 impl FaultKind {
     /// Every kind, in the order of a connection's life.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::NameUnknown,
         Self::NobodyListens,
         Self::Unreachable,
@@ -122,6 +123,7 @@ impl FaultKind {
         Self::SubmitThrottled,
         Self::SubmitTemporary,
         Self::SubmitHeld,
+        Self::SubmitRefusedAll,
         Self::SubmitParameter,
         Self::SubmitRefused,
     ];
@@ -245,8 +247,8 @@ impl FaultKind {
                 "bind_type",
                 "0x03, 0x04",
                 "The carrier refused the bind: this kind of bind isn't allowed",
-                "Set bind to what the carrier allows: transceiver, transmitter+receiver or \
-                 transmitter",
+                "Set bind to what the carrier allows: transceiver, transmitter+receiver, \
+                 transmitter or receiver",
             ),
             Self::BindAlready => (
                 "bind_already",
@@ -364,6 +366,14 @@ impl FaultKind {
                 "The carrier refuses submits of this account, so messages wait",
                 "Ask the carrier whether the account is active, has credit and may submit. One \
                  message at a time is tried until one is accepted",
+            ),
+            Self::SubmitRefusedAll => (
+                "submit_refused_all",
+                "10 messages in a row with the same error, 0x0A or of a parameter",
+                "The carrier refuses all messages with the same error, so they wait",
+                "Ask the carrier which senders the account may use. Compare service_type, \
+                 source_ton, data_coding, segmentation and tlvs with its manual. One message at a \
+                 time is tried until one is accepted",
             ),
             Self::SubmitParameter => (
                 "submit_parameter",

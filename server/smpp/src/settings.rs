@@ -92,6 +92,8 @@ pub enum BindMode {
     Transceiver,
     /// One socket that only submits.
     Transmitter,
+    /// One socket that only receives. Its window must be 0.
+    Receiver,
     /// Two sockets. The connection counts as bound when both are.
     TransmitterAndReceiver,
 }

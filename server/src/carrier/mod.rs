@@ -2,6 +2,7 @@
 
 mod error_code;
 pub mod http;
+pub mod pace;
 pub mod refused;
 pub mod sandbox;
 pub mod smpp;

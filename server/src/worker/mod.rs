@@ -15,7 +15,6 @@ mod watched;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::smpp::SharedPace;
 use service::{SANDBOX_CARRIER, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -25,6 +24,7 @@ use tracing::Instrument as _;
 
 use crate::carrier::CarrierConnection;
 use crate::carrier::http::connection::HttpConnection;
+use crate::carrier::pace::Paces;
 use crate::carrier::sandbox::Sandbox;
 use crate::carrier::smpp::SmppConnection;
 use crate::config::carriers::{CarrierKind, CarrierSettings, HealthSettings};
@@ -256,7 +256,7 @@ impl Worker {
                     open: watch::Sender::new(false),
                     connections: Vec::new(),
                     links: Vec::new(),
-                    pace: None,
+                    paces: Paces::default(),
                 }));
             }
             self.carriers.push(served);
@@ -272,14 +272,14 @@ impl Worker {
             CarrierKind::Sandbox => {
                 let delay_ms = self.sandbox_delay_ms;
                 let sandbox = self.sandboxes.open(name, || Sandbox::new(clock(), delay_ms));
-                self.start_connections(served, 1, None, || sandbox.clone());
+                self.start_connections(served, 1, Paces::default(), || sandbox.clone());
             }
             CarrierKind::Http(http) => {
                 match HttpConnection::new((**http).clone(), clock(), lease) {
                     Ok(connection) => {
                         let connection = Arc::new(connection);
-                        let pace = Some(connection.pace());
-                        self.start_connections(served, 1, pace, || connection.clone());
+                        let paces = Paces { all: Some(connection.pace()), ..Paces::default() };
+                        self.start_connections(served, 1, paces, || connection.clone());
                     }
                     // The settings were checked before, so the file of authorities has changed since.
                     Err(error) => {
@@ -289,11 +289,11 @@ impl Worker {
                 }
             }
             CarrierKind::Smpp(smpp) => {
-                let pace = SmppConnection::shared_pace(smpp);
-                self.start_connections(served, smpp.connections, pace.clone(), || {
+                let paces = Paces::new(smpp.carrier_rate, smpp.sender_rate);
+                self.start_connections(served, smpp.connections, paces.clone(), || {
                     let seed = service.entropy().number();
-                    let pace = pace.clone();
-                    Arc::new(SmppConnection::open((**smpp).clone(), pace, clock(), lease, seed))
+                    let paces = paces.clone();
+                    Arc::new(SmppConnection::open((**smpp).clone(), paces, clock(), lease, seed))
                 });
             }
         }
@@ -304,7 +304,7 @@ impl Worker {
         &self,
         served: &ServedCarrier,
         count: usize,
-        pace: Option<Arc<SharedPace>>,
+        paces: Paces,
         open: impl Fn() -> Arc<dyn CarrierConnection>,
     ) {
         let carrier = served.settings.name.as_str();
@@ -330,7 +330,7 @@ impl Worker {
             open: open_for_messages,
             connections: states,
             links,
-            pace,
+            paces,
         }));
     }
 

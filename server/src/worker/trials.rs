@@ -46,18 +46,25 @@ impl Trials {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Takes the results of test messages out of a report. They aren't stored.
-    pub(super) fn take(&self, report: &mut CarrierReport) {
+    /// Takes the results of test messages out of a report. They aren't stored. Returns their carrier
+    /// message IDs.
+    pub(super) fn take(&self, report: &mut CarrierReport) -> Vec<String> {
         let trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = Vec::new();
         if trials.is_empty() {
-            return;
+            return ids;
         }
         for results in [&mut report.early, &mut report.submitted] {
             for result in results.extract_if(.., |result| trials.contains_key(&result.id)) {
+                ids.extend(result.outcomes.iter().filter_map(|(_, outcome)| match outcome {
+                    SubmitOutcome::Accepted { carrier_message_id } => carrier_message_id.clone(),
+                    _ => None,
+                }));
                 // Without a receiver, the test has ended.
                 let _ = trials[&result.id].send(result);
             }
         }
+        ids
     }
 }
 
@@ -103,6 +110,7 @@ impl Connections {
         if delivery.is_sandbox(&test.carrier) {
             return answers.refuse("a sandbox delivers to nobody").await;
         }
+        delivery.expect_test(test);
         let is_bound = |connection: &dyn CarrierConnection| {
             matches!(connection.state().state, ConnectionState::Bound | ConnectionState::Probing)
         };
@@ -333,6 +341,7 @@ fn words(outcome: &SubmitOutcome) -> String {
             format!("refused for now: {}", named(error))
         }
         SubmitOutcome::NotSent => "not sent: the connection was lost or too busy".to_owned(),
+        SubmitOutcome::Later { .. } => "not sent: the sender has used up its rate".to_owned(),
         SubmitOutcome::Unknown { error } => format!("no answer: {error}"),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use smpp::SharedPace;
 use tokio::sync::watch;
 
+use crate::carrier::pace::Paces;
 use crate::carrier::{CarrierConnection, ConnectionStatus};
 use crate::config::carriers::HealthSettings;
 
@@ -17,8 +17,8 @@ pub(super) struct WatchedCarrier {
     pub(super) open: watch::Sender<bool>,
     pub(super) connections: Vec<ReadState>,
     pub(super) links: Vec<Arc<dyn CarrierConnection>>,
-    /// The rate that the connections share with those of other processes.
-    pub(super) pace: Option<Arc<SharedPace>>,
+    /// The rates that the connections share with those of other processes.
+    pub(super) paces: Paces,
 }
 
 /// Returns the status of a connection.

@@ -9,6 +9,8 @@ use crate::started::Started;
 
 /// SMPP's ESME_RINVSYSID.
 const INVALID_SYSTEM_ID: u32 = 0x0F;
+/// SMPP's ESME_RINVSRCADR.
+const INVALID_SENDER: u32 = 0x0A;
 /// SMPP's ESME_RSUBMITFAIL.
 const SUBMIT_FAILED: u32 = 0x45;
 
@@ -51,6 +53,27 @@ fn a_fault_of_the_account_holds_messages_instead_of_rejecting_them() {
     }
     assert_eq!(started.balance(), "99");
     assert!(started.server.log().contains("the carrier accepts messages again"));
+    started.stop();
+}
+
+/// The carrier knows no sender of the account. Otherwise, this error would reject every message.
+#[test]
+fn an_error_that_all_messages_get_holds_them() {
+    let (smsc, started) = start(|_| vec![Act::Refuse(INVALID_SENDER)]);
+    let sent = started.send_to(57_000_000..57_000_030);
+    let carrier = until("a carrier that isn't up", || {
+        let carrier = started.carrier("acme");
+        let reason = carrier["reason"].as_str().unwrap_or_default();
+        (reason.contains("refuses all messages with the same error")).then_some(carrier)
+    });
+    let reason = carrier["reason"].as_str().unwrap();
+    assert!(reason.contains("ESME_RINVSRCADR 0x0000000a"), "{carrier}");
+    assert!(reason.contains("Ask the carrier which senders the account may use"), "{carrier}");
+    assert!(started.server.log().contains("fault=\"submit_refused_all\""));
+    smsc.follow(accept);
+    let (rejected, held) = sent.split_at(9);
+    started.until_all(held, "submitted");
+    started.until_all(rejected, "rejected");
     started.stop();
 }
 

@@ -114,6 +114,29 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     started.stop();
 }
 
+/// The receipt comes as a request, so the program that waits for it is another one.
+#[test]
+fn a_test_message_is_followed_to_the_receipt_of_an_http_carrier() {
+    let (upstream, started) = accepting();
+    let place = &started.server.place;
+    let test = ["carrier", "test", "upstream", "57000001", "Hello"];
+    let tested = std::thread::scope(|scope| {
+        let testing = scope.spawn(|| place.json(&test));
+        let request = until("the request", || upstream.requests_for("26657000001").pop());
+        let id = name(request["ref"].as_str().unwrap());
+        assert_eq!(get(&started.server, &[("id", &id), ("status", "DELIVRD")]).status, 200);
+        testing.join().unwrap()
+    });
+    assert_eq!(tested["ok"], true, "{tested}");
+    let steps = tested["steps"].to_string();
+    for step in ["accepted with the message ID up-", "receipt for up-", "\"delivered\""] {
+        assert!(steps.contains(step), "{step}: {steps}");
+    }
+    let refused = place.refused(&["carrier", "trace", "upstream", "--seconds", "1"]);
+    assert!(refused.contains("no SMPP connection"), "{refused}");
+    started.stop();
+}
+
 #[test]
 fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing() {
     let (_upstream, started) = accepting();

@@ -7,6 +7,7 @@ use testing::smsc::{c_string, tlv};
 
 use crate::acme::{settings, start};
 use crate::peer::Kind;
+use crate::routes::carriers;
 use crate::scripted::{self, Scripted};
 use crate::sending::{Carrier, Sending};
 use crate::started::Started;
@@ -97,7 +98,10 @@ fn messages_of_handsets_are_decoded_joined_and_acknowledged_once_they_are_stored
 #[test]
 fn a_message_that_is_delivered_again_on_another_connection_is_stored_once() {
     let smsc = Scripted::start(|_| Vec::new());
-    let started = Started::start(&settings(&smsc, "connections = 2\n"));
+    // These binds only receive. Messages leave through another carrier.
+    let receiver = settings(&smsc, "bind = \"receiver\"\nconnections = 2\n");
+    let sender = carriers(&[("out", "127.0.0.1:1")]) + "[[route]]\ncarrier = \"out\"\n";
+    let started = Started::start(&(receiver + &sender));
     add_number(&started);
     smsc.until_binds(2);
     for _ in 0..3 {

@@ -1,6 +1,9 @@
 //! The parameters of binds and submits that a carrier's settings choose.
 
-use testing::harness::until;
+use std::time::{Duration, Instant};
+
+use domain::Category;
+use testing::harness::{Place, until};
 use testing::smsc::tlv;
 
 use crate::acme::{accept, settings};
@@ -59,5 +62,36 @@ fn a_backup_address_is_used_while_the_first_fails() {
         let error = connection["last_error"].as_str().unwrap_or_default();
         error.starts_with("Nobody listens at the carrier's address").then_some(())
     });
+    started.stop();
+}
+
+/// A sender's messages above its rate don't hold up those of another sender, although they would
+/// fill the window.
+#[test]
+fn each_sender_has_its_own_rate() {
+    const MESSAGES: u32 = 25;
+    let smsc = Scripted::delivering();
+    let place = Place::new();
+    let keys = place.funded("a@example.org", "100");
+    let named = place.application("b@example.org", Category::Sms, Some("Acme"));
+    let reference = named.reference.to_string();
+    place.json(&["application", "approve", &reference]);
+    place.json(&["deposit", "add", &reference, "100", "--bank-id", "b"]);
+    let waiting = place.json(&["sender", "list"]);
+    place.json(&["sender", "accept", &waiting[0]["id"].to_string()]);
+    let settings = settings(&smsc, "sender_rate = 10\nwindow = 5\n");
+    let started = Started::start_with(place, keys, &settings);
+    smsc.until_bound();
+    let begun = Instant::now();
+    let sent = started.send_to(57_000_000..57_000_000 + MESSAGES);
+    let other = started.server.accepted(named.live.expose(), "57000099");
+    started.server.final_report(named.live.expose(), &other);
+    started.until_all(&sent, "delivered");
+    // Eleven leave at once, because unused time of a second is saved up.
+    assert!(begun.elapsed() > Duration::from_millis(1300), "{:?}", begun.elapsed());
+    let submits = smsc.submits();
+    assert_eq!(submits.len(), 26);
+    let place_of_other = submits.iter().position(|submit| submit.sender == "Acme").unwrap();
+    assert!(place_of_other < 20, "{place_of_other}");
     started.stop();
 }

@@ -44,6 +44,13 @@ fn a_test_message_is_followed_to_its_receipt_and_costs_nothing() {
     assert_eq!((started.balance().as_str(), started.server.count(started.key())), ("100", 0));
     let unmatched = place.json(&["carrier", "receipts", "acme", "--unmatched"]);
     assert_eq!(unmatched["receipts"], Value::Array(Vec::new()), "{unmatched}");
+    // Neither the answers nor the receipts count in the figures of the carrier.
+    let metrics = started.server.get_ops("/metrics").text();
+    let is_count = |line: &&str| {
+        let names = ["heliograph_carrier_answers_total{", "heliograph_carrier_receipts_total{"];
+        names.iter().any(|name| line.starts_with(name)) && !line.ends_with(" 0")
+    };
+    assert_eq!(metrics.lines().find(is_count), None);
     let audit = place.json(&["audit", "list", "--subject", "acme"]).to_string();
     assert!(audit.contains("carrier.test") && !audit.contains("57000001"), "{audit}");
     assert_eq!(place.rows("carrier_commands WHERE command LIKE '%aaa%'"), 0);

@@ -24,3 +24,4 @@ mod rolling;
 mod stops;
 mod storm;
 mod test_clocks;
+mod trials;

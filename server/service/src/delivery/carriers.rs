@@ -233,7 +233,8 @@ fn cause(
     let reason = match state {
         CarrierState::Up | CarrierState::Drained => None,
         CarrierState::Down if of_state.is_empty() => {
-            Some("No running process has a connection to this carrier.".to_owned())
+            let step = "Start one with heliograph serve, or with --role worker";
+            Some(format!("No running process has a connection to this carrier. {step}."))
         }
         CarrierState::Down | CarrierState::Degraded => {
             of_state.iter().find_map(|connection| connection.last_error.clone())

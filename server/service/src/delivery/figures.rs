@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::carrier_figures::{CarrierCounts, CarrierEvent, RecentCounts};
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, HourCounts, RecentCounts};
 use domain::timestamp::DAY_MS;
 use domain::{MessageStatus, Timestamp};
 
@@ -26,6 +26,8 @@ const KEPT: [(i64, i64); 2] = [(MINUTE_MS, 2 * HOUR_MS), (HOUR_MS, 8 * DAY_MS)];
 const SAMPLES_MAX: usize = 1000;
 /// How often samples without a receipt make space for others. They are as old as this by then.
 const SAMPLE_LASTS: Duration = Duration::from_mins(10);
+/// How long the receipts of a test message don't count.
+const TEST_LASTS: Duration = Duration::from_mins(5);
 
 /// The counts of this process, by carrier.
 #[derive(Default)]
@@ -38,6 +40,9 @@ struct OfCarrier {
     /// When the carrier accepted some of the segments, by carrier message ID.
     samples: HashMap<String, Instant>,
     samples_checked_at: Instant,
+    /// The numbers and carrier message IDs of test messages, and until when their receipts don't
+    /// count.
+    tested: Vec<(String, Instant)>,
 }
 
 impl Default for OfCarrier {
@@ -47,6 +52,7 @@ impl Default for OfCarrier {
             stored: CarrierCounts::default(),
             samples: HashMap::new(),
             samples_checked_at: Instant::now(),
+            tested: Vec::new(),
         }
     }
 }
@@ -83,7 +89,7 @@ impl Figures {
                     CarrierEvent::Deferred
                 }
                 SubmitOutcome::Unknown { .. } => CarrierEvent::Unanswered,
-                SubmitOutcome::NotSent => continue,
+                SubmitOutcome::NotSent | SubmitOutcome::Later { .. } => continue,
             };
             counts.add(event, 1);
         }
@@ -95,7 +101,12 @@ impl Figures {
     pub(super) fn receipts(&self, carrier: &str, receipts: &[CarrierReceipt]) -> CarrierCounts {
         let mut counts = CarrierCounts::default();
         self.update(carrier, |figures| {
+            let now = Instant::now();
+            figures.tested.retain(|(_, until)| *until > now);
             for receipt in receipts {
+                if figures.tested.iter().any(|(test, _)| is_of_test(test, receipt)) {
+                    continue;
+                }
                 let event = match receipt.status {
                     MessageStatus::Delivered => CarrierEvent::Delivered,
                     MessageStatus::Expired => CarrierEvent::Expired,
@@ -109,6 +120,14 @@ impl Figures {
             }
         });
         counts
+    }
+
+    /// Keeps receipts of test messages out of the counts, by their numbers or carrier message IDs.
+    /// Numbers are as the carrier gets them.
+    pub(super) fn test(&self, carrier: &str, tests: impl IntoIterator<Item = String>) {
+        let until = Instant::now() + TEST_LASTS;
+        let tests = tests.into_iter().map(|test| (test, until));
+        self.update(carrier, |figures| figures.tested.extend(tests));
     }
 
     /// Adds the counts of something that is stored now.
@@ -166,6 +185,21 @@ impl Delivery<'_> {
         .await
     }
 
+    /// Returns the counts of all processes for a carrier in each of the last 24 hours, in
+    /// chronological order. The last hour isn't over.
+    pub async fn carrier_hours(&self, carrier: &str) -> Result<Vec<HourCounts>> {
+        let last = began_at(self.now(), HOUR_MS);
+        let mut conn = self.store().read().await?;
+        let after = last.plus_ms(-DAY_MS);
+        let found = carrier_figures::of_carrier(&mut conn, HOUR_MS, after, carrier).await?;
+        let hours = (0..DAY_MS / HOUR_MS).rev().map(|ago| last.plus_ms(-ago * HOUR_MS));
+        let of_hour = |began_at| HourCounts {
+            began_at,
+            counts: found.get(&began_at).copied().unwrap_or_default(),
+        };
+        Ok(hours.map(of_hour).collect())
+    }
+
     /// Returns the counts of all processes over the last 5 minutes, hour and day, by carrier. They
     /// are a few seconds old, and the day consists of whole hours.
     pub async fn recent_counts(&self) -> Result<BTreeMap<String, RecentCounts>> {
@@ -189,6 +223,13 @@ impl Delivery<'_> {
         }
         Ok(recent)
     }
+}
+
+/// Whether a receipt has this number or carrier message ID of a test message. A receipt may leave
+/// out the plus sign of a number, or have no number.
+fn is_of_test(test: &str, receipt: &CarrierReceipt) -> bool {
+    test.trim_start_matches('+') == receipt.number.trim_start_matches('+')
+        || receipt.message_ids.iter().any(|id| id == test)
 }
 
 fn began_at(now: Timestamp, period_ms: i64) -> Timestamp {

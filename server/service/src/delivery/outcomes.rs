@@ -40,6 +40,8 @@ pub enum SubmitOutcome {
     Temporary { error: String },
     /// The segment certainly didn't reach the carrier.
     NotSent,
+    /// The segment wasn't submitted, because its sender has used up its rate. It waits.
+    Later { after_ms: i64 },
     /// The segment was submitted, but its response was lost.
     Unknown { error: String },
 }
@@ -59,7 +61,7 @@ impl SubmitOutcome {
             | Self::Throttled { error }
             | Self::Temporary { error }
             | Self::Unknown { error } => Some(error),
-            Self::NotSent => None,
+            Self::NotSent | Self::Later { .. } => None,
         };
         if let Some(text) = text {
             text.retain(|c| c != '\0');
@@ -155,6 +157,7 @@ impl Count {
                     count.wait(retry_after(attempts), true, Some(error.clone()));
                 }
                 SubmitOutcome::NotSent => count.wait(0, false, None),
+                SubmitOutcome::Later { after_ms } => count.wait(*after_ms, false, None),
             }
         }
         count

@@ -26,6 +26,19 @@ pub struct TestReceipt {
 }
 
 impl Delivery<'_> {
+    /// Keeps the receipts of a test message out of this process's figures. It may get them even if
+    /// another process submits the message.
+    pub fn expect_test(&self, test: &TestCommand) {
+        let (number, sender) = (test.number(), test.sender.as_deref());
+        let (address, _) = self.inner.router.written(&test.carrier, &number, sender);
+        self.inner.figures.test(&test.carrier, [address]);
+    }
+
+    /// Keeps receipts with these carrier message IDs out of this process's figures.
+    pub fn expect_test_receipts(&self, carrier: &str, ids: Vec<String>) {
+        self.inner.figures.test(carrier, ids);
+    }
+
     /// Returns the message of a test, as the carrier gets it.
     pub fn test_message(&self, test: &TestCommand) -> (Lease, Claimed) {
         let (now, number) = (self.now(), test.number());

@@ -90,6 +90,8 @@ impl Answer {
             with_number(*known, Some(code))
         };
         let error = |kind| {
+            // No API uses this status for a single message.
+            let kind = if self.status == 401 { HttpFaultKind::AccessRefused } else { kind };
             let quoted = found.code.as_deref().filter(|_| !submit.is_secret);
             HttpFault::new(kind, self.words(quoted))
         };

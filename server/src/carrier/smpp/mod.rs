@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use ::smpp::trace::TracedPdu;
 use ::smpp::{
-    Backup, ClientCertificate, Connection, Event, Events, Fault, LastError, Outcome, SharedPace,
-    Submit, receipt,
+    Backup, ClientCertificate, Connection, Event, Events, Fault, LastError, Outcome, Reaction,
+    SharedPace, Submit, receipt,
 };
 use async_trait::async_trait;
 use domain::Transid;
@@ -22,10 +22,12 @@ use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::pace::Paces;
 use super::refused::Refused;
 use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use crate::config::carriers::{BindMode, SmppSettings, SubmitAction};
 use pending::Pending;
+use refusals::EqualRefusals;
 pub use refusals::status_name;
 
 /// The maximum length of a password in SMPP 3.4 (5.2.2).
@@ -41,6 +43,7 @@ pub struct SmppConnection {
     settings: SmppSettings,
     clock: Clock,
     answer_timeout: Duration,
+    paces: Paces,
     connection: Connection,
     /// Read by one task at a time.
     events: tokio::sync::Mutex<Events>,
@@ -58,6 +61,7 @@ struct Inner {
     fault: Option<LastError>,
     /// Why the carrier refuses every submit.
     held: Option<String>,
+    equal: EqualRefusals,
     /// Set when the carrier has refused a validity period: the highest tag of the submits that have
     /// one.
     last_with_validity: Option<u64>,
@@ -67,8 +71,12 @@ impl Inner {
     /// Returns the outcome of a submit that the carrier refused. If the carrier refused its validity
     /// period, the message is submitted again without one, and so are all later ones.
     fn refused(&mut self, tag: u64, status: u32, settings: &SmppSettings) -> SubmitOutcome {
-        let action = settings.submit_status.action(status);
-        let refusals::Refusal { outcome, fault } = refusals::read(status, action);
+        let actions = &settings.submit_status;
+        let sender = self.pending.sender(tag).unwrap_or_default();
+        let is_of_all = self.equal.refused(status, sender, actions);
+        let action = if is_of_all { SubmitAction::Hold } else { actions.action(status) };
+        let refusals::Refusal { outcome, fault } =
+            if is_of_all { refusals::of_all(status) } else { refusals::read(status, action) };
         if action == SubmitAction::Hold {
             self.hold(&fault);
         }
@@ -98,6 +106,7 @@ impl Inner {
 
     /// Records that the carrier accepted a submit.
     fn accepted(&mut self) {
+        self.equal.accepted();
         if self.held.take().is_some() {
             tracing::warn!("the carrier accepts messages again");
         }
@@ -105,17 +114,11 @@ impl Inner {
 }
 
 impl SmppConnection {
-    /// Returns the limit that all connections to the carrier share.
-    pub fn shared_pace(settings: &SmppSettings) -> Option<Arc<SharedPace>> {
-        let rate = settings.carrier_rate;
-        (rate > 0).then(|| Arc::new(SharedPace::new(rate)))
-    }
-
     /// Opens the connection, which binds and reconnects on its own. `lease` is how long a claim
     /// lasts. `seed` determines the jitter of the backoff between binds.
     pub fn open(
         settings: SmppSettings,
-        pace: Option<Arc<SharedPace>>,
+        paces: Paces,
         clock: Clock,
         lease: Duration,
         seed: u64,
@@ -128,15 +131,19 @@ impl SmppConnection {
         }
         // A third of the lease is for the write, and the rest is for storing the answer.
         let answer_timeout = settings.answer_timeout.min(lease / 2);
-        let session = session_settings(&settings, pace, answer_timeout);
+        let inner = Inner::default();
+        let reaction = inner.equal.reaction(settings.submit_status.clone());
+        let session =
+            session_settings(&settings, paces.all.clone(), answer_timeout, Arc::new(reaction));
         let (connection, events) = Connection::open(session, seed);
         Self {
             settings,
             clock,
             answer_timeout,
+            paces,
             connection,
             events: tokio::sync::Mutex::new(events),
-            inner: Mutex::default(),
+            inner: Mutex::new(inner),
             added: Notify::new(),
         }
     }
@@ -250,6 +257,11 @@ impl CarrierConnection for SmppConnection {
         for message in messages {
             let with_validity = self.settings.validity_period && inner.last_with_validity.is_none();
             let parts = submits::parts(&message, &self.settings, with_validity, now);
+            if let Some(wait) = self.paces.wait(&message.sender, parts.len()) {
+                inner.pending.put_back(&message, lease, parts.len(), wait);
+                continue;
+            }
+            inner.equal.submit(&message.sender);
             let tags = inner.pending.add(&message, lease, &parts);
             for (part, tag) in parts.into_iter().zip(tags) {
                 if let Some(tag) = tag {
@@ -356,8 +368,8 @@ fn session_settings(
     settings: &SmppSettings,
     shared_pace: Option<Arc<SharedPace>>,
     answer: Duration,
+    reaction: Arc<dyn Fn(u32) -> Reaction + Send + Sync>,
 ) -> ::smpp::Settings {
-    let actions = settings.submit_status.clone();
     ::smpp::Settings {
         address: settings.address.to_string(),
         backup: settings.backup_address.as_ref().map(|address| Backup {
@@ -379,12 +391,13 @@ fn session_settings(
         bind: match settings.bind {
             BindMode::Transceiver => ::smpp::BindMode::Transceiver,
             BindMode::Transmitter => ::smpp::BindMode::Transmitter,
+            BindMode::Receiver => ::smpp::BindMode::Receiver,
             BindMode::TransmitterAndReceiver => ::smpp::BindMode::TransmitterAndReceiver,
         },
-        window: settings.window,
+        window: if settings.bind == BindMode::Receiver { 0 } else { settings.window },
         rate: settings.rate,
         shared_pace,
-        reaction: Arc::new(move |status| refusals::reaction(actions.action(status))),
+        reaction,
         timers: ::smpp::Timers {
             answer,
             enquire_link: settings.enquire_link,

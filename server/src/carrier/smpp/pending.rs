@@ -1,6 +1,7 @@
 //! Finds the message and the segment that an answer belongs to.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
@@ -15,7 +16,7 @@ pub(super) struct Pending {
     next_tag: u64,
     segments: HashMap<u64, (ClaimKey, u16)>,
     messages: HashMap<ClaimKey, Open>,
-    /// Messages whose segments are all submitted already.
+    /// Messages that need no submit now: their segments are all submitted already, or they wait.
     done: Vec<Submitted>,
     /// Messages with a new carrier message ID that still miss other answers.
     named: Vec<ClaimKey>,
@@ -25,6 +26,7 @@ pub(super) struct Pending {
 
 struct Open {
     result: Submitted,
+    sender: String,
     missing: usize,
     /// The number of outcomes whose carrier message IDs were taken early.
     early: usize,
@@ -62,9 +64,36 @@ impl Pending {
         if missing == 0 {
             self.done.push(result);
         } else {
-            self.messages.insert(key, Open { result, missing, early: 0 });
+            let sender = message.sender.clone();
+            self.messages.insert(key, Open { result, sender, missing, early: 0 });
         }
         tags
+    }
+
+    /// Puts a message of this many parts back, so that it is submitted after this time.
+    pub(super) fn put_back(
+        &mut self,
+        message: &Claimed,
+        lease: Lease,
+        parts: usize,
+        after: Duration,
+    ) {
+        let segments = u16::try_from(parts).unwrap_or(u16::MAX);
+        let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+        let left = (1..=segments).filter(|n| !message.submitted_segments.contains(n));
+        self.done.push(Submitted {
+            id: message.id,
+            application_id: message.application_id,
+            lease,
+            segments,
+            outcomes: left.map(|n| (n, SubmitOutcome::Later { after_ms })).collect(),
+        });
+    }
+
+    /// Returns the sender of an unanswered submit.
+    pub(super) fn sender(&self, tag: u64) -> Option<&str> {
+        let (key, _) = self.segments.get(&tag)?;
+        Some(&self.messages.get(key)?.sender)
     }
 
     /// Returns the highest tag so far.
@@ -72,7 +101,7 @@ impl Pending {
         self.next_tag
     }
 
-    /// Takes the messages whose segments are all submitted already.
+    /// Takes the messages that need no submit now.
     pub(super) fn take_done(&mut self) -> Vec<Submitted> {
         std::mem::take(&mut self.done)
     }

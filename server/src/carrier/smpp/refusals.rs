@@ -1,10 +1,19 @@
 //! Maps a `command_status` to the outcome of a submit (SMPP 3.4, 5.1.3).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ::smpp::{Fault, FaultKind, Reaction, UnknownCause, command_status, status_code};
 use domain::DeliveryError;
 use service::SubmitOutcome;
 
-use crate::config::carriers::SubmitAction;
+use crate::config::carriers::{SubmitAction, SubmitStatus};
+
+/// After this many equal refusals in a row, the carrier refuses every message with this status.
+const EQUAL_MIN: u32 = 10;
+/// Statuses about the sender (SMPP 3.4, 5.1.3). They concern all messages only if messages with
+/// different senders get them.
+const OF_SENDER: [u32; 3] = [status_code::INVALID_SOURCE, 0x48, 0x49];
 
 /// What a refused submit means.
 pub(super) struct Refusal {
@@ -12,6 +21,75 @@ pub(super) struct Refusal {
     pub(super) outcome: SubmitOutcome,
     /// For operators.
     pub(super) fault: Fault,
+}
+
+/// Notices that a carrier refuses every message with a status that normally concerns one message.
+/// Such a status means that the account or its settings are wrong, for example if no sender is
+/// registered. Holding the messages keeps a whole batch from being rejected.
+#[derive(Default)]
+pub(super) struct EqualRefusals {
+    status: u32,
+    /// How many refusals in a row had this status.
+    count: u32,
+    /// The sender of the first of them, and whether another one had another sender.
+    sender: String,
+    several: bool,
+    /// The sender of the first message, and whether another one had another sender.
+    first_sender: Option<String>,
+    several_senders: bool,
+    /// The status that every message gets, or 0. The session reads it.
+    of_all: Arc<AtomicU32>,
+}
+
+impl EqualRefusals {
+    /// Returns the reaction of the session to refused submits.
+    pub(super) fn reaction(&self, actions: SubmitStatus) -> impl Fn(u32) -> Reaction + use<> {
+        let of_all = Arc::clone(&self.of_all);
+        move |status| {
+            let is_of_all = of_all.load(Ordering::Relaxed) == status;
+            let action = if is_of_all { SubmitAction::Hold } else { actions.action(status) };
+            reaction(action)
+        }
+    }
+
+    /// Notes the sender of a message that is submitted.
+    pub(super) fn submit(&mut self, sender: &str) {
+        let first = self.first_sender.get_or_insert_with(|| sender.to_owned());
+        self.several_senders |= first != sender;
+    }
+
+    /// Notes that the carrier accepted a message.
+    pub(super) fn accepted(&mut self) {
+        self.count = 0;
+        self.of_all.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes a refusal. Returns whether every message gets this status.
+    pub(super) fn refused(&mut self, status: u32, sender: &str, actions: &SubmitStatus) -> bool {
+        let is_of_sender = OF_SENDER.contains(&status);
+        let counts = is_of_sender || FaultKind::is_of_parameter(status);
+        if !counts || actions.is_set(status) || actions.action(status) != SubmitAction::NextRoute {
+            return false;
+        }
+        if self.count == 0 || self.status != status {
+            (self.status, self.count, self.several) = (status, 0, false);
+            sender.clone_into(&mut self.sender);
+        }
+        self.count += 1;
+        self.several |= self.sender != sender;
+        let concerns_all = !is_of_sender || self.several || !self.several_senders;
+        if self.count < EQUAL_MIN || !concerns_all {
+            return false;
+        }
+        self.of_all.store(status, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Returns what a refused submit means if every message gets its status.
+pub(super) fn of_all(status: u32) -> Refusal {
+    let outcome = SubmitOutcome::Held { error: error(status) };
+    Refusal { outcome, fault: Fault::submit(FaultKind::SubmitRefusedAll, status) }
 }
 
 /// Returns what a refused submit means if it is followed by this action.
@@ -33,7 +111,7 @@ pub(super) fn read(status: u32, action: SubmitAction) -> Refusal {
 }
 
 /// Returns how the session reacts to the action of a refused submit.
-pub(super) const fn reaction(action: SubmitAction) -> Reaction {
+const fn reaction(action: SubmitAction) -> Reaction {
     match action {
         SubmitAction::Throttle => Reaction::Throttle,
         SubmitAction::Hold => Reaction::Hold,
@@ -106,6 +184,26 @@ mod tests {
         });
         let table: String = std::iter::once(head.to_owned()).chain(rows).collect();
         assert!(GUIDE.contains(&format!("{table}\n")), "docs/OPERATIONS.md needs:\n{table}");
+    }
+
+    #[test]
+    fn equal_refusals_concern_all_messages_only_if_their_senders_differ() {
+        let actions = SubmitStatus::default();
+        let refuse = |equal: &mut EqualRefusals, status, senders: &[&str]| {
+            let senders = senders.iter().cycle().take(20);
+            senders.filter(|sender| equal.refused(status, sender, &actions)).count()
+        };
+        let mut equal = EqualRefusals::default();
+        equal.submit("Acme");
+        // An installation with one sender.
+        assert_eq!(refuse(&mut equal, 0x0A, &["Acme"]), 11);
+        equal.accepted();
+        equal.submit("Beta");
+        assert_eq!(refuse(&mut equal, 0x0A, &["Acme"]), 0);
+        assert_eq!(refuse(&mut equal, 0x0A, &["Acme", "Beta"]), 19);
+        assert_eq!(refuse(&mut equal, 0xC3, &["Acme"]), 11);
+        // A number that doesn't exist is the message's own fault.
+        assert_eq!(refuse(&mut equal, 0x0B, &["Acme", "Beta"]), 0);
     }
 
     #[test]

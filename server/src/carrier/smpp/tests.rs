@@ -30,8 +30,13 @@ fn settings(address: &str) -> SmppSettings {
 
 async fn bound() -> (SmppConnection, Peer) {
     let smsc = Smsc::start().await;
-    let connection =
-        SmppConnection::open(settings(&smsc.address()), None, Clock::system(), LEASE, 1);
+    let connection = SmppConnection::open(
+        settings(&smsc.address()),
+        Paces::default(),
+        Clock::system(),
+        LEASE,
+        1,
+    );
     let peer = smsc.bound().await;
     connection.until_free().await;
     (connection, peer)

@@ -18,7 +18,7 @@ pub use http::{
     AnswerRule, Body, HttpSettings, InboundSettings, Meaning, MessageId, Pointer, ReceiptSettings,
 };
 pub use smpp::{AddressType, BindMode, ReceiptState, SmppSettings};
-pub use submit_status::SubmitAction;
+pub use submit_status::{SubmitAction, SubmitStatus};
 
 use super::file::Item;
 use super::layers::{Source, Tables};
@@ -80,6 +80,11 @@ impl HealthSettings {
 }
 
 impl CarrierSettings {
+    /// Returns whether the carrier never gets messages.
+    pub fn only_receives(&self) -> bool {
+        matches!(&self.kind, CarrierKind::Smpp(smpp) if smpp.bind == BindMode::Receiver)
+    }
+
     /// Returns whether the carrier gets whole messages and splits them itself.
     pub fn takes_whole(&self) -> bool {
         match &self.kind {
@@ -199,6 +204,10 @@ fn name(text: &str) -> Option<String> {
 /// contain routes.
 fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, ConfigError> {
     match list {
+        [only] if routes.is_empty() && only.only_receives() => Err(ConfigError::new(
+            "the only carrier has bind = \"receiver\", so no message would be sent: add a \
+             [[carrier]] that sends",
+        )),
         [only] if routes.is_empty() => {
             Ok(vec![Route { segments_max: only.segments_max, ..Route::to(only.name.clone()) }])
         }

@@ -42,6 +42,9 @@ pub(super) fn read(
     let sender = fields.optional("sender", "1 to 11 letters and digits", |text| {
         SenderName::parse(text).ok().map(|name| name.to_string())
     });
+    if carriers.iter().any(|one| Some(&one.name) == name.as_ref() && one.only_receives()) {
+        fields.problem("carrier has bind = \"receiver\", so it can't send messages");
+    }
     let hours = hours(&mut fields);
     let cost = costs(&mut fields);
     let rewriting = rewriting::read(&mut fields);

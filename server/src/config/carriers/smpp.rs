@@ -57,6 +57,9 @@ pub struct SmppSettings {
     /// The maximum number of submits per second over all connections of all processes; 0 means no
     /// limit.
     pub carrier_rate: u32,
+    /// The maximum number of submits per second of each sender, over all connections of all
+    /// processes; 0 means no limit.
+    pub sender_rate: u32,
     /// How long an answer may take. The lease of a message can shorten it.
     pub answer_timeout: Duration,
     /// After this much silence, the carrier is asked whether it is still there.
@@ -98,12 +101,15 @@ pub enum BindMode {
     TransmitterAndReceiver,
     /// Receives nothing: neither receipts nor messages.
     Transmitter,
+    /// Submits nothing. No route may lead to the carrier.
+    Receiver,
 }
 
-const BIND_MODES: [(&str, BindMode); 3] = [
+const BIND_MODES: [(&str, BindMode); 4] = [
     ("transceiver", BindMode::Transceiver),
     ("transmitter+receiver", BindMode::TransmitterAndReceiver),
     ("transmitter", BindMode::Transmitter),
+    ("receiver", BindMode::Receiver),
 ];
 
 /// What a state in a receipt means.
@@ -166,6 +172,7 @@ impl SmppSettings {
         let window = fields.within("window", "100", &(1..=WINDOW_LIMIT));
         let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
         let carrier_rate = fields.within("carrier_rate", "0", &(0..=RATE_LIMIT));
+        let sender_rate = fields.within("sender_rate", "0", &(0..=RATE_LIMIT));
         let answer_timeout = fields.within("answer_timeout", "30", &ANSWER_TIMEOUT_LIMITS_S);
         let enquire_link = fields.within("enquire_link", "30", &ENQUIRE_LINK_LIMITS_S);
         let service_type = c_string(fields, "service_type", Some(""), SERVICE_TYPE_MAX);
@@ -199,6 +206,7 @@ impl SmppSettings {
             window: window?,
             rate: rate?,
             carrier_rate: carrier_rate?,
+            sender_rate: sender_rate?,
             answer_timeout: Duration::from_secs(answer_timeout?),
             enquire_link: Duration::from_secs(enquire_link?),
             service_type: service_type?,

@@ -71,6 +71,11 @@ impl SubmitStatus {
         self.0.get(&status).copied().unwrap_or(SubmitAction::by_default(status))
     }
 
+    /// Whether the settings mention the status.
+    pub fn is_set(&self, status: u32) -> bool {
+        self.0.contains_key(&status)
+    }
+
     pub(super) fn read(fields: &mut Fields<'_>) -> Self {
         let mut changed = BTreeMap::new();
         for (key, word) in fields.map("submit_status") {

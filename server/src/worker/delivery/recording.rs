@@ -41,7 +41,8 @@ async fn run_reports(
 ) {
     let free = || free(connection, *open.borrow());
     while let Some(mut report) = connection.report().await {
-        context.trials.take(&mut report);
+        let tests = context.trials.take(&mut report);
+        context.service.delivery().expect_test_receipts(carrier, tests);
         credit.refresh(free);
         let messages = std::mem::take(&mut report.inbound);
         if !messages.messages.is_empty() {

@@ -145,8 +145,8 @@ impl Watch {
             }
             let others: Vec<_> =
                 elsewhere.iter().filter(|c| c.carrier == watched.carrier).collect();
-            if let Some(pace) = watched.pace.as_ref().filter(|_| is_known) {
-                pace.share_with(processes(&others));
+            if is_known {
+                watched.paces.share_with(processes(&others));
             }
             reported.decide(service, watched, &states, &others);
             let now = service.clock().now();

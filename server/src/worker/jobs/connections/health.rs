@@ -146,7 +146,8 @@ impl Health {
                 Evidence::Receipts,
                 format!(
                     "the carrier failed to deliver {undelivered} of {receipts} messages, as its \
-                     receipts of the last {within} s say"
+                     receipts of the last {within} s say: compare their errors on the page of its \
+                     receipts, and contact the carrier"
                 ),
             );
         }

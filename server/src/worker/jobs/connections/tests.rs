@@ -8,6 +8,7 @@ use service::{Actor, CarrierInfo, Clock, Config, Entropy, Limits, Network};
 use tempfile::TempDir;
 
 use super::*;
+use crate::carrier::pace::Paces;
 use crate::config::carriers::HealthSettings;
 use crate::worker::watched::ReadState;
 
@@ -49,7 +50,7 @@ fn watch(connections: Vec<ReadState>) -> Watch {
         open: tokio::sync::watch::Sender::new(false),
         connections,
         links: Vec::new(),
-        pace: None,
+        paces: Paces::default(),
     }));
     Watch::new(Arc::default(), carriers)
 }
