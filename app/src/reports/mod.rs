@@ -15,6 +15,7 @@ mod filters;
 mod list;
 mod message;
 mod messages;
+mod outcomes;
 mod patterns;
 mod periods;
 mod progress;
@@ -26,7 +27,7 @@ mod text;
 mod thread;
 mod timeline;
 
-pub use axis::{percent, top};
+use axis::{percent, top};
 pub use batch::BATCH_EVENTS_PATH;
 pub use details::ReportPage;
 pub use explained::meaning;
@@ -38,7 +39,8 @@ pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
-pub use patterns::Fill;
+pub use outcomes::{OutcomeBar, OutcomeChart};
+use patterns::Fill;
 #[cfg(feature = "ssr")]
 pub use periods::Periods;
 #[cfg(feature = "ssr")]

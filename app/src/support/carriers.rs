@@ -162,7 +162,7 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>, form: FormState) -> impl I
             <TableRegion label=format!("Figures of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(figures))}
             </TableRegion>
-            <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts"</a></p>
+            <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts and figures by hour"</a></p>
             <TableRegion label=format!("Connections of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>

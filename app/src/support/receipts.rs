@@ -1,5 +1,7 @@
-//! `/support/carriers/{name}/receipts`: the receipts of a carrier, and why some match no message.
+//! `/support/carriers/{name}/receipts`: charts and receipts of a carrier, and why some receipts match
+//! no message.
 
+use domain::carrier_figures::{CarrierEvent, HourCounts};
 use domain::printable::printable;
 use domain::support::{CarrierReceipts, ReceiptOutcome, ReceiptRecord};
 use leptos::prelude::*;
@@ -7,14 +9,16 @@ use leptos::server_fn::codec::GetUrl;
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, Table, in_path};
+use crate::reports::{OutcomeBar, OutcomeChart, counted, grouped};
+use crate::time_zone::ShownZone;
+use crate::ui::{Loaded, Page, Table, in_path, in_zone};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff, crate::problem::Cause, domain::Refusal, service::ReceiptFilter,
 };
 
-/// The latest receipts of a carrier, and those that match no message.
-type Lists = (CarrierReceipts, CarrierReceipts);
+/// The latest receipts of a carrier, those that match no message, and the carrier's figures by hour.
+type Lists = (CarrierReceipts, CarrierReceipts, Vec<HourCounts>);
 
 /// Loads a carrier's latest receipts, and its unmatched ones.
 #[server(prefix = "/fn", endpoint = "carrier-receipts", input = GetUrl)]
@@ -27,7 +31,8 @@ pub async fn load_carrier_receipts(name: String) -> Result<Lists, Problem> {
         _ => Problem::from(error),
     })?;
     let unmatched = delivery.carrier_receipts(&name, &ReceiptFilter::Unmatched).await?;
-    Ok((latest, unmatched))
+    let hours = delivery.carrier_hours(&name).await?;
+    Ok((latest, unmatched, hours))
 }
 
 #[component]
@@ -39,11 +44,11 @@ pub fn CarrierReceiptsPage() -> impl IntoView {
 
 #[component]
 fn Receipts(lists: Lists) -> impl IntoView {
-    let (latest, unmatched) = lists;
+    let (latest, unmatched, hours) = lists;
     let advice = unmatched.suggestions.iter().map(|form| unmatched.advice(*form));
     let advice = advice.map(|advice| view! { <p class="notice">{advice}</p> }).collect_view();
     view! {
-        <Page title="Receipts" back=("/support/carriers", "Carriers")>
+        <Page title="Receipts and figures" back=("/support/carriers", "Carriers")>
             <p class="lead">
                 {format!(
                     "Receipts from {}. Times are in UTC. Numbers and IDs are as the carrier writes \
@@ -51,6 +56,10 @@ fn Receipts(lists: Lists) -> impl IntoView {
                     latest.carrier,
                 )}
             </p>
+            <h2>"Answers in the last 24 hours"</h2>
+            {answers_chart(&hours)}
+            <h2>"Receipts in the last 24 hours"</h2>
+            {receipts_chart(&hours)}
             <h2>"Receipts that match no message"</h2>
             {advice}
             {unmatched_table(&unmatched.receipts)}
@@ -58,6 +67,52 @@ fn Receipts(lists: Lists) -> impl IntoView {
             {latest_table(&latest.receipts)}
         </Page>
     }
+}
+
+fn answers_chart(hours: &[HourCounts]) -> AnyView {
+    let bars = bars(hours, |hour| {
+        let unanswered = hour.counts.get(CarrierEvent::Unanswered);
+        (hour.counts.get(CarrierEvent::Accepted), hour.counts.not_accepted() + unanswered)
+    });
+    chart("answers", "submit", ("Accepted", "Not accepted"), &bars)
+}
+
+fn receipts_chart(hours: &[HourCounts]) -> AnyView {
+    let bars =
+        bars(hours, |hour| (hour.counts.get(CarrierEvent::Delivered), hour.counts.undelivered()));
+    chart("receipts", "receipt", ("Delivered", "Not delivered"), &bars)
+}
+
+/// Returns a bar for each hour. `parts` returns how many events were good, and how many bad.
+fn bars(hours: &[HourCounts], parts: impl Fn(&HourCounts) -> (u64, u64)) -> Vec<OutcomeBar> {
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let bar = |hour: &HourCounts| {
+        let (good, bad) = parts(hour);
+        let name = ShownZone::read(|zone| zone.to_table(hour.began_at));
+        // Without the seconds.
+        let name = name.get(..16).unwrap_or_default().to_owned();
+        OutcomeBar { name, good: count(good), bad: count(bad) }
+    };
+    hours.iter().map(bar).collect()
+}
+
+/// Renders a chart, or a sentence if nothing happened.
+fn chart(
+    id: &'static str,
+    noun: &str,
+    words: (&'static str, &'static str),
+    bars: &[OutcomeBar],
+) -> AnyView {
+    let good: i64 = bars.iter().map(|bar| bar.good).sum();
+    let bad: i64 = bars.iter().map(|bar| bar.bad).sum();
+    if good + bad == 0 {
+        let sentence = format!("There were no {noun}s.");
+        return view! { <p class="empty">{sentence}</p> }.into_any();
+    }
+    let (all, bad) = (counted(good + bad, noun), grouped(bad));
+    let was = words.1.to_lowercase();
+    let title = format!("{all}, of which {bad} were {was}; the table has the figures by hour");
+    OutcomeChart { id, title, heading: in_zone("Hour (UTC)"), words, bars }.view()
 }
 
 fn unmatched_table(receipts: &[ReceiptRecord]) -> AnyView {
