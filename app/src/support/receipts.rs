@@ -111,7 +111,7 @@ fn chart(
     }
     let (all, bad) = (counted(good + bad, noun), grouped(bad));
     let was = words.1.to_lowercase();
-    let title = format!("{all}, of which {bad} were {was}; the table has the figures by hour");
+    let title = format!("{all}, {bad} of them {was}; the table has the figures by hour");
     OutcomeChart { id, title, heading: in_zone("Hour (UTC)"), words, bars }.view()
 }
 

@@ -11,9 +11,11 @@ use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use domain::{Category, Email, KeyKind, Money, Password, Reference};
+use domain::{Category, Email, KeyKind, MessageStatus, Money, Password, Reference};
 use serde_json::Value;
-use service::{Actor, DepositRequest, Limits, Service, WebhookChange};
+use service::{
+    Actor, CarrierReceipt, DepositRequest, Limits, Service, WebhookChange, WrittenReceipt,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -964,6 +966,38 @@ async fn the_keys_page_lists_the_addresses_that_used_a_key() {
         let row = page.split(&format!(">{address}<")).nth(1).unwrap();
         let calls = format!(">{calls}<");
         assert!(row.find(&calls).is_some_and(|at| at < 200), "{address}: {row}");
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn staff_see_the_receipts_of_a_carrier_by_hour() {
+    let world = World::new().await;
+    let delivery = world.service.delivery();
+    let receipt = |id: &str, status| CarrierReceipt {
+        message_ids: vec![id.to_owned()],
+        status,
+        error: None,
+        user_reference: None,
+        number: String::new(),
+        sender: String::new(),
+        submitted_at: None,
+        written: WrittenReceipt::default(),
+    };
+    let receipts =
+        vec![receipt("1", MessageStatus::Delivered), receipt("2", MessageStatus::Failed)];
+    delivery.record_carrier_receipts("sandbox", receipts).await.unwrap();
+    delivery.store_carrier_figures().await.unwrap();
+    let cookie = world.sign_in("staff@example.org").await;
+    let path = "/support/carriers/sandbox/receipts";
+    let request = Request::get(path).header(ACCEPT, "text/html");
+    let answer = ask(&world.portal, request, Some(cookie), Body::empty()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    let page = String::from_utf8(body.to_vec()).unwrap();
+    let title = "2 receipts, 1 of them not delivered; the table has the figures by hour";
+    for part in [title, "There were no submits.", "fill-receipts-bad"] {
+        assert!(page.contains(part), "{part}: {page}");
     }
     world.service.close().await;
 }

@@ -1,5 +1,6 @@
 //! The choice of a message's carrier, and of another one if that carrier doesn't accept it.
 
+use domain::carrier_figures::CarrierEvent;
 use domain::opening_hours::{Days, OpeningHours, Span};
 use domain::records::TimelineEntry;
 use domain::routing::{Route, RouteOrder, Routes};
@@ -303,6 +304,14 @@ async fn the_carrier_that_delivers_more_is_preferred(backend: Backend) {
     }
     delivery.store_carrier_figures().await.unwrap();
     delivery.update_qualities().await.unwrap();
+    let hours = delivery.carrier_hours("acme").await.unwrap();
+    let (last, others) = hours.split_last().unwrap();
+    assert_eq!(others.len(), 23);
+    let counts = [CarrierEvent::Accepted, CarrierEvent::Failed].map(|event| {
+        let all: u64 = hours.iter().map(|hour| hour.counts.get(event)).sum();
+        (all, last.counts.get(event))
+    });
+    assert_eq!(counts, [(20, 20), (20, 20)]);
     for _ in 0..2 * EACH {
         sending.send().await;
     }
