@@ -13,6 +13,13 @@ use crate::config::carriers::HealthSettings;
 
 /// The time over which shares are counted.
 const WINDOW: Duration = Duration::from_secs(30);
+/// A carrier with much traffic is also judged by this time alone. Otherwise, the good answers before
+/// would hide for long that it has turned bad.
+const SHORT_WINDOW: Duration = Duration::from_millis(1500);
+/// The minimum number of answers, or of receipts, to judge a carrier by this time, and the least
+/// share of bad ones in percent.
+const SHORT_MIN: u64 = 50;
+const SHORT_PERCENT_MIN: u32 = 80;
 /// The minimum number of answers, or of receipts, to judge a carrier by.
 const JUDGED_MIN: u64 = 20;
 /// A carrier that accepts nothing and throttles this often is degraded. Pauses lengthen after each
@@ -75,8 +82,15 @@ impl Health {
         if self.degraded.is_some() {
             return self.probed(&new);
         }
-        let start = self.history.front().map_or(counts, |(_, counts)| *counts);
-        self.degraded = self.judge(now, &counts, &counts.since(&start), last_error);
+        let since = |from: Instant| {
+            let start = self.history.iter().find(|(at, _)| *at >= from);
+            counts.since(&start.map_or(counts, |(_, counts)| *counts))
+        };
+        let ago = |window| now.checked_sub(window).unwrap_or(now);
+        let (recent, latest) = (since(ago(WINDOW)), since(ago(SHORT_WINDOW)));
+        self.degraded = self
+            .judge(now, &counts, &latest, (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN), last_error)
+            .or_else(|| self.judge(now, &counts, &recent, (WINDOW, JUDGED_MIN, 0), last_error));
         false
     }
 
@@ -110,15 +124,17 @@ impl Health {
         now: Instant,
         counts: &CarrierCounts,
         recent: &CarrierCounts,
+        (window, judged_min, percent_min): (Duration, u64, u32),
         last_error: Option<&str>,
     ) -> Option<Degraded> {
         let HealthSettings { refused_percent, undelivered_percent, silent_seconds } = self.settings;
         let degraded =
             |evidence, reason| Some(Degraded { since: now, reason, evidence, probes: 0 });
         let exceeds = |part: u64, all: u64, percent: u32| {
-            percent > 0 && all >= JUDGED_MIN && part * 100 > all * u64::from(percent)
+            let share = u64::from(percent.max(percent_min));
+            percent > 0 && all >= judged_min && part * 100 > all * share
         };
-        let within = WINDOW.as_secs();
+        let within = window.as_secs_f32();
         let accepted = recent.get(CarrierEvent::Accepted);
         let throttled = recent.get(CarrierEvent::Throttled);
         let refused = recent.not_accepted() - throttled;
@@ -131,7 +147,8 @@ impl Health {
                 format!("the carrier refused {refused} of {all} messages within {within} s{last}"),
             );
         }
-        if refused_percent > 0 && accepted == 0 && throttled >= THROTTLED_MIN {
+        let throttled_min = if window == WINDOW { THROTTLED_MIN } else { judged_min };
+        if refused_percent > 0 && accepted == 0 && throttled >= throttled_min {
             return degraded(
                 Evidence::Answers,
                 format!(
