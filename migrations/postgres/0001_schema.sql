@@ -22,7 +22,9 @@ CREATE TABLE installation (
     -- null: on one server
     distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'),
     form_key   TEXT NOT NULL,
-    sealing_key TEXT
+    sealing_key TEXT,
+    place      TEXT,
+    backed_up_at BIGINT
 );
 
 CREATE TABLE prices (

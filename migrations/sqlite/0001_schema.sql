@@ -20,7 +20,11 @@ CREATE TABLE installation (
     test_low_id INTEGER NOT NULL DEFAULT 0, -- test messages below this ID are being dropped
     form_key   TEXT NOT NULL,        -- secret; seals the forms of browsers without scripts
     -- key that seals secrets; null if it is in a file of the data folder
-    sealing_key TEXT
+    sealing_key TEXT,
+    -- the file or the server that holds this database. A copy at another place is an old state, so
+    -- nothing is submitted from it; null until the first start
+    place      TEXT,
+    backed_up_at INTEGER             -- when `heliograph backup` last succeeded; null: never
 ) STRICT;
 
 -- Price changes. Rows are never updated. For the base prices and for each prefix, the newest change
@@ -627,7 +631,7 @@ CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id
 CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
 CREATE TABLE carriers (
-    name           TEXT PRIMARY KEY,  -- as in the settings
+    name           TEXT PRIMARY KEY,  -- as in the settings; * for all, while messages are held
     drained_at     INTEGER            -- since when nothing is submitted to it; null if it is in use
 ) STRICT;
 

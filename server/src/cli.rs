@@ -84,15 +84,18 @@ pub enum Command {
     /// application's reference before it ("123456 57000001").
     Search { text: String },
     /// Inspect messages, and decide about those whose outcome is unknown.
-    #[command(subcommand)]
+    #[command(subcommand, visible_alias = "messages")]
     Message(Message),
     /// Try out the routes.
     #[command(subcommand)]
     Route(RouteCommand),
     /// Check every invariant of the ledger and the queue against the rows.
     Check,
-    /// Copy the database to a file while it is in use.
+    /// Copy the database to a new file while it is in use.
     Backup { file: PathBuf },
+    /// Restore a backup where there is no database yet. The server then holds all messages until
+    /// `messages reconcile`.
+    Restore { file: PathBuf },
     /// Move an installation from SQLite to an empty PostgreSQL database. Stop the server first.
     Copy {
         #[arg(long, value_name = "URL")]
@@ -507,6 +510,50 @@ pub enum Message {
         #[arg(value_parser = transid, required = true)]
         transids: Vec<Transid>,
     },
+    /// Sort the messages that are held since a backup was restored. Without options, show them.
+    Reconcile(Reconcile),
+    /// Hold all messages. Run this before the first start on a copy of a whole disk or server,
+    /// which looks like the original.
+    Hold,
+}
+
+#[derive(Debug, Args)]
+pub struct Reconcile {
+    /// Take messages out of the queue for which receipts came since the restore.
+    #[arg(long)]
+    pub receipts: bool,
+    /// Take messages out of the queue that are in a carrier's list: CSV with the columns number or
+    /// transid, and time and id if the carrier has them.
+    #[arg(long, value_name = "FILE", requires = "carrier")]
+    pub export: Option<PathBuf>,
+    /// The carrier whose list it is.
+    #[arg(long, value_name = "NAME", requires = "export")]
+    pub carrier: Option<String>,
+    /// Cancel the messages that were due longer ago than this, such as 90m, 6h or 2d, and release
+    /// their prices.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub discard_older_than: Option<i64>,
+    /// What becomes of the other messages. This ends the hold.
+    #[arg(long)]
+    pub rest: Option<RestAs>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum RestAs {
+    /// Submit them. Those that were sent after the backup are sent twice.
+    Send,
+    /// Never submit them. Their outcome is unknown, and the charges stay.
+    Unknown,
+}
+
+/// Parses an age, and returns it in milliseconds.
+fn age(text: &str) -> Result<i64, String> {
+    let units = [("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let parsed = units.into_iter().find_map(|(unit, ms)| {
+        let count: u32 = text.strip_suffix(unit)?.parse().ok()?;
+        i64::from(count).checked_mul(ms)
+    });
+    parsed.ok_or_else(|| "an age is written like 90m, 6h or 2d".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -28,6 +28,9 @@ use service::{GroupFigures, MailCounts, QueueState};
 use requests::Requests;
 use values::{ByLabels, age_s, seconds};
 
+/// The version of the program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The media type of the text that [`Metrics::render`] returns.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -64,6 +67,9 @@ pub struct Readings {
     pub mails: Option<MailCounts>,
     /// The age of the oldest open transaction in the database. Only PostgreSQL reports it.
     pub oldest_transaction_ms: Option<i64>,
+    /// Whether all messages are held, because a backup was restored.
+    pub is_held: Option<bool>,
+    pub backup_age_ms: Option<i64>,
     /// `None` until it is measured.
     pub unpaid: Option<UnpaidUse>,
 }
@@ -223,6 +229,25 @@ impl Readings {
                 "unpaid_bytes_max",
                 "Size of such messages above which staff are warned",
                 ConstGauge::new(unpaid.bytes_max),
+            );
+        }
+        registry.register(
+            "build",
+            "Always 1; the label has the version of the program",
+            ByLabels(vec![([("version", VERSION.to_owned())], ConstGauge::new(1_i64))]),
+        );
+        if let Some(is_held) = self.is_held {
+            registry.register(
+                "messages_held",
+                "1 while nothing is submitted, because a backup was restored; otherwise 0",
+                ConstGauge::new(i64::from(is_held)),
+            );
+        }
+        if let Some(age_ms) = self.backup_age_ms {
+            registry.register(
+                "backup_age_seconds",
+                "Time since the last `heliograph backup`, or since the first start without any",
+                ConstGauge::new(seconds(age_ms)),
             );
         }
         if let Some(age_ms) = self.oldest_transaction_ms {

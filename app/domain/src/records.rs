@@ -716,6 +716,8 @@ pub struct CarrierRecord {
     /// Why the carrier is degraded or down.
     pub reason: Option<String>,
     pub drained_at: Option<Timestamp>,
+    /// Since when the messages for all carriers are held, because a backup was restored.
+    pub held_since: Option<Timestamp>,
     /// The number of messages that wait for the carrier.
     pub waiting: i64,
     /// When the oldest of the waiting messages was accepted.

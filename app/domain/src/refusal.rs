@@ -324,6 +324,30 @@ pub enum Refusal {
     #[serde(skip)]
     #[error("The database is a server: copy it with its own tools, like pg_dump.")]
     NoFileDatabase,
+    #[serde(skip)]
+    #[error(
+        "{file} is missing, and the database has secrets that are sealed with it. Put your copy of \
+         it there. If it is lost, write a new one with `openssl rand -hex 32`, and remove second \
+         factors with `heliograph account reset-factor`. Owners of endpoints must rotate their \
+         secrets."
+    )]
+    SecretKeyMissing {
+        /// The path of the key file.
+        file: String,
+    },
+    #[serde(skip)]
+    #[error("Messages aren't held. There is nothing to reconcile.")]
+    NotHeld,
+    #[serde(skip)]
+    #[error(
+        "The rows of the upload {batch} aren't all messages yet, so nobody knows which of them were \
+         sent. The server expands uploads while messages are held: start it and wait. If the upload \
+         is paused, resume or cancel it."
+    )]
+    UploadHeld {
+        /// The ID of the upload's batch.
+        batch: String,
+    },
     #[error("This page of the list no longer exists. Start again from the first page.")]
     InvalidCursor,
     #[error(

@@ -44,6 +44,8 @@ pub struct SupportView {
     strained: Vec<String>,
     /// The settings that customers miss.
     missing: Vec<String>,
+    /// Whether all messages are held, because a backup was restored.
+    held: bool,
 }
 
 /// Loads the pending work and the carriers for staff.
@@ -64,6 +66,7 @@ pub async fn load_support() -> Result<SupportView, Problem> {
     Ok(SupportView {
         missing: missing.map(|(name, _)| name.to_owned()).collect(),
         waiting,
+        held: service.operations().hold_since().await?.is_some(),
         unpaid: service.operations().unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.delivery().carriers().await?,
         strained: service.accounts().strained_limits().into_iter().map(str::to_owned).collect(),
@@ -78,7 +81,7 @@ pub fn SupportPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: SupportView) -> impl IntoView {
-    let SupportView { waiting, unpaid, carriers, strained, missing } = data;
+    let SupportView { waiting, unpaid, carriers, strained, missing, held } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = CarrierState::ALL
         .into_iter()
@@ -92,6 +95,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     view! {
         <Page title="Support">
             <SupportSearch/>
+            {held.then(held_warning)}
             {(!missing.is_empty()).then(|| missing_warning(&missing))}
             {unpaid.map(unpaid_warning)}
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
@@ -103,6 +107,17 @@ fn Contents(data: SupportView) -> impl IntoView {
             <h2>"All pages"</h2>
             <ul>{pages.into_iter().collect_view()}</ul>
         </Page>
+    }
+}
+
+/// Warns staff that nothing is sent.
+fn held_warning() -> impl IntoView {
+    view! {
+        <p class="notice">
+            "The database was restored from a backup. No messages are sent until the operator has \
+             decided about those that were waiting then. Ask the operator to run "
+            <code>"heliograph messages reconcile"</code>"."
+        </p>
     }
 }
 

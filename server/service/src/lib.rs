@@ -119,6 +119,8 @@ pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
+pub use operations::hold::{Export, Hold, Reconciled, Reconciliation, Rest};
+pub use operations::reconciling::ExportLine;
 pub use opt_outs::numbers::NumberList;
 pub use opt_outs::settings::{InvalidOptOutSettings, OptOutSettings};
 pub use opt_outs::{ChangedOptOuts, OptOutAuthor, OptOutChange, OptOutFilter};
@@ -287,6 +289,7 @@ impl Service {
         operations::upkeep::install(&store, &config, beside, now).await?;
         let shards = operations::upkeep::shards(&store).await?;
         let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, shards, now).await?;
+        operations::hold::begin_if_moved(&store, last_id.max(last_of_batches), now).await?;
         if !beside {
             operations::history::make_first_days(&store, now, config.limits.message_tables).await;
         }

@@ -25,6 +25,8 @@ shown! {
         /// Why it is degraded or down.
         reason: Option<String> = record.reason,
         drained_at: Option<DateTime> = record.drained_at.map(DateTime),
+        /// Since when all messages are held, because a backup was restored.
+        held_since: Option<DateTime> = record.held_since.map(DateTime),
         waiting: i64 = record.waiting,
         oldest_waiting_at: Option<DateTime> = record.oldest_waiting_at.map(DateTime),
         receipts_unmatched: i64 = record.receipts_unmatched,
@@ -350,11 +352,15 @@ async fn show(service: &Service, name: &str, output: Output) -> Result<(), Comma
     let carrier = Shown::from(carrier.ok_or(service::Error::from(Refusal::NoSuchCarrier))?);
     Ok(output.print(&carrier, |carrier| {
         let since = carrier.since.as_ref().map(|at| at.0.to_table());
+        let held = carrier.held_since.as_ref();
+        let held =
+            held.map(|at| format!("{}; run `heliograph messages reconcile`", at.0.to_table()));
         let facts = facts(&[
             ("Carrier", carrier.name.clone()),
             ("State", carrier.state.to_owned()),
             ("Since", or_dash(since.as_deref())),
             ("Reason", or_dash(carrier.reason.as_deref())),
+            ("Held since", or_dash(held.as_deref())),
             ("Waiting", carrier.waiting.to_string()),
             ("Unmatched receipts", carrier.receipts_unmatched.to_string()),
             ("Matched later", carrier.receipts_matched.to_string()),

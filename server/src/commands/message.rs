@@ -6,7 +6,7 @@ use serde::Serialize;
 use service::{Actor, Refusal, Service, Settlement};
 
 use super::output::{Column, facts, or_dash, shown, table};
-use super::{CommandError, Output};
+use super::{CommandError, Output, hold};
 use crate::api::record::{Charge, Report, Step};
 use crate::cli::{Message, SettleAs};
 use crate::json::DateTime;
@@ -71,6 +71,8 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
             })
             .await;
         }
+        Message::Hold => return hold::hold(service, output).await,
+        Message::Reconcile(command) => return hold::reconcile(service, command, output).await,
         Message::Requeue { transids } => {
             return each(&transids, output, async |transid| {
                 service.support().requeue_message(&Actor::CommandLine, transid).await

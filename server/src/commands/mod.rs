@@ -4,11 +4,13 @@
 mod account;
 mod application;
 mod audit;
+mod backup;
 mod carrier;
 mod carrier_test;
 mod copy;
 mod deposit;
 mod distribute;
+mod hold;
 mod incident;
 mod mail;
 mod margin;
@@ -63,6 +65,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
             let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
             return copy::run(settings, from, &to, output).await;
         }
+        Command::Restore { file } => return backup::restore(settings, file, output).await,
         Command::Distribute { shards } => {
             return distribute::run(settings, *shards, output).await;
         }
@@ -88,12 +91,13 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Route(command) => route::run(&service, command, output).await,
         Command::Message(command) => message::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
-        Command::Backup { file } => upkeep::backup(&service, &file, output).await,
+        Command::Backup { file } => backup::backup(&service, settings, &file, output).await,
         Command::Serve(_)
         | Command::Config
         | Command::Openapi
         | Command::Manual { .. }
         | Command::Migrate
+        | Command::Restore { .. }
         | Command::Copy { .. }
         | Command::Distribute { .. } => Ok(()),
     };

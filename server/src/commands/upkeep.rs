@@ -1,4 +1,4 @@
-//! `heliograph migrate`, `check`, `backup`, `config`, `openapi` and `manual`.
+//! `heliograph migrate`, `check`, `config`, `openapi` and `manual`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,15 +36,6 @@ pub async fn check(service: &Service, output: Output) -> Result<(), CommandError
         let count = checked.broken.len();
         Err(CommandError::Refused(format!("broken invariants: {count}")))
     }
-}
-
-pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
-    let shown = file.display().to_string();
-    service.operations().backup(file).await.map_err(|error| {
-        let why = error.for_operator();
-        CommandError::Refused(format!("can't copy to {shown}: {why}"))
-    })?;
-    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| format!("Copied to {shown}."))?)
 }
 
 pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {

@@ -30,7 +30,7 @@ statements! {
         DO UPDATE SET unmatched = receipt_counts.unmatched + $2,
             matched = receipt_counts.matched + $3");
     const ALL: Sql = Sql::same(r"
-        SELECT name, drained_at FROM carriers");
+        SELECT name, drained_at FROM carriers WHERE name <> '*'");
     const RECEIPT_COUNTS: Sql = Sql::same(r"
         SELECT carrier, unmatched, matched, unknown_state FROM receipt_counts");
     const CONNECTIONS: Sql = Sql::same(r"

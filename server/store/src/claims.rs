@@ -34,12 +34,14 @@ statements! {
                   AND lease_token = 0
                   AND due_at >= $4
                 ORDER BY due_at LIMIT 1))
-        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
+        WHERE NOT EXISTS (
+            SELECT 1 FROM carriers WHERE name IN ($1, '*') AND drained_at IS NOT NULL)");
     /// Looks up single messages and messages of batches separately, because each lookup then uses
     /// its own part of the index `queue_due`.
     const DUE: Sql = Sql::sqlite(r"
         -- No SKIP LOCKED: one transaction writes at a time, so no other one has locked a row.
-        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
+        WITH drained AS (
+            SELECT 1 FROM carriers WHERE name IN ($1, '*') AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
             SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at
             FROM queue

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use domain::Reason;
 use domain::ids::Shard;
+use domain::{Reason, Timestamp};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 
@@ -16,6 +16,7 @@ use super::dialect::without_password;
 use super::file::{FileConnection, blocking};
 use super::gate::{Gate, Priority};
 use super::halt::Halt;
+use super::hold;
 use super::listening::Listener;
 use super::log::LogMover;
 use super::postgres::{self, SESSION};
@@ -135,13 +136,23 @@ impl Store {
         self.is_distributed.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_distributed(&self) -> bool {
+    pub fn is_distributed(&self) -> bool {
         self.is_distributed.load(Ordering::Relaxed)
     }
 
     /// Returns the URL that was passed to [`Store::open`].
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the file of a SQLite database, or `None` for a server.
+    pub fn file(&self) -> Option<&Path> {
+        self.dialect.file(&self.url)
+    }
+
+    /// Returns the place where this database is.
+    pub async fn place(&self) -> Result<String> {
+        hold::place(self.file(), &mut self.read().await?).await
     }
 
     pub fn dialect(&self) -> Dialect {
@@ -312,12 +323,13 @@ impl Store {
         PgConnection::connect(&self.url).await
     }
 
-    /// Copies a snapshot of a SQLite database into a new file that only its owner may read.
+    /// Copies a snapshot of a SQLite database into a new file that only its owner may read, and
+    /// marks the copy as a backup.
     ///
     /// # Errors
     /// `NoFileDatabase`, `FileExists`.
-    pub fn copy(&self, file: &Path) -> Result<()> {
-        let from = self.dialect.file(&self.url).ok_or(Refusal::NoFileDatabase)?;
+    pub fn copy(&self, file: &Path, now: Timestamp) -> Result<()> {
+        let from = self.file().ok_or(Refusal::NoFileDatabase)?;
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),
             _ => Error::Failed(Fault::File(error)),
@@ -326,8 +338,40 @@ impl Store {
         blocking(|| {
             let conn = rusqlite::Connection::open(from)?;
             conn.execute(COPY, [name])?;
+            let copy = rusqlite::Connection::open(file)?;
+            copy.execute(hold::MARK, [now.unix_ms()])?;
+            drop(copy);
+            std::fs::File::open(file).and_then(|copy| copy.sync_all()).map_err(Fault::File)?;
             Ok(())
         })
+    }
+
+    /// Copies a backup of a SQLite database to the place of the database, checks the copy, and
+    /// marks it as a backup.
+    pub fn restore(url: &str, from: &Path) -> std::result::Result<(), OpenError> {
+        let dialect = Dialect::of_url(url)?;
+        let Some(to) = dialect.file(url) else {
+            return Err(OpenError::Refused(Refusal::NoFileDatabase));
+        };
+        if to.exists() {
+            return Err(OpenError::DatabaseExists(to.to_owned()));
+        }
+        find_file(dialect, from, Missing::Refuse)?;
+        // A file with the final name is whole.
+        let part = to.with_added_extension("part");
+        sqlite::make_file(&part).map_err(OpenError::File)?;
+        std::fs::copy(from, &part).map_err(OpenError::File)?;
+        let found = blocking(|| {
+            let conn = rusqlite::Connection::open(&part)?;
+            let found: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
+            conn.execute(hold::MARK_RESTORED, ())?;
+            Ok(found)
+        })?;
+        if found != "ok" {
+            return Err(OpenError::Damaged(from.to_owned(), found));
+        }
+        File::open(&part).and_then(|file| file.sync_all()).map_err(OpenError::File)?;
+        std::fs::rename(&part, to).map_err(OpenError::File)
     }
 
     pub fn is_closed(&self) -> bool {

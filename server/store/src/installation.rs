@@ -16,6 +16,9 @@ statements! {
     /// PostgreSQL only: SQLite has one shard.
     const SHARDS: Sql = Sql::postgres("SELECT shards FROM installation WHERE id = 1");
     const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
+    const HAS_SEALED: Sql = Sql::sqlite(r"
+        SELECT 1 AS found FROM second_factors
+        UNION ALL SELECT 1 FROM webhooks WHERE removed_at IS NULL LIMIT 1");
     const KEEP_SEALING_KEY: Sql = Sql::same(r"
         UPDATE installation SET sealing_key = $1 WHERE id = 1 AND sealing_key IS NULL");
     const SWEPT: Sql = Sql::same("SELECT sweep_low_id, swept_at FROM installation WHERE id = 1");
@@ -59,6 +62,11 @@ pub async fn shards(conn: &mut dyn Connection) -> Result<i64> {
 /// Returns the key that seals secrets. Returns `None` if the key is in a file of the data folder.
 pub async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
     query(SEALING_KEY, ()).fetch_one(conn, |row| row.get("sealing_key")).await
+}
+
+/// Returns whether there are sealed secrets, of second factors or of endpoints.
+pub async fn has_sealed(conn: &mut dyn Connection) -> Result<bool> {
+    query(HAS_SEALED, ()).finds(conn).await
 }
 
 /// Stores the key that seals secrets, unless the database already has one.

@@ -41,6 +41,7 @@ pub mod gate;
 pub mod group_call;
 mod halt;
 pub mod history;
+pub mod hold;
 pub mod idempotency;
 pub mod inbound;
 pub mod inbound_numbers;

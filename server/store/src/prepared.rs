@@ -89,6 +89,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::inbound::STATEMENTS,
     super::inbound_numbers::STATEMENTS,
     super::incidents::STATEMENTS,
+    super::hold::STATEMENTS,
     super::installation::STATEMENTS,
     super::known_devices::STATEMENTS,
     super::margins::STATEMENTS,

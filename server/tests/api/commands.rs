@@ -72,6 +72,20 @@ fn backups_are_whole_and_openable() {
         server.place.run(&["--database-url", "sqlite:copy.db", "application", "list", "--json"]);
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list[0]["balance"].to_string(), "9.95");
+    // A restored backup is held until its messages are reconciled.
+    let flags = ["--database-url", "sqlite:restored.db", "--data-dir", "restored"];
+    let restored = |arguments: &[&str]| server.place.json(&[&flags[..], arguments].concat());
+    restored(&["restore", "copy.db"]);
+    let held = restored(&["messages", "reconcile"]);
+    assert!(held["held_since"].is_string(), "{held}");
+    let carrier = restored(&["carrier", "show", "sandbox"]);
+    assert_eq!(carrier["held_since"], held["held_since"]);
+    let done = restored(&["messages", "reconcile", "--receipts", "--rest", "unknown"]);
+    assert_eq!(done["ended"], true, "{done}");
+    assert!(restored(&["messages", "reconcile"])["held_since"].is_null());
+    let words =
+        server.place.refused(&["--database-url", "sqlite:restored.db", "restore", "copy.db"]);
+    assert!(words.contains("exists already"), "{words}");
     // The command never overwrites an existing file.
     let whole = fs::read(&copy).unwrap();
     let words = server.place.refused(&["backup", "copy.db"]);

@@ -20,6 +20,7 @@ mod node;
 mod outage;
 mod pause;
 mod proxies;
+mod restores;
 mod rolling;
 mod stops;
 mod storm;

@@ -140,6 +140,9 @@ fn of_the_command_line() -> Vec<Refusal> {
         Refusal::BankIdConflict { bank_id: "B1".to_owned() },
         Refusal::FileExists,
         Refusal::NoFileDatabase,
+        Refusal::SecretKeyMissing { file: "secret.key".to_owned() },
+        Refusal::NotHeld,
+        Refusal::UploadHeld { batch: "B".to_owned() },
     ]
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 use crate::Accounts;
 use crate::run_blocking;
 use crate::transactions::work;
-use store::error::{Error, Fault, Result};
+use store::error::{Error, Fault, Refusal, Result};
 use store::installation;
 
 const FILE: &str = "secret.key";
@@ -96,6 +96,14 @@ impl Accounts<'_> {
         let keys = self.inner.sealing.keys.get_or_try_init(|| async {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
             let shared = self.store().dialect().is_shared();
+            if !shared && !file.exists() {
+                // A fresh key would open nothing that is sealed.
+                let mut conn = self.store().read().await?;
+                if installation::has_sealed(&mut conn).await? {
+                    let file = file.display().to_string();
+                    return Err(Refusal::SecretKeyMissing { file }.into());
+                }
+            }
             let of_file = run_blocking(move || {
                 if shared { read(&file) } else { read_or_make(&file, &fresh).map(Some) }
             });

@@ -10,7 +10,7 @@ use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::gate::Priority;
 use store::query::Connection;
-use store::{carriers, queue};
+use store::{carriers, hold, queue};
 
 /// How long a connection's state is valid. No process updates an older one.
 const STATE_HOLDS_MS: i64 = 15_000;
@@ -24,6 +24,7 @@ impl Delivery<'_> {
         let mut connections = carriers::connections(&mut conn).await?;
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
         let mut rows = carriers::all(&mut conn).await?;
+        let held_since = hold::since(&mut conn).await?;
         drop(conn);
         let mut recent = self.recent_counts().await?;
         let mut found = Vec::new();
@@ -45,6 +46,7 @@ impl Delivery<'_> {
                 since,
                 reason,
                 drained_at: row.drained_at,
+                held_since,
                 waiting,
                 oldest_waiting_at,
                 receipts_unmatched: row.receipts_unmatched,

@@ -85,7 +85,7 @@ impl Delivery<'_> {
 
     /// Ends the leases of messages that may have been submitted.
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
-        let (mut again, mut leaving, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut again, mut leaving) = (Vec::new(), Vec::new());
         for row in lost {
             if row.submission.may_resend(row.lost_answer) {
                 let due_at = now.plus_ms(RESEND_AFTER_MS);
@@ -93,15 +93,28 @@ impl Delivery<'_> {
             } else {
                 leaving.push(row.id);
             }
-            entries.push(NewEntry {
-                id: row.id,
-                application_id: row.application_id,
-                status: MessageStatus::Unknown,
-                detail: Some(DETAIL.to_owned()),
-            });
         }
         queue::requeue(tx, &again).await?;
         queue::drop_all(tx, &leaving).await?;
+        self.perhaps_taken(tx, lost, DETAIL, (now, now)).await
+    }
+
+    /// Stores that carriers may have these messages, and says in their timelines why that is
+    /// unknown. `times` are the time of the change and the time of the submit.
+    pub(crate) async fn perhaps_taken(
+        &self,
+        tx: &mut WriteTx<'_>,
+        lost: &[EndedLease],
+        why: &str,
+        (now, submitted_at): (Timestamp, Timestamp),
+    ) -> Result<()> {
+        let entry = |row: &EndedLease| NewEntry {
+            id: row.id,
+            application_id: row.application_id,
+            status: MessageStatus::Unknown,
+            detail: Some(why.to_owned()),
+        };
+        let entries: Vec<NewEntry> = lost.iter().map(entry).collect();
         timeline::insert(tx, &entries, now, || self.next_id(now)).await?;
         let network = self.inner.router.network();
         // Grouped by carrier, because each message is stored with its carrier.
@@ -114,7 +127,7 @@ impl Delivery<'_> {
                 if network.takes_whole(carrier) { 1 } else { row.segments }
             };
             let submitted = self.perhaps_submitted(tx, rows, parts).await?;
-            segments::insert(tx, &submitted, carrier, now).await?;
+            segments::insert(tx, &submitted, carrier, submitted_at).await?;
         }
         Ok(())
     }

@@ -206,6 +206,22 @@ impl Delivery<'_> {
         }
     }
 
+    /// Matches all unmatched receipts of a carrier that have a number. Returns how many were matched.
+    pub(crate) async fn match_all(&self, carrier: &str) -> Result<usize> {
+        let form = self.inner.router.network().message_id(carrier);
+        let (mut after, mut matched) = (0, 0);
+        loop {
+            let of_numbers = Waiting::OfNumbers(after);
+            let mut conn = self.store().read().await?;
+            let waiting = unmatched_receipts::list(&mut conn, carrier, of_numbers, CHUNK).await?;
+            drop(conn);
+            let Some(newest) = waiting.last() else { return Ok(matched) };
+            after = newest.receipt;
+            let done = self.match_again(carrier, form, &waiting, false).await?;
+            matched += done.map_or(0, |done| done.len());
+        }
+    }
+
     /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
     /// stored under another format. Returns the numbers of the matched receipts, or `None` while
     /// another process is matching receipts.

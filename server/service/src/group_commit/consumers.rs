@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
+use store::hold::ALL_CARRIERS;
 use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
@@ -430,6 +431,11 @@ pub(crate) struct Slots {
     learned: HashMap<String, Learned>,
 }
 
+/// Whether a carrier is drained. While messages are held, all carriers are.
+fn is_among(drained: &[String], carrier: &str) -> bool {
+    drained.iter().any(|drained| drained == carrier || drained == ALL_CARRIERS)
+}
+
 /// A slot of a connection for one message.
 pub(crate) struct Slot(usize);
 
@@ -439,8 +445,8 @@ impl Slots {
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
         let mut carriers = self.consumers.carriers();
-        for name in &drained {
-            if let Some(carrier) = carriers.get_mut(name) {
+        for (name, carrier) in carriers.iter_mut() {
+            if is_among(&drained, name) {
                 carrier.at(self.shard).paused_until = until;
             }
         }
@@ -529,7 +535,7 @@ impl Slots {
     }
 
     pub(crate) fn is_drained(&self, carrier: &str) -> bool {
-        self.drained.iter().any(|drained| drained == carrier)
+        is_among(&self.drained, carrier)
     }
 
     /// Distributes claimed messages among the slots that were reserved for them.

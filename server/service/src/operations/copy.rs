@@ -18,7 +18,7 @@ use store::distribute::{self, Distribution};
 use store::error::{Error, Fault, OpenError};
 use store::history::MessageTables;
 use store::sql::Dialect;
-use store::{Missing, Store, WriteTx, installation, shared};
+use store::{Missing, Store, WriteTx, hold, installation, shared};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
@@ -142,6 +142,10 @@ async fn copy_all(
     }
     for table in TABLES {
         copy_table(&mut from, &mut to, table).await?;
+    }
+    // A backup that was never started is held at the first start of the copy, too.
+    if hold::known_place(&mut to).await? == Some(source.place().await?) {
+        hold::set_place(&mut to, None).await?;
     }
     // Sealed values stay sealed. Processes on other machines find the key in the database.
     if let Some(key) = sealing::read(key_file).map_err(|error| Error::Failed(Fault::File(error)))? {

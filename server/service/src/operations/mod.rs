@@ -4,6 +4,8 @@ pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod distribute;
 pub(crate) mod history;
+pub(crate) mod hold;
 pub(crate) mod nodes;
+pub(crate) mod reconciling;
 pub(crate) mod unpaid;
 pub(crate) mod upkeep;

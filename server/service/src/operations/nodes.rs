@@ -130,10 +130,13 @@ impl Operations<'_> {
         let now = self.now();
         let mut conn = self.store().read().await?;
         let slot = node.slot.load(Ordering::Relaxed);
-        if nodes::renew(&mut conn, slot, node.token, now).await? {
+        let is_renewed = nodes::renew(&mut conn, slot, node.token, now).await?;
+        drop(conn);
+        // A dump may have been restored while this process ran.
+        super::hold::begin_if_moved(self.store(), 0, now).await?;
+        if is_renewed {
             return Ok(());
         }
-        drop(conn);
         tracing::warn!("other processes have counted this one as ended; taking a new slot");
         if let Some(slot) = take_slot(self.store(), node.token, &node.name, now).await? {
             node.slot.store(slot, Ordering::Relaxed);

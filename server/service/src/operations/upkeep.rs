@@ -152,8 +152,36 @@ impl Operations<'_> {
         // The spools are linked before the copy, because uploads may be fully expanded during it.
         // They are linked again after the copy, because uploads may be accepted during it.
         link_spools(spools, file).await?;
-        self.store().copy(file)?;
-        link_spools(spools, file).await
+        let now = self.now();
+        self.store().copy(file, now)?;
+        link_spools(spools, file).await?;
+        self.note_backup(now).await
+    }
+}
+
+impl crate::Service {
+    /// Restores a backup of a SQLite database: copies it to the place of the database, which must
+    /// be free, and its uploads into the data folder.
+    ///
+    /// # Errors
+    /// Fails if the file isn't a whole database, if there is a database or an upload already, or if
+    /// the files can't be written.
+    pub async fn restore(
+        database_url: &str,
+        data_dir: &Path,
+        file: &Path,
+    ) -> std::result::Result<(), OpenError> {
+        let spools = file.with_added_extension("spool");
+        let into = SpoolFolder::within(data_dir);
+        if spools.exists() && !into.names().map_err(OpenError::File)?.is_empty() {
+            return Err(OpenError::SpoolsExist(data_dir.join("spool")));
+        }
+        Store::restore(database_url, file)?;
+        if spools.exists() {
+            let from = SpoolFolder::at(&spools);
+            from.link_into(&data_dir.join("spool")).map_err(OpenError::File)?;
+        }
+        Ok(())
     }
 }
 

@@ -22,7 +22,12 @@ pub(crate) struct SpoolFolder {
 impl SpoolFolder {
     /// Returns the spool folder in the data folder. The folder is created when it is first needed.
     pub(crate) fn within(data_dir: &Path) -> Self {
-        Self { folder: data_dir.join("spool"), lock: Arc::default() }
+        Self::at(&data_dir.join("spool"))
+    }
+
+    /// Returns a folder with spool files, such as that of a backup.
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), lock: Arc::default() }
     }
 
     pub(crate) fn exists(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A service on its own database.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -102,6 +103,31 @@ impl World {
         };
         let service = Service::open(config).await.unwrap();
         Self { service, opened, ..self }
+    }
+
+    /// Makes a backup in the folder of the world.
+    pub async fn back_up(&self) -> PathBuf {
+        let file = self.folder().join("backup");
+        self.database.back_up(&self.service, &file).await;
+        file
+    }
+
+    /// Restores a backup elsewhere, and opens a service on it.
+    pub async fn restored(&self, backup: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = self.database.restored(backup, folder.path()).await;
+        let world = Self {
+            service: self.service.clone(),
+            clock: Arc::clone(&self.clock),
+            folder,
+            database,
+            opened: self.opened + 1,
+            network: self.network.clone(),
+            limits: self.limits,
+            mail: self.mail.clone(),
+        };
+        let service = Service::open(world.config()).await.unwrap();
+        Self { service, ..world }
     }
 
     pub fn config(&self) -> Config {

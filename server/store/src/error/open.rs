@@ -69,6 +69,13 @@ pub enum OpenError {
     #[error("uploads wait in {}, which doesn't exist: is the data folder right? Create it to \
         discard these uploads", .0.display())]
     SpoolMissing(PathBuf),
+    #[error("{} exists already: move it away, with its -wal and -shm files, if it is to be \
+        replaced", .0.display())]
+    DatabaseExists(PathBuf),
+    #[error("{} has uploads already: move it away if it is to be replaced", .0.display())]
+    SpoolsExist(PathBuf),
+    #[error("{} is damaged: {}", .0.display(), .1)]
+    Damaged(PathBuf, String),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },
     #[error(transparent)]

@@ -33,6 +33,7 @@ mod passkeys;
 mod prices;
 mod receipts;
 mod reports;
+mod restores;
 mod review;
 mod routes;
 mod schedules;

@@ -49,6 +49,29 @@ impl Database {
         Self::Postgres(postgres::Database::empty().await)
     }
 
+    pub async fn back_up(&self, service: &Service, file: &Path) {
+        match self {
+            Self::Sqlite(_) => service.operations().backup(file).await.unwrap(),
+            Self::Postgres(server) => server.dump(file),
+        }
+    }
+
+    /// Restores a backup of this database into another one. A SQLite file goes into `folder`.
+    pub async fn restored(&self, backup: &Path, folder: &Path) -> Self {
+        match self {
+            Self::Sqlite(_) => {
+                let file = sqlite::Database::make(folder);
+                Service::restore(&file.url(), &folder.join("data"), backup).await.unwrap();
+                Self::Sqlite(file)
+            }
+            Self::Postgres(_) => {
+                let server = postgres::Database::empty().await;
+                server.restore(backup);
+                Self::Postgres(server)
+            }
+        }
+    }
+
     pub fn url(&self) -> String {
         match self {
             Self::Sqlite(file) => file.url(),

@@ -1,5 +1,8 @@
 //! The PostgreSQL database of a test, on the server that the test command starts.
 
+use std::path::Path;
+use std::process::Command;
+
 use service::Service;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::OnceCell;
@@ -36,6 +39,11 @@ async fn on_server(statement: String) {
     conn.close().await.unwrap();
 }
 
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 impl Database {
     pub async fn make() -> Self {
         // Copying a migrated database is faster than migrating each one.
@@ -55,6 +63,16 @@ impl Database {
         let name = new_name();
         on_server(format!("CREATE DATABASE {name}")).await;
         Self(name)
+    }
+
+    pub fn dump(&self, file: &Path) {
+        run(Command::new("pg_dump").arg("--format=custom").arg("--file").arg(file).arg(self.url()));
+    }
+
+    pub fn restore(&self, file: &Path) {
+        let mut restoring = Command::new("pg_restore");
+        restoring.args(["--exit-on-error", "--dbname", &self.url()]);
+        run(restoring.arg(file));
     }
 
     pub fn url(&self) -> String {

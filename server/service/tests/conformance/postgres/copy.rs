@@ -94,10 +94,10 @@ fn sorted(rows: Vec<String>) -> Vec<String> {
 }
 
 async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    // SQLite keeps this key in a file.
+    // SQLite keeps the key in a file, and is at another place.
     let columns = format!(
         "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_xinfo('{table}') \
-         WHERE name <> 'sealing_key'"
+         WHERE name NOT IN ('sealing_key', 'place')"
     );
     let columns = texts(conn, columns).await.join(", ");
     sorted(texts(conn, format!("SELECT json_object({columns}) FROM {table}")).await)
@@ -105,7 +105,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
 
 /// Leaves out the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    let own = "'{shard, shards, distribution, last_transfer_id, sealing_key}'";
+    let own = "'{shard, shards, distribution, last_transfer_id, sealing_key, place}'";
     sorted(texts(conn, format!("SELECT (to_jsonb(t) - {own}::text[])::text FROM {table} t")).await)
 }
 

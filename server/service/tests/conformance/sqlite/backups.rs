@@ -75,3 +75,27 @@ async fn only_the_owner_can_read_the_database_and_its_copies() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_server_without_its_key_does_not_start() {
+    let world = World::new(Backend::Sqlite).await;
+    let account = world.account("one@example.org").await;
+    let file = world.folder().join("data/secret.key");
+    world.service.accounts().load_keys().await.unwrap();
+    let world = world.reopen().await;
+    std::fs::remove_file(&file).unwrap();
+    sqlx::query(
+        "INSERT INTO second_factors (account_id, secret, created_at, last_step) \
+                 VALUES (?, 'sealed', 1, 1)",
+    )
+    .bind(account.id)
+    .execute(&mut world.database.connect().await)
+    .await
+    .unwrap();
+    let refused = world.service.accounts().load_keys().await.unwrap_err();
+    let expected = Refusal::SecretKeyMissing { file: file.display().to_string() };
+    assert_eq!(refused.refusal(), Some(&expected));
+    assert!(!file.exists());
+    std::fs::write(&file, "00".repeat(32)).unwrap();
+    world.service.accounts().load_keys().await.unwrap();
+}

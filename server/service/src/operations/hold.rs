@@ -1,0 +1,422 @@
+//! The hold of a restored database, and the reconciliation that ends it.
+//!
+//! A backup doesn't have what happened after it. Messages that were queued then may have been
+//! submitted since, so a process that opens a database at a new place holds all messages. It takes
+//! receipts, but submits nothing. Uploads go on to become messages, because only messages can be
+//! reconciled.
+
+use domain::ids::{Shard, id_unix_ms};
+use domain::{LostAnswer, MessageStatus, Money, Timestamp, Transid};
+use store::audit::{self, Actor};
+use store::claims::EndedLease;
+use store::error::{Error, Fault, Refusal, Result};
+use store::hold::{self, HeldMessage};
+use store::messages::{self, Ending};
+use store::timeline::{self, NewEntry};
+use store::{Store, WriteTx, queue};
+
+use crate::Operations;
+use crate::money::releases::settle;
+use crate::operations::reconciling::{CHUNK, ExportLine, Proof, Proofs, Proven};
+use crate::transactions::work;
+use crate::wakeups::Wakeup;
+
+/// [`CHUNK`] as a length.
+const CHUNK_LEN: usize = 500;
+/// The subject of entries in the audit log.
+const SUBJECT: &str = "messages";
+
+/// The hold of a restored database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// When the restored database was first opened.
+    pub since: Timestamp,
+    /// The number of messages in the queue that may have been submitted before that.
+    pub waiting: i64,
+}
+
+/// What an operator says about the messages that are held. The parts are applied in this order.
+#[derive(Clone, Debug, Default)]
+pub struct Reconciliation {
+    /// Whether receipts that came since the hold began tell which messages were sent.
+    pub by_receipts: bool,
+    /// A carrier's list of the messages that it got.
+    pub export: Option<Export>,
+    /// Messages that were due before this time are cancelled, and their prices are released.
+    pub discard_before: Option<Timestamp>,
+    /// What becomes of the other messages. Ends the hold.
+    pub rest: Option<Rest>,
+}
+
+/// A carrier's list of the messages that it got since the backup.
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub carrier: String,
+    pub lines: Vec<ExportLine>,
+}
+
+/// What becomes of the messages about which nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// They are submitted.
+    Send,
+    /// They become `unknown` and aren't submitted.
+    Unknown,
+}
+
+/// The outcome of a reconciliation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// The number of messages that receipts showed to be sent.
+    pub by_receipts: usize,
+    /// The number of messages that the carrier's list showed to be sent.
+    pub by_export: usize,
+    /// The number of messages that were cancelled.
+    pub discarded: usize,
+    /// The amount that was released for them.
+    pub released: Money,
+    /// The number of messages that became `unknown` because nothing was known about them.
+    pub unknown: usize,
+    /// The number of messages that are left in the queue.
+    pub left: i64,
+    /// Whether the hold has ended.
+    pub ended: bool,
+}
+
+/// Begins the hold if this database isn't where it was when it was last opened: it is a backup or
+/// another copy. `last_id` is the greatest ID of a message.
+pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) -> Result<()> {
+    let here = store.place().await?;
+    let mut conn = store.read().await?;
+    let known = hold::known_place(&mut conn).await?;
+    let is_held = hold::since(&mut conn).await?.is_some();
+    drop(conn);
+    if known.as_deref() == Some(&here) {
+        if is_held && last_id > 0 {
+            tracing::warn!("{HELD}");
+        }
+        return Ok(());
+    }
+    let mut tx = store.begin().await?;
+    match hold::known_place(&mut tx).await? {
+        Some(known) if known != here => {
+            begin(&mut tx, &Actor::System, last_id, now).await?;
+            tracing::warn!("this database was restored from a backup or copied. {HELD}");
+        }
+        _ => {}
+    }
+    hold::set_place(&mut tx, Some(&here)).await?;
+    tx.commit().await
+}
+
+/// The log's line while messages are held.
+const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages reconcile` \
+                    has sorted the messages that were queued";
+
+async fn begin(tx: &mut WriteTx<'_>, actor: &Actor, last_id: i64, now: Timestamp) -> Result<()> {
+    // The clock may be behind that of the backup.
+    let since = now.max(Timestamp::from_unix_ms(id_unix_ms(last_id)).plus_ms(1));
+    hold::begin(tx, since).await?;
+    audit::insert(tx, now, actor, "messages.hold", SUBJECT, None).await
+}
+
+impl Operations<'_> {
+    /// Returns since when messages are held. `None` if they aren't.
+    pub async fn hold_since(&self) -> Result<Option<Timestamp>> {
+        hold::since(&mut self.store().read().await?).await
+    }
+
+    /// Returns the hold. `None` if messages aren't held.
+    pub async fn hold(&self) -> Result<Option<Hold>> {
+        let Some(since) = self.hold_since().await? else {
+            return Ok(None);
+        };
+        let counts = self.in_each_shard(|shard| async move {
+            hold::count(&mut self.store().read_at(shard).await?, since).await
+        });
+        Ok(Some(Hold { since, waiting: counts.await?.into_iter().sum() }))
+    }
+
+    /// Returns how long ago the last backup was made, in milliseconds. Without any, counts from the
+    /// first start.
+    pub async fn backup_age_ms(&self) -> Result<i64> {
+        let at = hold::last_backup(&mut self.store().read().await?).await?;
+        Ok(self.now().ms_since(at).max(0))
+    }
+
+    /// Whether the tables are distributed over several servers.
+    pub fn is_distributed(&self) -> bool {
+        self.store().is_distributed()
+    }
+
+    /// Notes that a backup was made.
+    pub async fn note_backup(&self, at: Timestamp) -> Result<()> {
+        self.in_transaction(work!(|tx, _| hold::backed_up(tx, at).await)).await
+    }
+
+    /// Holds messages, for a copy of the disk or of the whole server, which looks like the original.
+    pub async fn begin_hold(&self, actor: &Actor) -> Result<()> {
+        let actor = *actor;
+        self.in_transaction(work!(|tx, now| begin(tx, &actor, 0, now).await)).await?;
+        self.inner.wake(Wakeup::Drained);
+        Ok(())
+    }
+
+    /// Sorts the messages that are held.
+    ///
+    /// # Errors
+    /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`.
+    pub async fn reconcile(&self, actor: &Actor, by: Reconciliation) -> Result<Reconciled> {
+        let since = self.hold_since().await?.ok_or(Refusal::NotHeld)?;
+        self.must_be_expanded(since).await?;
+        let mut done = Reconciled::default();
+        if by.by_receipts {
+            done.by_receipts = self.sort_by_receipts(actor, since).await?;
+        }
+        if let Some(export) = &by.export {
+            done.by_export = self.sort_by_export(actor, since, export).await?;
+        }
+        if let Some(before) = by.discard_before {
+            (done.discarded, done.released) = self.discard(actor, since, before).await?;
+        }
+        if by.rest == Some(Rest::Unknown) {
+            done.unknown = self.mark_unknown(actor, since).await?;
+        }
+        done.left = self.hold().await?.map_or(0, |hold| hold.waiting);
+        if by.rest.is_some() {
+            let (actor, left) = (*actor, done.left);
+            self.in_transaction(work!(|tx, now| {
+                store::carriers::resume(tx, hold::ALL_CARRIERS).await?;
+                let detail = format!("{left} messages are submitted");
+                audit::insert(tx, now, &actor, "messages.release", SUBJECT, Some(&detail)).await
+            }))
+            .await?;
+            self.inner.wake(Wakeup::Drained);
+            self.inner.wake(Wakeup::Queued);
+            done.ended = true;
+        }
+        Ok(done)
+    }
+
+    /// Refuses to go on while some messages can't be seen yet.
+    async fn must_be_expanded(&self, since: Timestamp) -> Result<()> {
+        let waiting = self.in_each_shard(|shard| async move {
+            hold::unexpanded(&mut self.store().read_at(shard).await?, since).await
+        });
+        match waiting.await?.into_iter().flatten().next() {
+            Some(batch) => Err(Refusal::UploadHeld { batch: batch.to_string() }.into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn sort_by_receipts(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
+        let mut sorted = 0;
+        let network = self.inner.router.network();
+        for carrier in network.carriers.iter().filter(|carrier| !carrier.sandbox) {
+            let proofs = Proof::of_receipts(self.0, &carrier.name, since).await?;
+            let proofs = Proofs::new(&network, &carrier.name, proofs);
+            let proven = self.proven(since, &proofs).await?;
+            self.take_out(actor, &carrier.name, "a receipt", &proven).await?;
+            self.delivery().match_all(&carrier.name).await?;
+            sorted += proven.len();
+        }
+        Ok(sorted)
+    }
+
+    async fn sort_by_export(
+        &self,
+        actor: &Actor,
+        since: Timestamp,
+        export: &Export,
+    ) -> Result<usize> {
+        let (network, carrier) = (self.inner.router.network(), &export.carrier);
+        if !network.carriers.iter().any(|known| known.name == *carrier) {
+            return Err(Refusal::NoSuchCarrier.into());
+        }
+        let proofs = Proofs::new(&network, carrier, Proof::of_export(&export.lines));
+        let proven = self.proven(since, &proofs).await?;
+        self.take_out(actor, carrier, "the carrier's list", &proven).await?;
+        let answers = proofs.answers(&proven, network.takes_whole(carrier));
+        for some in answers.chunks(CHUNK_LEN) {
+            self.delivery().record_submitted(carrier, some.to_vec()).await?;
+        }
+        Ok(proven.len())
+    }
+
+    /// Returns the held messages that were sent according to the proofs.
+    async fn proven(&self, since: Timestamp, proofs: &Proofs<'_>) -> Result<Vec<Proven>> {
+        let mut proven = Vec::new();
+        for shard in self.shards() {
+            let mut after = Transid(0);
+            loop {
+                let some = self.held(shard, since, after).await?;
+                let Some(last) = some.last() else { break };
+                after = last.id;
+                let code = self.country_code();
+                proven.extend(some.into_iter().filter_map(|held| proofs.find(shard, held, code)));
+            }
+        }
+        Ok(proven)
+    }
+
+    async fn held(
+        &self,
+        shard: Shard,
+        since: Timestamp,
+        after: Transid,
+    ) -> Result<Vec<HeldMessage>> {
+        hold::list(&mut self.store().read_at(shard).await?, since, after, CHUNK).await
+    }
+
+    /// Takes messages out of the queue that this carrier got.
+    async fn take_out(
+        &self,
+        actor: &Actor,
+        carrier: &str,
+        source: &'static str,
+        proven: &[Proven],
+    ) -> Result<()> {
+        let why = format!("{source} showed that it was sent before the backup was restored");
+        for some in proven.chunk_by(|a, b| a.shard == b.shard) {
+            for some in some.chunks(CHUNK_LEN) {
+                let lost = some.iter().map(|one| (lease_of(&one.held, carrier), one.at));
+                self.lose_some(actor, some[0].shard, lost.collect(), why.clone()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes messages `unknown`, each with the time when a carrier may have got it. Leaves out those
+    /// that have left the queue.
+    async fn lose_some(
+        &self,
+        actor: &Actor,
+        shard: Shard,
+        lost: Vec<(EndedLease, Timestamp)>,
+        why: String,
+    ) -> Result<()> {
+        let (service, actor) = (self.0.clone(), *actor);
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let ids: Vec<Transid> = lost.iter().map(|(row, _)| row.id).collect();
+            messages::lock(tx, &ids).await?;
+            let gone = queue::drop_unclaimed(tx, &ids, true).await?;
+            let mut lost: Vec<_> =
+                lost.into_iter().filter(|(row, _)| gone.contains(&row.id)).collect();
+            lost.sort_by_key(|(_, at)| *at);
+            for of_time in lost.chunk_by(|a, b| a.1 == b.1) {
+                let rows: Vec<EndedLease> = of_time.iter().map(|(row, _)| row.clone()).collect();
+                let times = (now, of_time[0].1);
+                service.delivery().perhaps_taken(tx, &rows, &why, times).await?;
+            }
+            let detail = format!("{} messages: {why}", lost.len());
+            audit::insert(tx, now, &actor, "messages.unknown", SUBJECT, Some(&detail)).await
+        }))
+        .await
+    }
+
+    /// Cancels the messages that were due before this time, unless a carrier may have a segment.
+    async fn discard(
+        &self,
+        actor: &Actor,
+        since: Timestamp,
+        before: Timestamp,
+    ) -> Result<(usize, Money)> {
+        let (mut discarded, mut released) = (0, Money::ZERO);
+        for shard in self.shards() {
+            let mut after = Transid(0);
+            loop {
+                let some = self.held(shard, since, after).await?;
+                let Some(last) = some.last() else { break };
+                after = last.id;
+                let old = some.iter().filter(|held| held.due_at < before);
+                let old: Vec<Transid> = old.map(|held| held.id).collect();
+                if !old.is_empty() {
+                    let (count, money) = self.discard_some(actor, shard, old).await?;
+                    discarded += count;
+                    released =
+                        released.checked_add(money).ok_or(Error::Failed(Fault::MoneyOverflow))?;
+                }
+            }
+        }
+        Ok((discarded, released))
+    }
+
+    async fn discard_some(
+        &self,
+        actor: &Actor,
+        shard: Shard,
+        ids: Vec<Transid>,
+    ) -> Result<(usize, Money)> {
+        let (service, actor) = (self.0.clone(), *actor);
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            messages::lock(tx, &ids).await?;
+            let gone = queue::drop_unclaimed(tx, &ids, false).await?;
+            let ending = |id: &Transid| Ending {
+                id: *id,
+                status: MessageStatus::Cancelled,
+                error: None,
+                release: true,
+                taken: false,
+            };
+            let endings: Vec<Ending> = gone.iter().map(ending).collect();
+            let ended = messages::finish(tx, &endings, now).await?;
+            settle(tx, &ended, now).await?;
+            let mut released = Money::ZERO;
+            let mut entries = Vec::new();
+            for one in &ended {
+                released = released
+                    .checked_add(one.released)
+                    .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+                entries.push(NewEntry {
+                    id: one.id,
+                    application_id: one.application_id,
+                    status: MessageStatus::Cancelled,
+                    detail: Some("discarded after a backup was restored".to_owned()),
+                });
+            }
+            timeline::insert(tx, &entries, now, || service.next_id(now)).await?;
+            let detail = format!("{} messages, {released} released", ended.len());
+            audit::insert(tx, now, &actor, "messages.discard", SUBJECT, Some(&detail)).await?;
+            Ok((ended.len(), released))
+        }))
+        .await
+    }
+
+    /// Makes all held messages `unknown`. Those for the sandbox stay in the queue, because it
+    /// delivers to nobody.
+    async fn mark_unknown(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
+        let mut marked = 0;
+        for shard in self.shards() {
+            let mut after = Transid(0);
+            loop {
+                let some = self.held(shard, since, after).await?;
+                let Some(last) = some.last() else { break };
+                after = last.id;
+                let network = self.inner.router.network();
+                let mut lost: Vec<_> = some
+                    .iter()
+                    .filter(|held| !network.is_sandbox(&held.carrier))
+                    .map(|held| (lease_of(held, &held.carrier), held.due_at))
+                    .collect();
+                lost.sort_by(|(a, _), (b, _)| a.carrier.cmp(&b.carrier));
+                marked += lost.len();
+                let why = "a backup was restored, and nobody knows whether it was sent before";
+                self.lose_some(actor, shard, lost, why.to_owned()).await?;
+            }
+        }
+        Ok(marked)
+    }
+}
+
+fn lease_of(held: &HeldMessage, carrier: &str) -> EndedLease {
+    EndedLease {
+        id: held.id,
+        application_id: held.application_id,
+        carrier: carrier.to_owned(),
+        submission: held.submission,
+        segments: held.segments,
+        lost_answer: LostAnswer::Hold,
+    }
+}
