@@ -43,7 +43,9 @@ pub mod webhooks;
 
 use leptos::prelude::*;
 use leptos_router::SsrMode;
-use leptos_router::components::{Outlet, ParentRoute, Route, Router, Routes};
+#[cfg(not(any(feature = "ssr", feature = "support")))]
+use leptos_router::components::Outlet;
+use leptos_router::components::{ParentRoute, Route, Router, Routes};
 use leptos_router::path;
 
 use account::{
@@ -63,7 +65,7 @@ use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
 use support::{
     ApprovalsPage, AssignPage, AuditPage, CarrierReceiptsPage, CarriersPage, DepositsPage,
-    ImportPage, MailsPage, MarginPage, NumbersPage, SendersPage, SupportAccountPage,
+    DeskFrame, ImportPage, MailsPage, MarginPage, NumbersPage, SendersPage, SupportAccountPage,
     SupportAccountsPage, SupportApplicationsPage, SupportMessagePage, SupportPage,
     SupportPricesPage, SupportSearchPage, UnassignedPage, VisitPage,
 };
@@ -137,11 +139,12 @@ pub fn App() -> impl IntoView {
 #[component(transparent)]
 fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     view! {
-        <ParentRoute path=path!("") view=InUtc>
+        <ParentRoute path=path!("") view=DeskFrame>
             <Route path=path!("/support") view=SupportPage/>
             <Route path=path!("/support/carriers") view=CarriersPage/>
             <Route path=path!("/support/carriers/:name/receipts") view=CarrierReceiptsPage/>
             <Route path=path!("/support/applications") view=SupportApplicationsPage/>
+            <Route path=path!("/support/applications/:reference") view=VisitPage/>
             <Route path=path!("/support/senders") view=SendersPage/>
             <Route path=path!("/support/deposits") view=DepositsPage/>
             <Route path=path!("/support/deposits/assign") view=AssignPage/>
@@ -154,24 +157,12 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
             <Route path=path!("/support/approvals") view=ApprovalsPage/>
             <Route path=path!("/support/accounts") view=SupportAccountsPage/>
             <Route path=path!("/support/accounts/:account") view=SupportAccountPage/>
-            <Route
-                path=path!("/support/accounts/:account/:reference")
-                view=VisitPage
-            />
             <Route path=path!("/support/search") view=SupportSearchPage/>
             <Route path=path!("/support/messages/:transid") view=SupportMessagePage/>
             <Route path=path!("/support/audit") view=AuditPage/>
         </ParentRoute>
     }
     .into_inner()
-}
-
-/// Shows times in UTC, so that staff in different time zones see the same times.
-#[cfg(any(feature = "ssr", feature = "support"))]
-#[component]
-fn InUtc() -> impl IntoView {
-    ShownZone::provide_utc();
-    view! { <Outlet/> }
 }
 
 /// The staff pages. A customer's browser has no code for them.

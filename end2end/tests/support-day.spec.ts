@@ -134,7 +134,7 @@ test("support's day, and what the customer sees of it", async ({
 
   await test.step('find all of it in the audit log', async () => {
     await portal.open(`/support/audit?subject=${reference}`);
-    for (const action of ['application.approve', 'application.suspend', 'sender.reject']) {
+    for (const action of ['Approved the app', 'Suspended the app', 'Rejected a sender name']) {
       await expect(portal.row(action)).not.toHaveCount(0);
     }
   });

@@ -435,10 +435,16 @@ CREATE TABLE deposits (
     -- application that was credited; null while unmatched
     application_id INTEGER REFERENCES applications (id),
     received_at    INTEGER NOT NULL,  -- when it was entered
-    credited_at    INTEGER            -- when the balance was credited; null while unmatched
+    credited_at    INTEGER,           -- when the balance was credited; null while unmatched
+    payer          TEXT,              -- name of the payer in the bank statement; null if unknown
+    purpose        TEXT,              -- purpose in the bank statement; null if unknown
+    returned_at    INTEGER,           -- when staff returned it to the bank; null if they didn't
+    return_note    TEXT,              -- why staff returned it
+    CHECK (application_id IS NULL OR returned_at IS NULL)
 ) STRICT;
 CREATE INDEX deposits_by_time ON deposits (received_at, bank_id);
-CREATE INDEX deposits_unmatched ON deposits (received_at, bank_id) WHERE application_id IS NULL;
+CREATE INDEX deposits_unmatched ON deposits (received_at, bank_id)
+    WHERE application_id IS NULL AND returned_at IS NULL;
 
 -- Bank statements that staff imported from files.
 CREATE TABLE bank_statements (
@@ -459,12 +465,23 @@ CREATE TABLE bank_statement_lines (
     line         INTEGER NOT NULL,    -- its number in the file
     bank_id      TEXT NOT NULL,       -- the bank's ID of the payment
     reference    TEXT NOT NULL,       -- as the payer wrote it
-    amount       INTEGER NOT NULL,    -- amount paid; 0 if the line is skipped
+    amount       INTEGER NOT NULL,    -- as in the file; negative if money went out
     outcome      TEXT NOT NULL        -- for example waiting or credited
         CHECK (outcome = 'waiting' OR outcome = 'credited' OR outcome = 'unmatched'
                OR outcome = 'known' OR outcome = 'conflict' OR outcome = 'refused'
                OR outcome = 'debit' OR outcome = 'other-currency'),
+    payer        TEXT,                -- name of the payer; null if the file has none
+    purpose      TEXT,                -- purpose of the payment; null if the file has none
     PRIMARY KEY (statement_id, line)
+) STRICT, WITHOUT ROWID;
+
+-- Files whose columns staff are choosing, in parts. Deleted once the columns are chosen.
+CREATE TABLE bank_files (
+    id           INTEGER NOT NULL,
+    part         INTEGER NOT NULL,    -- from 0
+    content      TEXT NOT NULL,       -- some of the file's lines
+    created_at   INTEGER NOT NULL,
+    PRIMARY KEY (id, part)
 ) STRICT, WITHOUT ROWID;
 
 -- The order of the columns of bank statements, by their header line.
@@ -473,7 +490,9 @@ CREATE TABLE bank_columns (
     bank_id      INTEGER NOT NULL,    -- position of the bank's ID, from 0
     reference    INTEGER NOT NULL,    -- position of the reference
     amount       INTEGER NOT NULL,    -- position of the amount
-    currency     INTEGER              -- position of the currency; null if there is none
+    currency     INTEGER,             -- position of the currency; null if there is none
+    payer        INTEGER,             -- position of the payer's name; null if there is none
+    purpose      INTEGER              -- position of the purpose; null if there is none
 ) STRICT;
 
 CREATE TABLE messages (

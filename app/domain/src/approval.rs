@@ -18,6 +18,11 @@ pub enum StaffAct {
         bank_id: String,
         reference: Reference,
     },
+    /// Marks an unmatched deposit as returned to the bank.
+    ReturnDeposit {
+        bank_id: String,
+        note: String,
+    },
     /// Credits the lines of a bank statement.
     ConfirmStatement {
         id: i64,
@@ -40,6 +45,9 @@ impl fmt::Display for StaffAct {
         match self {
             Self::AssignDeposit { bank_id, reference } => {
                 write!(f, "Assign the deposit {bank_id} to the application {reference}")
+            }
+            Self::ReturnDeposit { bank_id, note } => {
+                write!(f, "Return the deposit {bank_id} to the bank: {note}")
             }
             Self::ConfirmStatement { id } => write!(f, "Credit the bank statement {id}"),
             Self::SetPrice { change, from } => {

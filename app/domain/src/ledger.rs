@@ -49,6 +49,8 @@ words! {
         Settle = "settle",
         /// The price of a message that no carrier accepted, back to the application.
         Release = "release",
+        /// From the unmatched deposits back to the bank, because no application gets the money.
+        Return = "return",
     }
 }
 

@@ -57,7 +57,7 @@ pub struct PriceChangeRecord {
     /// When the change comes into force.
     pub from: Timestamp,
     pub set_at: Timestamp,
-    /// The author of the change, in the form that the audit log uses. `settings` if the service
+    /// The author of the change: an email, or `command line (USER)`. `settings` if the service
     /// took the price from its settings when it started.
     pub set_by: String,
 }
@@ -401,13 +401,25 @@ pub struct DepositRecord {
     pub received_at: Timestamp,
     /// The application whose balance was credited. `None` while the deposit is unmatched.
     pub assigned_to: Option<Reference>,
+    /// The name of the payer and the purpose, if a bank statement had them.
+    pub payer: Option<String>,
+    pub purpose: Option<String>,
+    /// When and why staff returned an unmatched deposit to the bank.
+    pub returned: Option<(Timestamp, String)>,
+}
+
+impl DepositRecord {
+    /// Whether the money still waits for staff.
+    pub const fn is_unmatched(&self) -> bool {
+        self.assigned_to.is_none() && self.returned.is_none()
+    }
 }
 
 /// A deposit, with the facts that staff need to assign it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DepositCase {
     pub deposit: DepositRecord,
-    /// The applications that the payer may have meant. Empty if the deposit is assigned.
+    /// The applications that the payer may have meant. Empty unless the deposit is unmatched.
     pub suggestions: Vec<Reference>,
 }
 
@@ -837,9 +849,42 @@ pub struct BankStatementLine {
     pub line: i64,
     pub bank_id: String,
     pub reference: String,
-    /// The amount. Zero if the line is skipped.
+    /// As in the file: negative if money went out.
     pub amount: Money,
     pub outcome: LineOutcome,
+    /// The name of the payer and the purpose, if the file has them.
+    pub payer: Option<String>,
+    pub purpose: Option<String>,
+}
+
+/// A line of a bank statement, with the facts that staff need to judge it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BankLineCase {
+    pub line: BankStatementLine,
+    /// The applications that the payer may have meant. Empty unless the line is unmatched.
+    pub suggestions: Vec<Reference>,
+}
+
+/// A file that is kept until staff have chosen its columns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptBankFile {
+    pub id: i64,
+    /// The names of the columns.
+    pub names: Vec<String>,
+    /// The first rows below the header.
+    pub rows: Vec<Vec<String>>,
+    pub suggested: SuggestedColumns,
+}
+
+/// The columns of a bank statement as far as they are recognised by their names and data, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuggestedColumns {
+    pub bank_id: Option<usize>,
+    pub reference: Option<usize>,
+    pub amount: Option<usize>,
+    pub currency: Option<usize>,
+    pub payer: Option<usize>,
+    pub purpose: Option<usize>,
 }
 
 /// The outcomes of a bank statement's lines. Until a line is done, its outcome is the one that
@@ -849,6 +894,6 @@ pub struct StatementReport {
     pub statement: BankStatement,
     /// The number of lines with each outcome. Outcomes without lines are left out.
     pub counts: Vec<(LineOutcome, i64)>,
-    /// The first lines of each outcome.
-    pub first: Vec<BankStatementLine>,
+    /// The number of lines that are still to be credited.
+    pub waiting: i64,
 }

@@ -300,6 +300,13 @@ pub enum Refusal {
     NoSuchDeposit,
     #[error("This deposit was credited before.")]
     DepositAssigned,
+    #[error("This deposit was returned to the bank before.")]
+    DepositReturned,
+    #[error(
+        "The file is no longer stored: its columns were chosen before, or more than an hour ago \
+         it was sent. Send it again."
+    )]
+    BankFileGone,
     #[error("A column can be used only once: choose a different column for each.")]
     ColumnRepeated,
     #[error("There is no such bank statement, or it was confirmed before.")]

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::records::{
-    AccountRecord, ApplicationRecord, BatchRecord, ChargeRecord, MessageRecord, TimelineEntry,
+    AccountRecord, ApplicationRecord, BatchRecord, ChargeRecord, DepositRecord, MessageRecord,
+    TimelineEntry,
 };
 use crate::webhook::WebhookRecord;
 use crate::words::words;
@@ -240,18 +241,6 @@ pub struct MessageFile {
     pub segments: Vec<SegmentRecord>,
 }
 
-/// A deposit that a search found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundDeposit {
-    pub bank_id: String,
-    /// The reference, as the payer wrote it.
-    pub reference: String,
-    pub amount: Money,
-    pub received_at: Timestamp,
-    /// The owner of the credited balance. `None` while the deposit is unmatched.
-    pub owner: Option<Owner>,
-}
-
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
@@ -259,7 +248,7 @@ pub struct Found {
     pub accounts: Vec<AccountLine>,
     pub applications: Vec<(Owner, ApplicationRecord)>,
     pub batches: Vec<(Owner, BatchRecord)>,
-    pub deposits: Vec<FoundDeposit>,
+    pub deposits: Vec<DepositRecord>,
     /// Newest first.
     pub messages: Vec<(Owner, MaskedMessage)>,
     /// True if time ran out before the search had read the messages of every application.

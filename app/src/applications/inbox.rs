@@ -11,7 +11,7 @@ use super::frame::ApplicationFrame;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::ReportFilter;
-use crate::ui::{Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, pager};
+use crate::ui::{Downloads, Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
     super::application_view::owned,
@@ -254,14 +254,7 @@ fn listed(messages: &Paged<InboundRecord>, reference: Reference, filter: &InboxF
     let download = (!messages.items.is_empty()).then(|| {
         view! {
             <p>
-                <a
-                    class="button"
-                    href=filter.address(&file, &[])
-                    download="inbound.csv"
-                    rel="external"
-                >
-                    "Download CSV"
-                </a>
+                <Downloads href=filter.address(&file, &[])/>
             </p>
         }
     });

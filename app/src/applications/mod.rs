@@ -45,6 +45,7 @@ pub use messages::MessagesPage;
 pub use new::NewApplicationPage;
 pub use new_keys::NewKeys;
 pub use overview::{ApplicationPage, Overview};
+pub use readiness::can_send;
 pub use sender::SenderNamePage;
 pub use settings::SettingsPage;
 pub use shown_once::Once;

@@ -18,13 +18,14 @@ pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
     view! {
         <section class="panel" aria-labelledby="readiness">
             <h2 id="readiness">"Can this application send now?"</h2>
-            <p><strong>{answer(&data.blockers)}</strong></p>
+            <p><strong>{can_send(&data.blockers)}</strong></p>
             <ul class="checks">{items}</ul>
         </section>
     }
 }
 
-fn answer(blockers: &[Blocker]) -> &'static str {
+/// Returns the answer as a sentence.
+pub fn can_send(blockers: &[Blocker]) -> &'static str {
     match blockers {
         [] => "Yes.",
         [Blocker::Category, ..] => NOT_FOR_SMS,

@@ -16,7 +16,9 @@ use super::frame::ApplicationFrame;
 use super::statement_query::StatementQuery;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, pager, tabs};
+use crate::ui::{
+    Downloads, Fact, Field, FormState, Loaded, SearchForm, Table, in_path, in_zone, pager, tabs,
+};
 #[cfg(feature = "ssr")]
 use {
     super::application_view::owned, crate::portal_request::signed_in, domain::Month,
@@ -204,8 +206,8 @@ fn by_day(
         {days}
         <p class="not-printed">
             <a href=whole.address(page)>"All transfers of the month"</a>
-            " · "
-            <a href=whole.address(&csv_path(page)) download rel="external">"Download CSV"</a>
+            " "
+            <Downloads href=whole.address(&csv_path(page))/>
         </p>
         {opened}
     }
@@ -259,7 +261,7 @@ fn list(
         let whole = StatementQuery { cursor: String::new(), ..query.clone() };
         view! {
             <p class="not-printed">
-                <a href=whole.address(&csv_path(page)) download rel="external">"Download CSV"</a>
+                <Downloads href=whole.address(&csv_path(page))/>
             </p>
             {transfers(&found.items, "/reports/", currency)}
             {pager("transfers", &query.cursor, found.next.as_deref(), address)}
@@ -334,7 +336,9 @@ const fn kind(kind: TransferKind) -> (&'static str, &'static str) {
         TransferKind::Charge => ("Charge", "\u{2212}"),
         TransferKind::Release => ("Release", "+"),
         // Between our own ledger accounts, so on no application's statement.
-        TransferKind::Unmatched | TransferKind::Settle => (kind.as_str(), ""),
+        TransferKind::Unmatched | TransferKind::Settle | TransferKind::Return => {
+            (kind.as_str(), "")
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::filter::CSV_PATH;
 use super::progress::{progress, spoken};
 use super::stop::{CANCEL, PAUSE, RESUME, Stop, StopAction};
 use super::{counted, grouped};
-use crate::ui::{DateTime, Fact, FormState, StateMark, Table, in_zone, optional_fact};
+use crate::ui::{DateTime, Downloads, Fact, FormState, StateMark, Table, in_zone, optional_fact};
 
 /// The path of the server-sent events with a batch's changes. Each event is a [`BatchRecord`] in
 /// JSON.
@@ -38,10 +38,8 @@ pub fn BatchContent(
         {move || live.with(counts)}
         <p class="buttons">
             <a class="button" href=messages>"Messages of this batch"</a>
-            // The router leaves downloads and reloads to the browser.
-            <a class="button" href=download download="messages.csv" rel="external">
-                "Download CSV"
-            </a>
+            <Downloads href=download/>
+            // The router leaves reloads to the browser.
             {move || {
                 is_open()
                     .then(|| {

@@ -8,7 +8,7 @@ use super::columns::{Column, chosen};
 use super::explained::meaning;
 use super::{counted, price};
 use crate::reports::{CSV_PATH, REPORTS_PATH, ReportFilter};
-use crate::ui::{DateTime, StateMark, Table, pager};
+use crate::ui::{DateTime, Downloads, StateMark, Table, pager};
 
 /// Renders a page of messages, and the link to the CSV file of all messages. If there are no
 /// messages, a sentence says why and what to do. `total` is the number of messages that match the
@@ -26,14 +26,7 @@ pub fn messages_section(
     let nothing = nothing(next.is_some(), filter);
     let download = filter.address(CSV_PATH, &[]);
     let download = (!messages.items.is_empty()).then(|| {
-        // The router leaves downloads to the browser.
-        view! {
-            <p>
-                <a class="button" href=download download="messages.csv" rel="external">
-                    "Download CSV"
-                </a>
-            </p>
-        }
+        view! { <p><Downloads href=download/></p> }
     });
     let found = (!messages.items.is_empty()).then(|| {
         let words = match total {

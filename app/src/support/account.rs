@@ -3,19 +3,20 @@
 use domain::records::ApplicationRecord;
 use domain::support::{AccountFile, NoteRecord};
 use domain::webhook::WebhookRecord;
-use domain::{KeyKind, Reference};
+use domain::{KeyKind, Reference, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
+use super::links::{application_link, named_link};
 use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
-    in_path, optional_fact, text_in_area,
+    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, SecretField, StepUpField,
+    SubmitButton, Table, in_path, optional_fact, text_in_area,
 };
 use crate::webhooks::status;
 #[cfg(feature = "ssr")]
@@ -26,7 +27,7 @@ use {
     domain::Refusal,
     domain::approval::StaffAct,
     domain::records::AccountRecord,
-    service::{AccountChange, Actor},
+    service::{AccountChange, Actor, AuditFilter},
 };
 
 /// The session entry that holds a new reset link until this page shows it.
@@ -48,13 +49,21 @@ pub struct AccountView {
     currency: String,
     /// A new reset link. It is shown once.
     link: Option<String>,
+    /// When the last reset link was made, and who made it.
+    last_link: Option<(Timestamp, String)>,
 }
 
 /// Loads an account with its details for staff, and a new reset link if there is one.
 #[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (current, _) = staff().await?;
-    let id = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
+    let id = match id.parse() {
+        Ok(id) => id,
+        // Other pages link to an account by its email.
+        Err(_) => {
+            (current.service().accounts().find_account(&id).await?).ok_or(Cause::NotFound)?.id
+        }
+    };
     let file = match current.service().support().account_file(id).await {
         Err(error) if error.refusal() == Some(&Refusal::NoSuchAccount) => {
             return Err(Cause::NotFound.into());
@@ -62,7 +71,15 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
         file => file?,
     };
     let link = if is_shown() { current.take_text(NEW_LINK).await? } else { None };
-    Ok(AccountView { file, currency: current.site().currency.clone(), link })
+    let made = AuditFilter {
+        subject: Some(file.account.email.clone()),
+        action: Some("account.reset".to_owned()),
+        limit: 1,
+        ..AuditFilter::default()
+    };
+    let made = current.service().support().audit(&made).await?.items.into_iter().next();
+    let last_link = made.map(|entry| (entry.at, entry.who));
+    Ok(AccountView { file, currency: current.site().currency.clone(), link, last_link })
 }
 
 /// Disables or enables an account, signs it out, changes its role, removes its second factor, or
@@ -163,30 +180,31 @@ pub fn SupportAccountPage() -> impl IntoView {
 
 #[component]
 fn Account(data: AccountView, forms: Forms) -> impl IntoView {
-    let AccountView { file, currency, link } = data;
+    let AccountView { file, currency, link, last_link } = data;
     let email = file.account.email.clone();
     let entries = format!("/support/audit?subject={}", Url::escape(&email));
     view! {
         <Page title=email.clone() back=("/support/accounts", "Accounts")>
             <LetterWarning email/>
             {link.map(|link| view! { <ResetLink link/> })}
-            {facts(file.clone())}
+            {facts(file.clone(), last_link)}
             <ChangeForm file=file.clone() form=forms.change/>
             <h2>"Applications"</h2>
-            {applications(file.account.id, &file.applications, &currency)}
+            {applications(&file.applications, &currency)}
             <h2>"Endpoints"</h2>
             {endpoints(&file.endpoints)}
             <h2>"Notes"</h2>
             {notes(file.notes)}
             <NoteForm id=file.account.id form=forms.note/>
             <h2>"Audit"</h2>
-            {audit_table(&file.audit)}
+            {audit_table(&file.audit, &currency)}
             <p><a href=entries>"All entries about this account"</a></p>
         </Page>
     }
 }
 
-fn facts(file: AccountFile) -> impl IntoView {
+fn facts(file: AccountFile, last_link: Option<(Timestamp, String)>) -> impl IntoView {
+    let last_link = last_link.map(|(at, who)| view! { <DateTime at/> " by " {named_link(&who)} });
     let account = file.account;
     let time = |at| view! { <DateTime at/> };
     let yes_or_no = |yes| if yes { "yes" } else { "no" };
@@ -212,6 +230,7 @@ fn facts(file: AccountFile) -> impl IntoView {
             <Fact term="Second factor">{second_factor}</Fact>
             {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(time))}
             <Fact term="Signed-in devices" class="figures">{devices}</Fact>
+            {optional_fact("Last reset link (UTC)", "figures", last_link)}
         </dl>
     }
 }
@@ -222,9 +241,9 @@ fn ResetLink(link: String) -> impl IntoView {
         <div class="notice">
             <p>
                 "Give this link to the owner of the account. We show it only once. It works once, \
-                 within the next hour."
+                 within 1 hour."
             </p>
-            <p class="key">{link}</p>
+            <SecretField label="Reset link" name="link" value=link copy_label="Copy link"/>
         </div>
     }
 }
@@ -265,13 +284,9 @@ fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
     }
 }
 
-fn applications(account: i64, applications: &[ApplicationRecord], currency: &str) -> AnyView {
+fn applications(applications: &[ApplicationRecord], currency: &str) -> AnyView {
     Table::wide(applications)
-        .styled("key", "Reference", move |application| {
-            let reference = application.reference.to_string();
-            let href = format!("/support/accounts/{account}/{reference}");
-            view! { <a href=href>{reference}</a> }
-        })
+        .styled("key", "Reference", |application| application_link(application.reference))
         .column("Category", |application| application.category.as_str())
         .state("Status", |application| application.status)
         .money("Balance", currency, |application| application.balance.shown())
@@ -280,7 +295,7 @@ fn applications(account: i64, applications: &[ApplicationRecord], currency: &str
 
 fn endpoints(endpoints: &[(Reference, KeyKind, WebhookRecord)]) -> AnyView {
     Table::wide(endpoints)
-        .styled("key", "Reference", |(reference, ..)| reference.to_string())
+        .styled("key", "Reference", |(reference, ..)| application_link(*reference))
         .column("Key", |(_, kind, _)| kind.as_str())
         .styled("key url", "URL", |(.., record)| record.url.clone())
         .column("Status", |(.., record)| status(record))
@@ -288,7 +303,8 @@ fn endpoints(endpoints: &[(Reference, KeyKind, WebhookRecord)]) -> AnyView {
         .in_region_or("Endpoints", "The account has no webhook endpoint.")
 }
 
-fn notes(notes: Vec<NoteRecord>) -> AnyView {
+/// Renders the notes of staff.
+pub fn notes(notes: Vec<NoteRecord>) -> AnyView {
     if notes.is_empty() {
         return view! { <p class="empty">"There is no note."</p> }.into_any();
     }
@@ -297,7 +313,7 @@ fn notes(notes: Vec<NoteRecord>) -> AnyView {
             <li>
                 <DateTime at=note.at/>
                 " "
-                {note.author}
+                {named_link(&note.author)}
                 <blockquote class="sms">{note.text}</blockquote>
             </li>
         }

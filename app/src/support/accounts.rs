@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use super::marked_email::LetterWarning;
+use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -54,7 +54,7 @@ fn Accounts(data: AccountsView) -> impl IntoView {
     let address = format!("/support/accounts?email={}", Url::escape(&part));
     let form = FormState::plain("accounts-alert", None);
     view! {
-        <Page title="Accounts" back=("/support", "Support")>
+        <Page title="Accounts">
             <SearchForm path="/support/accounts" label="Accounts" button="Find" form>
                 <Field label="Part of the email" name="email" value=part form/>
             </SearchForm>
@@ -69,12 +69,7 @@ fn Accounts(data: AccountsView) -> impl IntoView {
 pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
     Table::wide(accounts)
         .column("Email", |line| {
-            let href = format!("/support/accounts/{}", line.account.id);
-            let email = line.account.email.clone();
-            view! {
-                <a href=href>{email.clone()}</a>
-                <LetterWarning email/>
-            }
+            view! { <MarkedEmail id=line.account.id email=line.account.email.clone()/> }
         })
         .column("Role", |line| if line.account.staff { "staff" } else { "customer" })
         .column("State", |line| {

@@ -9,14 +9,24 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{CaseForms, row_form};
+use super::links::application_link;
+#[cfg(feature = "ssr")]
+use super::links::application_path;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter, tabs};
+use crate::ui::{
+    AcceptedNotice, BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter, tabs,
+};
 #[cfg(feature = "ssr")]
-use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {
+    super::viewers::view,
+    crate::portal_request::staff,
+    crate::problem::Cause,
+    service::{Actor, Service},
+};
 
 /// The number of applications on a page.
 #[cfg(feature = "ssr")]
@@ -61,11 +71,18 @@ pub async fn change_application(
     reference: Reference,
     action: String,
     #[server(default)] reason: String,
+    #[server(default)] opens_next: Option<String>,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
-        APPROVE => service.applications().approve(&actor, reference).await?,
+        APPROVE => {
+            let approved = service.applications().approve(&actor, reference).await?;
+            if opens_next.is_some() {
+                leptos_axum::redirect(&next_case(service).await.map_err(Problem::after_change)?);
+            }
+            approved
+        }
         SUSPEND => service.applications().suspend(&actor, reference, &reason).await?,
         REINSTATE => service.applications().reinstate(&actor, reference).await?,
         _ => return Err(Cause::Unreadable.into()),
@@ -73,7 +90,21 @@ pub async fn change_application(
     Ok(())
 }
 
+/// Returns the address of the application that has waited longest for activation, or of the list if
+/// none waits.
+#[cfg(feature = "ssr")]
+async fn next_case(service: &Service) -> Result<String, Problem> {
+    let waiting = service.applications().application_list(ApplicationList::Waiting, None, 1);
+    let next = waiting.await?.items.into_iter().next();
+    Ok(next.map_or_else(
+        || "/support/applications?approved=1".to_owned(),
+        |next| format!("{}?approved=1", application_path(next.reference)),
+    ))
+}
+
 const APPROVE: &str = "approve";
+/// Said on the page that opens after an approval.
+pub const APPROVED: &str = "The application is approved.";
 const SUSPEND: &str = "suspend";
 const REINSTATE: &str = "reinstate";
 
@@ -105,8 +136,9 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     let address = |list: ApplicationList| format!("/support/applications?list={}", list.as_str());
     let lists = ApplicationList::ALL.map(|each| (address(each), title(each), each == list));
     view! {
-        <Page title="Applications" back=("/support", "Support")>
+        <Page title="Applications">
             {tabs("Lists of applications", lists)}
+            <AcceptedNotice parameter="approved" sentence=APPROVED/>
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::SuspendReasons reasons=reasons.clone()/>
             {listed(list, &applications.items, viewers, &currency, forms.decide)}
@@ -146,10 +178,10 @@ fn listed(
     };
     Table::wide(applications)
         .styled("key", "Reference", move |application| {
-            let reference = application.reference.to_string();
+            let reference = application.reference;
             view! {
-                {reference.clone()}
-                {others(viewers, reference)}
+                {application_link(reference)}
+                {others(viewers, reference.to_string())}
             }
         })
         .column("Account", |application| view! { <MarkedEmail email=application.email.clone()/> })
@@ -160,12 +192,17 @@ fn listed(
         .state("Status", |application| application.status)
         .time("Requested (UTC)", |application| application.activation_requested_at)
         .money("Balance", currency, |application| application.balance.shown())
-        .styled(BUTTONS, "Action", move |application| actions(application, form))
+        .styled(BUTTONS, "Action", move |application| actions(application, form, false))
         .in_region_or("Applications", none)
 }
 
-/// Renders a form for each action that the application's status allows.
-fn actions(application: &ApplicationRecord, form: FormState) -> impl IntoView + use<> {
+/// Renders a form for each action that the application's status allows. With `opens_next`, the next
+/// waiting application opens after an approval.
+pub fn actions(
+    application: &ApplicationRecord,
+    form: FormState,
+    opens_next: bool,
+) -> impl IntoView + use<> {
     let reference = application.reference.to_string();
     let allowed = [
         (StatusAction::Approve, APPROVE, "Approve"),
@@ -177,7 +214,10 @@ fn actions(application: &ApplicationRecord, form: FormState) -> impl IntoView + 
         .into_iter()
         .filter(|(action, ..)| application.status.after(*action, before).is_some())
         .map(|(action, word, label)| {
-            let fields = vec![("reference", reference.clone()), ("action", word.to_owned())];
+            let mut fields = vec![("reference", reference.clone()), ("action", word.to_owned())];
+            if opens_next {
+                fields.push(("opens_next", "1".to_owned()));
+            }
             let suspends = action == StatusAction::Suspend;
             row_form(form, label, fields, suspends.then_some(StaffList::SuspendReasons))
         })

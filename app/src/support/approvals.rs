@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::desk::row_form;
 use super::import::IMPORT_PATH;
+use super::links::{deposit_path, named_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
@@ -80,12 +81,12 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
          the change, and another one approves it. A request expires after {APPROVAL_DAYS} days."
     );
     view! {
-        <Page title="Approvals" back=("/support", "Support")>
+        <Page title="Approvals">
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)
                 .time("Requested (UTC)", |one| one.asked_at)
-                .column("Requested by", |one| one.email.clone())
+                .column("Requested by", |one| named_link(&one.email))
                 .column("What", what)
                 .styled(BUTTONS, "Action", move |one| actions(one, reader, form))
                 .in_region_or("Approvals", "Nothing waits for a second member of staff.")}
@@ -100,6 +101,7 @@ fn what(request: &ApprovalRecord) -> impl IntoView + use<> {
         StaffAct::AssignDeposit { reference, .. } => {
             ("the application", search(reference.as_str()))
         }
+        StaffAct::ReturnDeposit { bank_id, .. } => ("the deposit", deposit_path(bank_id)),
         StaffAct::ConfirmStatement { id } => ("its lines", format!("{IMPORT_PATH}?statement={id}")),
         StaffAct::SetPrice { .. } => ("the prices", "/support/prices".to_owned()),
         StaffAct::ResetFactor { email } | StaffAct::Promote { email } => {

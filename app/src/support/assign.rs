@@ -7,11 +7,13 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::links::application_link;
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Fact, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton, parameter,
+    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton,
+    optional_fact, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -28,6 +30,8 @@ pub const ASSIGN_PATH: &str = "/support/deposits/assign";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AssignmentView {
     deposit: DepositRecord,
+    /// The reference that staff typed. Empty if they only look at the deposit.
+    reference: String,
     /// `None` if no application has the reference that staff typed.
     application: Option<ApplicationRecord>,
     currency: String,
@@ -46,7 +50,30 @@ pub async fn load_assignment(
         Ok(reference) => service.applications().find_application(reference).await?,
         Err(_) => None,
     };
-    Ok(AssignmentView { deposit, application, currency: current.site().currency.clone() })
+    let reference = reference.trim().to_owned();
+    Ok(AssignmentView {
+        deposit,
+        reference,
+        application,
+        currency: current.site().currency.clone(),
+    })
+}
+
+/// Marks an unmatched deposit as returned to the bank.
+#[server(prefix = "/fn", endpoint = "return-deposit")]
+pub async fn return_deposit(
+    bank_id: String,
+    note: String,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let keep = |problem: Problem| problem.typed("note", &note);
+    step_up(&current, &account, &credential).await.map_err(keep)?;
+    let act = StaffAct::ReturnDeposit { bank_id, note: note.clone() };
+    let done = current.service().support().act(account.id, act).await;
+    let done = done.map_err(Problem::from).map_err(keep)?;
+    leptos_axum::redirect(if done { "/support/deposits?returned=1" } else { APPROVALS_PATH });
+    Ok(())
 }
 
 /// Assigns an unmatched deposit to an application.
@@ -64,57 +91,150 @@ pub async fn assign_deposit(
     Ok(())
 }
 
+#[derive(Clone, Copy)]
+struct Forms {
+    assign: FormState,
+    give_back: FormState,
+}
+
 #[component]
 pub fn AssignPage() -> impl IntoView {
-    let form = FormState::new::<AssignDeposit>("assign-alert");
+    let forms = Forms {
+        assign: FormState::new::<AssignDeposit>("assign-alert"),
+        give_back: FormState::new::<ReturnDeposit>("return-alert"),
+    };
     let (bank_id, reference) = (parameter("bank_id"), parameter("reference"));
     let data = PageData::new(move || LoadAssignment {
         bank_id: bank_id.get().unwrap_or_default(),
         reference: reference.get().unwrap_or_default(),
     });
-    view! { <Loaded data render=move |data| view! { <Assignment data form/> }/> }
+    view! { <Loaded data render=move |data| view! { <Assignment data forms/> }/> }
 }
 
 #[component]
-fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
-    let AssignmentView { deposit, application, currency } = data;
-    let action = match (deposit.assigned_to, &application) {
-        (Some(reference), _) => {
-            let told = format!("This deposit was credited to {reference} before.");
-            view! { <p class="notice">{told}</p> }.into_any()
+fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
+    let AssignmentView { deposit, reference, application, currency } = data;
+    let is_unmatched = deposit.is_unmatched();
+    let bank_id = deposit.bank_id.clone();
+    let returned = deposit.returned.clone().map(|(at, note)| {
+        view! {
+            <Fact term="Returned to the bank (UTC)" class="figures"><DateTime at/></Fact>
+            <Fact term="Note">{note}</Fact>
         }
-        (None, None) => view! {
-            <p class="notice">
-                "No application has this reference. Go back, and type the 6 digits of another one."
-            </p>
-        }
-        .into_any(),
-        (None, Some(application)) => {
-            confirmation(deposit.bank_id.clone(), application.reference, form).into_any()
-        }
-    };
+    });
+    let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
-        <Page title="Assign a deposit" back=("/support/deposits", "Deposits")>
+        <Page title back=("/support/deposits", "Deposits")>
             <dl class="facts">
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}
                 </Fact>
                 <Fact term="Bank id" class="key">{deposit.bank_id.clone()}</Fact>
                 <Fact term="Reference as written">{deposit.reference.clone()}</Fact>
-                {application.map(receiver)}
+                {optional_fact("Payer", "", deposit.payer.clone())}
+                {optional_fact("Purpose", "", deposit.purpose.clone())}
+                <Fact term="Received (UTC)" class="figures"><DateTime at=deposit.received_at/></Fact>
+                {returned}
+                {application.clone().map(receiver)}
             </dl>
-            {action}
+            {action(&deposit, &reference, application, forms.assign)}
+            {is_unmatched.then(|| view! { <ReturnForm bank_id form=forms.give_back/> })}
         </Page>
+    }
+}
+
+/// Renders what can be done to assign the deposit, or why nothing can.
+fn action(
+    deposit: &DepositRecord,
+    typed: &str,
+    application: Option<ApplicationRecord>,
+    form: FormState,
+) -> AnyView {
+    match (deposit.assigned_to, application) {
+        (Some(reference), _) => view! {
+            <p class="notice">
+                "This deposit was credited to " {application_link(reference)} " before."
+            </p>
+        }
+        .into_any(),
+        (None, _) if deposit.returned.is_some() => {
+            view! { <p class="notice">"This deposit was returned to the bank before."</p> }
+                .into_any()
+        }
+        (None, None) => {
+            let unknown = (!typed.is_empty()).then(|| {
+                view! {
+                    <p class="notice">
+                        "No application has this reference. Type the 6 digits of another one."
+                    </p>
+                }
+            });
+            view! { {unknown} {assign_form(&deposit.bank_id)} }.into_any()
+        }
+        (None, Some(application)) => {
+            confirmation(deposit.bank_id.clone(), application.reference, form).into_any()
+        }
+    }
+}
+
+/// Renders the form that asks for the reference of the application that gets a deposit. It leads to
+/// the page that asks for confirmation.
+pub fn assign_form(bank_id: &str) -> impl IntoView + use<> {
+    view! {
+        <form class="form-inline" method="get" action=ASSIGN_PATH>
+            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
+            <label>
+                "Reference"
+                <input
+                    type="text"
+                    name="reference"
+                    required
+                    inputmode="numeric"
+                    pattern="[0-9]{6}"
+                    size="6"
+                    autocomplete="off"
+                />
+            </label>
+            <button type="submit" class="button">"Assign"</button>
+        </form>
+    }
+}
+
+/// The form for a payment that no application gets.
+#[component]
+fn ReturnForm(bank_id: String, form: FormState) -> impl IntoView {
+    view! {
+        <details open=form.problem.with_untracked(Option::is_some)>
+            <summary>"Return it to the bank"</summary>
+            <p>
+                "Transfer the amount back at your bank first. This only records it: the deposit \
+                 leaves the unmatched ones. You can't undo this."
+            </p>
+            <PostForm form>
+                <input type="hidden" name="bank_id" value=bank_id/>
+                <Field
+                    label="Note"
+                    name="note"
+                    required=true
+                    hint="For example who asked for it. Only staff can read it."
+                    form
+                />
+                <StepUpField form/>
+                <SubmitButton label="Mark as returned" form danger=true/>
+            </PostForm>
+        </details>
     }
 }
 
 /// Renders the application that gets the money, and its owner.
 fn receiver(application: ApplicationRecord) -> impl IntoView {
-    let name = format!("{} ({})", application.reference, application.category);
+    let category = format!(" ({})", application.category);
     let status = application.status;
     view! {
         <Fact term="Account"><MarkedEmail email=application.email/></Fact>
-        <Fact term="Application" class="key">{name}</Fact>
+        <Fact term="Application" class="key">
+            {application_link(application.reference)} {category}
+        </Fact>
         <Fact term="Status"><StateMark state=status/></Fact>
     }
 }

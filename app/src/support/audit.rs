@@ -1,5 +1,8 @@
 //! `/support/audit`: the audit log, with filters.
 
+use std::iter;
+
+use domain::Money;
 use domain::records::Paged;
 use domain::support::AuditRecord;
 use leptos::prelude::*;
@@ -7,9 +10,13 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
+use super::audit_words::{ACTIONS, sentence};
+use super::links::named_link;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table, address, next_link};
+use crate::ui::{
+    Choice, Downloads, Field, FormState, Loaded, Page, SearchForm, Table, address, next_link,
+};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -105,6 +112,7 @@ pub struct AuditView {
     filter: AuditAddress,
     /// The entries that match the filters, or why the filters are invalid.
     found: Result<Paged<AuditRecord>, Problem>,
+    currency: String,
 }
 
 /// Loads entries of the audit log for staff, newest first.
@@ -117,7 +125,7 @@ pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<Audit
     };
     match found {
         Err(problem) if !is_about_filters(&problem) => Err(problem),
-        found => Ok(AuditView { filter, found }),
+        found => Ok(AuditView { filter, found, currency: current.site().currency.clone() }),
     }
 }
 
@@ -138,23 +146,18 @@ pub fn AuditPage() -> impl IntoView {
 
 #[component]
 fn Audit(data: AuditView) -> impl IntoView {
-    let AuditView { filter, found } = data;
+    let AuditView { filter, found, currency } = data;
     let problem = found.as_ref().err().cloned();
     let entries = found.ok().map(|page| {
         let download = filter.address(AUDIT_CSV_PATH);
         view! {
-            {audit_table(&page.items)}
+            {audit_table(&page.items, &currency)}
             {next_link(&filter.address("/support/audit"), page.next, "Older entries")}
-            <p>
-                // The router leaves downloads to the browser.
-                <a class="button" href=download download="audit.csv" rel="external">
-                    "Download CSV"
-                </a>
-            </p>
+            <p><Downloads href=download/></p>
         }
     });
     view! {
-        <Page title="Audit" back=("/support", "Support")>
+        <Page title="Audit">
             <p class="lead">
                 "This log shows what staff, customers and the command line changed. Entries are \
                  never changed or deleted."
@@ -168,6 +171,10 @@ fn Audit(data: AuditView) -> impl IntoView {
 #[component]
 fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView {
     let form = FormState::plain("filter-alert", problem);
+    let all = (String::new(), "All actions".to_owned());
+    let actions =
+        ACTIONS.iter().map(|(code, sentence)| ((*code).to_owned(), (*sentence).to_owned()));
+    let options = iter::once(all).chain(actions).collect();
     view! {
         <SearchForm path="/support/audit" label="Audit" button="Apply filters" with_clear=true form>
             <Field
@@ -184,7 +191,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 hint="An email, a reference, a transaction ID, a carrier."
                 form
             />
-            <Field label="Action" name="action" value=filter.action form/>
+            <Choice label="Action" name="action" options chosen=filter.action/>
             <Field label="From (UTC)" name="from" kind="date" value=filter.from form/>
             <Field label="To (UTC)" name="to" kind="date" value=filter.to form/>
         </SearchForm>
@@ -192,15 +199,38 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
 }
 
 /// Renders entries of the audit log as a table.
-pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
+pub fn audit_table(entries: &[AuditRecord], currency: &str) -> AnyView {
     Table::wide(entries)
         .time("Time (UTC)", |entry| entry.at)
-        .column("Who", |entry| entry.who.clone())
-        .column("From", |entry| entry.address.clone())
-        .column("Action", |entry| entry.action.clone())
-        .column("Subject", |entry| entry.subject.clone())
-        .column("Before", |entry| entry.before.clone())
-        .column("After", |entry| entry.after.clone())
-        .column("Detail", |entry| entry.detail.clone())
+        .column("Who", |entry| {
+            let from = entry.address.clone();
+            view! {
+                {named_link(&entry.who)}
+                {from.map(|from| view! { <div class="fine">{format!("from {from}")}</div> })}
+            }
+        })
+        .column("Action", |entry| sentence(&entry.action))
+        .styled("url", "Subject", |entry| named_link(&entry.subject))
+        .styled("url", "Change", |entry| change(entry, currency))
         .in_region_or("Audit", "There is no such entry.")
+}
+
+/// Renders the values before and after a change, and its details.
+fn change(entry: &AuditRecord, currency: &str) -> impl IntoView + use<> {
+    // Only entries about deposits have balances.
+    let is_money = entry.action.starts_with("deposit.");
+    let value = |text: &Option<String>| {
+        let text = text.as_deref()?;
+        let amount = Money::parse(text).ok().filter(|_| is_money);
+        Some(
+            amount
+                .map_or_else(|| text.to_owned(), |amount| format!("{} {currency}", amount.shown())),
+        )
+    };
+    let values = match (value(&entry.before), value(&entry.after)) {
+        (Some(before), Some(after)) => Some(format!("{before} → {after}")),
+        (before, after) => before.or(after),
+    };
+    let detail = entry.detail.clone();
+    view! { {values} {detail.map(|detail| view! { <div class="fine">{detail}</div> })} }
 }

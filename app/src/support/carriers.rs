@@ -112,7 +112,7 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
     let carriers = names.get_untracked();
     let section = move |name: String| view! { <Carrier name live form/> };
     view! {
-        <Page title="Carriers" back=("/support", "Support")>
+        <Page title="Carriers">
             <p class="lead">
                 "We submit no more messages to a drained carrier. It still delivers the messages \
                  that it has. Waiting messages take another route if there is one."

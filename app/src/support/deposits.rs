@@ -3,12 +3,13 @@
 
 use domain::Reference;
 use domain::decision::DepositList;
-use domain::records::{DepositCase, Paged};
+use domain::records::{DepositCase, DepositRecord, Paged};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::assign::ASSIGN_PATH;
+use super::assign::{ASSIGN_PATH, assign_form};
+use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -56,8 +57,12 @@ fn Deposits(data: DepositsView) -> impl IntoView {
     let lists = [(DepositList::Unmatched, "Unmatched"), (DepositList::All, "All")]
         .map(|(each, title)| (address(each), title, each == list));
     view! {
-        <Page title="Deposits" back=("/support", "Support")>
+        <Page title="Deposits">
             <AcceptedNotice parameter="assigned" sentence="The deposit is assigned."/>
+            <AcceptedNotice
+                parameter="returned"
+                sentence="The deposit is marked as returned to the bank."
+            />
             <p><a href="/support/import">"Import a bank statement"</a></p>
             {tabs("Lists of deposits", lists)}
             {listed(list, &deposits.items, &currency)}
@@ -72,14 +77,12 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         DepositList::All => "There is no deposit.",
     };
     Table::wide(deposits)
-        .styled("key", "Bank id", |case| case.deposit.bank_id.clone())
+        .styled("key", "Bank id", |case| deposit_link(&case.deposit.bank_id))
         .column("Reference as written", |case| case.deposit.reference.clone())
+        .column("Payer and purpose", |case| payer_and_purpose(&case.deposit))
         .money("Amount", currency, |case| case.deposit.amount.shown())
         .time("Received (UTC)", |case| case.deposit.received_at)
-        .column("Application", |case| match case.deposit.assigned_to {
-            Some(reference) => reference.to_string(),
-            None => "none".to_owned(),
-        })
+        .column("Application", |case| receiver(&case.deposit))
         .styled(BUTTONS, "Action", actions)
         .in_region_or("Deposits", none)
 }
@@ -87,7 +90,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
 /// Renders the ways to assign an unmatched deposit: to a suggested application, or to one whose
 /// reference staff type. Both lead to a page that asks for confirmation.
 fn actions(case: &DepositCase) -> impl IntoView + use<> {
-    if case.deposit.assigned_to.is_some() {
+    if !case.deposit.is_unmatched() {
         return ().into_any();
     }
     let bank_id = case.deposit.bank_id.clone();
@@ -95,23 +98,30 @@ fn actions(case: &DepositCase) -> impl IntoView + use<> {
         (case.suggestions.iter()).map(|reference| suggestion(&bank_id, *reference)).collect_view();
     view! {
         {suggested}
-        <form class="form-inline" method="get" action=ASSIGN_PATH>
-            <input type="hidden" name="bank_id" value=bank_id.clone()/>
-            <label>
-                "Reference"
-                <input
-                    type="text"
-                    name="reference"
-                    required
-                    inputmode="numeric"
-                    pattern="[0-9]{6}"
-                    autocomplete="off"
-                />
-            </label>
-            <button type="submit" class="button">"Assign"</button>
-        </form>
+        {assign_form(&bank_id)}
     }
     .into_any()
+}
+
+/// Renders who got the money of a deposit.
+pub fn receiver(deposit: &DepositRecord) -> AnyView {
+    match deposit.assigned_to {
+        Some(reference) => application_link(reference).into_any(),
+        None if deposit.returned.is_some() => "returned to the bank".into_any(),
+        None => "none".into_any(),
+    }
+}
+
+/// Renders the payer and the purpose of a deposit.
+pub fn payer_and_purpose(deposit: &DepositRecord) -> impl IntoView + use<> {
+    details(deposit.payer.as_deref(), deposit.purpose.as_deref())
+}
+
+/// Renders the payer and the purpose that a bank statement names.
+pub fn details(payer: Option<&str>, purpose: Option<&str>) -> impl IntoView + use<> {
+    let line =
+        |text: &str| view! { <div class="one-line" title=text.to_owned()>{text.to_owned()}</div> };
+    view! { {payer.map(line)} {purpose.map(line)} }
 }
 
 fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> {

@@ -7,30 +7,11 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::search::SupportSearch;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark, Table, within};
-
-/// The messages of handsets to numbers that no application has.
-const UNASSIGNED: &str = "Unassigned messages";
-/// The pages for staff.
-const PAGES: [(&str, &str); 12] = [
-    ("/support/accounts", "Accounts"),
-    ("/support/search", "Search"),
-    ("/support/audit", "Audit"),
-    ("/support/applications?list=all", "Applications"),
-    ("/support/senders", "Sender names"),
-    ("/support/deposits?list=all", "Deposits"),
-    ("/support/numbers", "Numbers"),
-    ("/support/inbound", UNASSIGNED),
-    ("/support/prices", "Prices"),
-    ("/support/margin", "Margin"),
-    ("/support/approvals", "Approvals"),
-    ("/support/mail", "Mail"),
-];
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,21 +72,16 @@ fn Contents(data: SupportView) -> impl IntoView {
             view! { <li>{format!("{count} ")} <StateMark state=state/></li> }
         })
         .collect_view();
-    let pages = PAGES.map(|(path, name)| view! { <li><a href=path>{name}</a></li> });
     view! {
         <Page title="Support">
-            <SupportSearch/>
             {held.then(held_warning)}
             {(!missing.is_empty()).then(|| missing_warning(&missing))}
             {unpaid.map(unpaid_warning)}
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
             <h2>"Pending work"</h2>
             {waits(&waiting)}
-            <h2><a href="/support/carriers">"Carriers"</a></h2>
-            <p>"See our connections to carriers and the messages that wait for them."</p>
+            <h2>"Connections to carriers"</h2>
             <ul>{counts}</ul>
-            <h2>"All pages"</h2>
-            <ul>{pages.into_iter().collect_view()}</ul>
         </Page>
     }
 }
@@ -180,10 +156,10 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
 fn link(work: Work) -> impl IntoView {
     let (title, href) = match work {
         Work::Activations => ("Activation requests", "/support/applications"),
-        Work::SenderNames => ("Sender names", "/support/senders"),
+        Work::SenderNames => ("Requests for sender names", "/support/senders"),
         Work::Deposits => ("Unmatched deposits", "/support/deposits"),
         Work::Mails => ("Mails that failed", "/support/mail"),
-        Work::Inbound => (UNASSIGNED, "/support/inbound"),
+        Work::Inbound => ("Messages without an application", "/support/inbound"),
     };
     view! { <a href=href>{title}</a> }
 }

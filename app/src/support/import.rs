@@ -1,20 +1,28 @@
 //! `/support/import`: imports bank statements from files.
 
-use domain::records::{BankStatement, BankStatementLine, LineOutcome, StatementReport};
+use domain::records::{
+    BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
+};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::deposits::details;
+use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, parameter};
+use crate::reports::grouped;
+use crate::ui::{
+    FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, next_link, parameter, tabs,
+};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
     crate::portal_request::{staff, step_up},
     crate::problem::Cause,
+    domain::Refusal,
     domain::approval::StaffAct,
-    service::{Actor, BankColumns},
+    service::{Actor, BankColumns, StatementFile},
 };
 
 /// The path of the page.
@@ -23,49 +31,69 @@ pub const IMPORT_PATH: &str = "/support/import";
 pub const IMPORT_FILE_PATH: &str = "/support/import/file";
 /// The session entry with the reason why a file was refused.
 pub const REFUSED_FILE: &str = "refused-file";
-/// The session entry that holds an [`UnknownColumns`] as JSON.
-pub const UNKNOWN_COLUMNS: &str = "unknown-columns";
-
-/// The header of a file whose columns staff haven't chosen yet.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct UnknownColumns {
-    /// The header line.
-    pub header: String,
-    pub names: Vec<String>,
-}
+/// The number of lines on a page.
+#[cfg(feature = "ssr")]
+const LINES: i64 = 50;
+/// The pause between two looks at a statement whose lines are being credited, in milliseconds.
+#[cfg(feature = "hydrate")]
+const LOOK_MS: u64 = 2000;
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportView {
     /// Why the file that was just sent was refused.
     refused: Option<String>,
-    /// The columns of the file that was just sent, if staff have to choose them.
-    columns: Option<UnknownColumns>,
-    /// The report on the selected statement.
-    report: Option<StatementReport>,
+    /// The file whose columns staff have to choose.
+    file: Option<KeptBankFile>,
+    selected: Option<SelectedStatement>,
     statements: Vec<BankStatement>,
     currency: String,
 }
 
-/// Loads the bank statements for staff, and the report on the selected one.
+/// A statement, and a page of its lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SelectedStatement {
+    report: StatementReport,
+    /// The outcome of the lines that are shown. `None` for all.
+    outcome: Option<LineOutcome>,
+    lines: Paged<BankLineCase>,
+}
+
+/// Loads the bank statements for staff, with the selected one or the file whose columns staff are
+/// choosing.
 #[server(prefix = "/fn", endpoint = "support-import", input = GetUrl)]
-pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<ImportView, Problem> {
+pub async fn load_import(
+    #[server(default)] statement: Option<i64>,
+    #[server(default)] outcome: Option<String>,
+    #[server(default)] cursor: Option<String>,
+    #[server(default)] file: Option<i64>,
+) -> Result<ImportView, Problem> {
     let (current, _) = staff().await?;
-    let service = current.service();
-    let (mut refused, mut columns) = (None, None);
-    if crate::portal_request::is_shown() {
-        refused = current.take_text(REFUSED_FILE).await?;
-        columns = current.take_text(UNKNOWN_COLUMNS).await?;
-    }
-    let report = match statement {
-        Some(id) => Some(service.money().statement_report(id).await?.ok_or(Cause::NotFound)?),
+    let money = current.service().money();
+    let refused = if crate::portal_request::is_shown() {
+        current.take_text(REFUSED_FILE).await?
+    } else {
+        None
+    };
+    let selected = match statement {
+        Some(id) => {
+            let outcome = outcome.as_deref().and_then(LineOutcome::parse);
+            let report = money.statement_report(id).await?.ok_or(Cause::NotFound)?;
+            let lines = money.statement_lines(id, outcome, cursor.as_deref(), LINES).await?;
+            Some(SelectedStatement { report, outcome, lines })
+        }
         None => None,
     };
+    let kept = match file {
+        Some(id) => money.kept_bank_file(id).await?,
+        None => None,
+    };
+    let is_gone = file.is_some() && kept.is_none() && refused.is_none();
     Ok(ImportView {
-        refused,
-        columns: columns.and_then(|text| serde_json::from_str(&text).ok()),
-        report,
-        statements: service.money().bank_statements().await?,
+        refused: if is_gone { Some(Refusal::BankFileGone.to_string()) } else { refused },
+        file: kept,
+        selected,
+        statements: money.bank_statements().await?,
         currency: current.site().currency.clone(),
     })
 }
@@ -87,22 +115,38 @@ pub async fn confirm_statement(
     Ok(())
 }
 
-/// Stores which columns are which, for all files with this header.
+/// Stores which columns are which, for all files with this header, and reads the kept file.
 #[server(prefix = "/fn", endpoint = "choose-columns")]
 pub async fn choose_columns(
-    header: String,
+    file: i64,
     bank_id: usize,
     reference: usize,
     amount: usize,
     #[server(default)] currency: String,
+    #[server(default)] payer: String,
+    #[server(default)] purpose: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let columns = BankColumns { bank_id, reference, amount, currency: currency.parse().ok() };
+    let columns = BankColumns {
+        bank_id,
+        reference,
+        amount,
+        currency: currency.parse().ok(),
+        payer: payer.parse().ok(),
+        purpose: purpose.parse().ok(),
+    };
     let actor = Actor::Account(account.id);
-    let money = current.service().money();
-    let chosen = money.choose_columns(&actor, &header, columns);
-    chosen.await?;
-    leptos_axum::redirect(IMPORT_PATH);
+    match current.service().money().choose_columns(&actor, file, columns).await? {
+        StatementFile::Stored(id) => {
+            leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={id}"));
+        }
+        StatementFile::Bad(bad) => {
+            let kept = current.keep_text(REFUSED_FILE, &bad.to_string()).await;
+            kept.map_err(Problem::after_change)?;
+            leptos_axum::redirect(&format!("{IMPORT_PATH}?file={file}&refused=1"));
+        }
+        StatementFile::Columns { .. } => return Err(Cause::Failed.into()),
+    }
     Ok(())
 }
 
@@ -118,22 +162,53 @@ pub fn ImportPage() -> impl IntoView {
         confirm: FormState::new::<ConfirmStatement>("confirm-alert"),
         columns: FormState::new::<ChooseColumns>("columns-alert"),
     };
-    let statement = parameter("statement");
+    let number = |text: Option<String>| text.and_then(|id| id.parse().ok());
+    let (statement, file) = (parameter("statement"), parameter("file"));
+    let (outcome, cursor) = (parameter("outcome"), parameter("cursor"));
     let data = PageData::new(move || {
         forms.confirm.accepted.track();
-        LoadImport { statement: statement.get().and_then(|id| id.parse().ok()) }
+        forms.columns.accepted.track();
+        LoadImport {
+            statement: number(statement.get()),
+            outcome: outcome.get(),
+            cursor: cursor.get(),
+            file: number(file.get()),
+        }
     });
+    #[cfg(feature = "hydrate")]
+    follow(data);
     view! { <Loaded data render=move |data| view! { <Import data forms/> }/> }
+}
+
+/// Loads the page again while lines are being credited.
+#[cfg(feature = "hydrate")]
+fn follow(data: PageData<ImportView>) {
+    let look = move || {
+        let is_under_way = data.now().and_then(Result::ok).and_then(|view| view.selected);
+        if is_under_way.is_some_and(|selected| is_under_way_now(&selected.report.statement)) {
+            data.load_again();
+        }
+    };
+    let untracked = move || untrack(look);
+    let period = std::time::Duration::from_millis(LOOK_MS);
+    if let Ok(handle) = set_interval_with_handle(untracked, period) {
+        on_cleanup(move || handle.clear());
+    }
+}
+
+#[cfg(feature = "hydrate")]
+const fn is_under_way_now(statement: &BankStatement) -> bool {
+    statement.confirmed_at.is_some() && statement.done_at.is_none()
 }
 
 #[component]
 fn Import(data: ImportView, forms: Forms) -> impl IntoView {
-    let ImportView { refused, columns, report, statements, currency } = data;
+    let ImportView { refused, file, selected, statements, currency } = data;
     view! {
         <Page title="Import a bank statement" back=("/support/deposits", "Deposits")>
             {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
-            {columns.map(|columns| view! { <Columns columns form=forms.columns/> })}
-            {report.map(|report| view! { <Report report currency form=forms.confirm/> })}
+            {file.map(|file| view! { <Columns file form=forms.columns/> })}
+            {selected.map(|selected| view! { <Report selected currency form=forms.confirm/> })}
             <form class="form" method="post" action=IMPORT_FILE_PATH enctype="multipart/form-data">
                 <div class="field">
                     <label for="file">"CSV file"</label>
@@ -157,27 +232,47 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
 }
 
 #[component]
-fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
-    let UnknownColumns { header, names } = columns;
-    let bank_id = select("Bank id", "bank_id", &names, false);
-    let reference = select("Reference", "reference", &names, false);
-    let amount = select("Amount", "amount", &names, false);
-    let currency = select("Currency", "currency", &names, true);
+fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
+    let KeptBankFile { id, names, rows, suggested } = file;
+    let choice = |label, name, chosen| select(label, name, &names, chosen, false);
+    let bank_id = choice("Bank id", "bank_id", suggested.bank_id);
+    let reference = choice("Reference", "reference", suggested.reference);
+    let amount = choice("Amount", "amount", suggested.amount);
+    let optional = |label, name, chosen| select(label, name, &names, chosen, true);
+    let currency = optional("Currency", "currency", suggested.currency);
+    let payer = optional("Payer", "payer", suggested.payer);
+    let purpose = optional("Purpose", "purpose", suggested.purpose);
     view! {
         <h2>"Columns"</h2>
         <p>
-            "We don't know the columns of this file. Choose them here, and then send the file \
-             again. Your choice applies to all files with this header."
+            "Check which column is which. The file is stored for an hour, so you don't need to send \
+             it again. Your choice applies to all files with this header."
         </p>
+        {sample(&names, &rows)}
         <PostForm form>
-            <input type="hidden" name="header" value=header/>
-            {bank_id}
-            {reference}
-            {amount}
-            {currency}
-            <SubmitButton label="Save" form/>
+            <input type="hidden" name="file" value=id.to_string()/>
+            <div class="groups">
+                {bank_id}
+                {reference}
+                {amount}
+                {currency}
+                {payer}
+                {purpose}
+            </div>
+            <SubmitButton label="Save" form primary=true/>
         </PostForm>
     }
+}
+
+/// Renders the first rows of a file.
+fn sample(names: &[String], rows: &[Vec<String>]) -> AnyView {
+    let columns = names.iter().enumerate();
+    let table = columns.fold(Table::plain(rows), |table, (place, name)| {
+        table.titled("", name.clone(), move |row: &Vec<String>| {
+            row.get(place).cloned().unwrap_or_default()
+        })
+    });
+    table.in_region_or("First rows of the file", "The file has no rows below its header.")
 }
 
 /// Renders the choice of a column.
@@ -185,10 +280,14 @@ fn select(
     label: &'static str,
     name: &'static str,
     columns: &[String],
+    chosen: Option<usize>,
     is_optional: bool,
 ) -> impl IntoView + use<> {
     let options = (columns.iter().enumerate())
-        .map(|(place, column)| view! { <option value=place.to_string()>{column.clone()}</option> })
+        .map(|(place, column)| {
+            let selected = chosen == Some(place);
+            view! { <option value=place.to_string() selected=selected>{column.clone()}</option> }
+        })
         .collect_view();
     view! {
         <div class="field">
@@ -202,17 +301,28 @@ fn select(
 }
 
 #[component]
-fn Report(report: StatementReport, currency: String, form: FormState) -> impl IntoView {
-    let StatementReport { statement, counts, first } = report;
+fn Report(selected: SelectedStatement, currency: String, form: FormState) -> impl IntoView {
+    let SelectedStatement { report, outcome, lines } = selected;
+    let StatementReport { statement, counts, waiting } = report;
     let id = statement.id.to_string();
+    let address = |of: Option<LineOutcome>| {
+        let outcome = of.map(|of| format!("&outcome={}", of.as_str())).unwrap_or_default();
+        format!("{IMPORT_PATH}?statement={}{outcome}", statement.id)
+    };
+    let outcomes =
+        counts.iter().map(|(of, _)| (address(Some(*of)), title(*of), outcome == Some(*of)));
+    let lists = [(address(None), "All lines", outcome.is_none())].into_iter().chain(outcomes);
+    let next = next_link(&address(outcome), lines.next, "More lines");
     view! {
         <h2>{format!("Statement {id}")}</h2>
-        <p>{progress(&statement)}</p>
+        <p role="status">{progress(&statement, &counts, waiting)}</p>
         {Table::narrow(&counts)
             .column("Outcome", |(outcome, _)| title(*outcome))
-            .amount("Lines", |(_, lines)| *lines)
+            .amount("Lines", |(_, lines)| grouped(*lines))
             .in_region("Outcomes")}
-        {lines(&first, &currency)}
+        {tabs("Lines of the statement", lists)}
+        {table(&lines.items, &currency)}
+        {next}
         {statement
             .confirmed_at
             .is_none()
@@ -228,11 +338,16 @@ fn Report(report: StatementReport, currency: String, form: FormState) -> impl In
     }
 }
 
-const fn progress(statement: &BankStatement) -> &'static str {
+fn progress(statement: &BankStatement, counts: &[(LineOutcome, i64)], waiting: i64) -> String {
+    let all: i64 = counts.iter().map(|(_, lines)| lines).sum();
     match (statement.confirmed_at, statement.done_at) {
-        (None, _) => "Nothing is credited yet. The table shows what would happen to the lines now.",
-        (Some(_), None) => "The lines are being credited. Reload the page to see the progress.",
-        (Some(_), Some(_)) => "All lines are done.",
+        (None, _) => "Nothing is credited yet. The table shows what would happen to the lines now."
+            .to_owned(),
+        (Some(_), None) => {
+            let (done, all) = (grouped(all - waiting), grouped(all));
+            format!("The lines are being credited: {done} of {all} are done.")
+        }
+        (Some(_), Some(_)) => "All lines are done.".to_owned(),
     }
 }
 
@@ -248,14 +363,31 @@ const fn title(outcome: LineOutcome) -> &'static str {
     }
 }
 
-fn lines(lines: &[BankStatementLine], currency: &str) -> AnyView {
+fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
     Table::wide(lines)
-        .amount("Line", |line| line.line)
-        .styled("key", "Bank id", |line| line.bank_id.clone())
-        .column("Reference as written", |line| line.reference.clone())
-        .money("Amount", currency, |line| line.amount.shown())
-        .column("Outcome", |line| title(line.outcome))
-        .in_region("First lines")
+        .amount("Line", |case| case.line.line)
+        .styled("key", "Bank id", |case| {
+            // Only payments that came in are stored as deposits.
+            match case.line.outcome {
+                LineOutcome::Debit | LineOutcome::OtherCurrency => {
+                    case.line.bank_id.clone().into_any()
+                }
+                _ => deposit_link(&case.line.bank_id).into_any(),
+            }
+        })
+        .column("Reference as written", |case| case.line.reference.clone())
+        .column("Payer and purpose", |case| {
+            details(case.line.payer.as_deref(), case.line.purpose.as_deref())
+        })
+        .money("Amount", currency, |case| match case.line.outcome {
+            LineOutcome::OtherCurrency => String::new(),
+            _ => case.line.amount.shown(),
+        })
+        .column("Outcome", |case| title(case.line.outcome))
+        .column("May be for", |case| {
+            case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
+        })
+        .in_region_or("Lines", "There are no such lines.")
 }
 
 fn listed(statements: &[BankStatement]) -> AnyView {

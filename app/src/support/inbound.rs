@@ -56,7 +56,7 @@ pub fn UnassignedPage() -> impl IntoView {
 fn Unassigned(data: UnassignedView, form: FormState) -> impl IntoView {
     let Paged { items, next } = data.messages;
     view! {
-        <Page title="Unassigned messages" back=("/support", "Support")>
+        <Page title="Unassigned messages">
             <p class="lead">
                 "No application had the number of these messages when they arrived. To assign \
                  them, add the number under " <a href="/support/numbers">"Numbers"</a>

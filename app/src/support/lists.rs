@@ -65,9 +65,11 @@ pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
 pub fn ReasonField(list: StaffList) -> impl IntoView {
     view! {
         <label>
-            "Reason"
+            <span class="visually-hidden">"Reason"</span>
             <input
                 type="text"
+                placeholder="Reason"
+                size="14"
                 name="reason"
                 list=list.as_str()
                 required

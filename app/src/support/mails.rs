@@ -68,7 +68,7 @@ fn Mails(data: MailsView, form: FormState) -> impl IntoView {
          their recipients if necessary."
     };
     view! {
-        <Page title="Mail" back=("/support", "Support")>
+        <Page title="Mail">
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {listed(&mails.items, form)}

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table, parameter};
+use crate::ui::{Downloads, Field, FormState, Loaded, Page, SearchForm, Table, parameter};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -92,7 +92,7 @@ fn Contents(data: MarginView) -> impl IntoView {
     };
     let form = FormState::plain("margin-alert", problem);
     view! {
-        <Page title="Margin" back=("/support", "Support")>
+        <Page title="Margin">
             <p class="lead">
                 "This page compares what customers pay for pages with what carriers charge for \
                  segments. A page of 160 characters can be three segments: in a script that GSM-7 \
@@ -140,7 +140,7 @@ fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
         <p>{counted}</p>
         {unpriced}
         {listed("What", &total, currency).in_region("Sum of all days")}
-        <p><a href=address download rel="external">"Download CSV"</a></p>
+        <p><Downloads href=address/></p>
         <h2>"By prefix"</h2>
         {listed("Numbers", &report.rules, currency)
             .in_region_or("Margin by prefix", "Nothing was sent on these days.")}

@@ -4,10 +4,22 @@ use domain::Email;
 use domain::account::letter_name;
 use leptos::prelude::*;
 
-/// Renders an email, with a warning below it if some letters may look like others.
+use super::links::account_path;
+
+/// Renders an email as a link to its account, with a warning below it if some letters may look like
+/// others.
 #[component]
-pub fn MarkedEmail(email: String) -> impl IntoView {
-    view! { {email.clone()} <LetterWarning email/> }
+pub fn MarkedEmail(
+    email: String,
+    /// The account's ID, if it is known.
+    #[prop(optional, into)]
+    id: Option<i64>,
+) -> impl IntoView {
+    let href = id.map_or_else(|| account_path(&email), |id| format!("/support/accounts/{id}"));
+    view! {
+        <a href=href>{email.clone()}</a>
+        <LetterWarning email/>
+    }
 }
 
 /// Renders only the warning. Use it if the email is in the page's title.

@@ -6,7 +6,8 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::marked_email::LetterWarning;
+use super::links::application_link;
+use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -116,8 +117,6 @@ fn Decision(transid: Transid, form: FormState) -> impl IntoView {
 fn Message(data: MessageView, form: FormState, deciding: FormState) -> impl IntoView {
     let MessageView { file, currency, text } = data;
     let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
-    let account = format!("/support/accounts/{}", owner.account_id);
-    let application = format!("{account}/{}", owner.reference);
     let is_unknown = file.record.status == MessageStatus::Unknown;
     let text = match text {
         Some(text) => view! { <MessageText text/> }.into_any(),
@@ -130,13 +129,8 @@ fn Message(data: MessageView, form: FormState, deciding: FormState) -> impl Into
     view! {
         <Page title="Message" back=("/support/search", "Search")>
             <dl class="facts">
-                <Fact term="Account">
-                    <a href=account>{owner.email.clone()}</a>
-                    <LetterWarning email=owner.email/>
-                </Fact>
-                <Fact term="Application" class="key">
-                    <a href=application>{owner.reference.to_string()}</a>
-                </Fact>
+                <Fact term="Account"><MarkedEmail id=owner.account_id email=owner.email/></Fact>
+                <Fact term="Application" class="key">{application_link(owner.reference)}</Fact>
                 <Fact term="Carrier">{file.carrier.unwrap_or_else(|| "none".to_owned())}</Fact>
                 {file.waits_for.map(|cause| view! { <Fact term="Waits for">{cause}</Fact> })}
             </dl>

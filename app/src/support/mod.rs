@@ -6,14 +6,17 @@ mod applications;
 mod approvals;
 mod assign;
 mod audit;
+mod audit_words;
 mod carrier;
 mod carriers;
 mod deposits;
 mod desk;
+mod frame;
 mod home;
 mod import;
 mod inbound;
 mod incidents;
+mod links;
 mod lists;
 mod mails;
 mod margin;
@@ -22,6 +25,7 @@ mod masked;
 mod message;
 mod numbers;
 mod prices;
+mod readiness;
 mod receipts;
 mod search;
 mod senders;
@@ -36,10 +40,9 @@ pub use assign::AssignPage;
 pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use deposits::DepositsPage;
+pub use frame::DeskFrame;
 pub use home::SupportPage;
-pub use import::{
-    IMPORT_FILE_PATH, IMPORT_PATH, ImportPage, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns,
-};
+pub use import::{IMPORT_FILE_PATH, IMPORT_PATH, ImportPage, REFUSED_FILE};
 pub use inbound::UnassignedPage;
 pub use mails::MailsPage;
 #[cfg(feature = "ssr")]

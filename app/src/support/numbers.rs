@@ -6,6 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::desk::row_form;
+use super::links::application_link;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
@@ -91,7 +92,7 @@ pub fn NumbersPage() -> impl IntoView {
 #[component]
 fn Numbers(data: NumbersView, add: FormState, remove: FormState) -> impl IntoView {
     view! {
-        <Page title="Numbers" back=("/support", "Support")>
+        <Page title="Numbers">
             <p class="lead">
                 "An application gets the messages that people send to its number. Applications can \
                  share a number: the first word of a message then decides."
@@ -125,7 +126,7 @@ fn listed(numbers: &[InboundNumberRecord], form: FormState) -> AnyView {
     Table::wide(numbers)
         .styled("figures", "Number", |number| number.number.clone())
         .column("Keyword", keyword)
-        .styled("key", "Application", |number| number.reference.to_string())
+        .styled("key", "Application", |number| application_link(number.reference))
         .time("Added (UTC)", |number| number.created_at)
         .styled(BUTTONS, "Action", move |number| {
             // The number has its country code already.

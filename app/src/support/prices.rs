@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::links::named_link;
 use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
@@ -152,7 +153,7 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
     let coming = listed(&table.coming, &currency)
         .in_region_or("Prices that are set for later", "No change is set for later.");
     view! {
-        <Page title="Prices" back=("/support", "Support")>
+        <Page title="Prices">
             <p class="lead">
                 "A message costs its pages times the price of its number. For an international \
                  number, the longest matching prefix with a price decides."
@@ -253,7 +254,7 @@ fn history(changes: &[PriceChangeRecord], currency: &str) -> AnyView {
     let currency = currency.to_owned();
     Table::wide(changes)
         .time("Set (UTC)", |change| change.set_at)
-        .column("By", |change| change.set_by.clone())
+        .column("By", |change| named_link(&change.set_by))
         .column("What", move |change| what(&change.change, &currency))
         .styled("figures", "From (UTC)", |change| time(change.from))
         .in_region("History of prices")

@@ -1,19 +1,25 @@
 //! `/support/search`: searches for one text among all kinds of records.
 
 use domain::MessageStatus;
-use domain::support::{Found, FoundDeposit, Owner};
+use domain::records::DepositRecord;
+use domain::support::Found;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
+use super::deposits::{payer_and_purpose, receiver};
+use super::links::{application_link, deposit_link};
 use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Loaded, Page, SearchForm, Table, parameter};
+use crate::ui::{FormAlert, FormState, Loaded, Page, Table, parameter};
+
+/// The path of the page.
+pub const SEARCH_PATH: &str = "/support/search";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,25 +48,6 @@ pub fn SupportSearchPage() -> impl IntoView {
     view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
 }
 
-/// Renders the search field of the support pages.
-#[component]
-pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
-    let form = FormState::plain("search-alert", None);
-    view! {
-        <SearchForm path="/support/search" label="Support" button="Search" form>
-            <Field
-                label="Search"
-                name="q"
-                value=text
-                hint="Enter an email or its beginning, a reference, a transaction ID, a batch ID \
-                      or a bank ID. A number or a request ID finds messages of the last 7 days. \
-                      To search all days, put an email or a reference before it: 123456 57000001."
-                form
-            />
-        </SearchForm>
-    }
-}
-
 #[component]
 fn Results(data: SearchView, form: FormState) -> impl IntoView {
     let SearchView { text, found, currency } = data;
@@ -75,8 +62,13 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
         }
     });
     view! {
-        <Page title="Search" back=("/support", "Support")>
-            <SupportSearch text/>
+        <Page title="Search">
+            <p class="lead">
+                "Search for a part of an email, a sender name, a reference, a payer or the purpose \
+                 of a payment, or for a transaction ID, a batch ID or a bank ID. A number or a \
+                 request ID finds messages of the last 7 days. To search all days, put an email or \
+                 a reference before it: 123456 57000001."
+            </p>
             <FormAlert form/>
             {nothing}
             {incomplete}
@@ -91,7 +83,7 @@ fn sections(found: &Found, currency: &str, form: FormState) -> impl IntoView + u
         (!found.accounts.is_empty()).then(|| accounts_table(&found.accounts).in_region("Accounts"));
     let messages = (!found.messages.is_empty()).then(|| {
         masked_table(&found.messages, |(_, message)| message, form)
-            .column("Application", |(owner, _)| owner_link(owner))
+            .column("Application", |(owner, _)| application_link(owner.reference))
             .in_region("Messages")
     });
     view! {
@@ -114,7 +106,7 @@ fn titled(title: &'static str, table: Option<AnyView>) -> impl IntoView {
 
 fn applications(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.applications)
-        .styled("key", "Reference", |(owner, _)| owner_link(owner))
+        .styled("key", "Reference", |(owner, _)| application_link(owner.reference))
         .column("Account", |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> })
         .column("Category", |(_, application)| application.category.as_str())
         .state("Status", |(_, application)| application.status)
@@ -129,26 +121,17 @@ fn batches(found: &Found) -> Option<AnyView> {
         .state("Status", |(_, batch)| batch.status)
         .amount("Rows", |(_, batch)| batch.rows)
         .amount("Delivered", |(_, batch)| batch.counts.get(MessageStatus::Delivered))
-        .column("Application", |(owner, _)| owner_link(owner));
+        .column("Application", |(owner, _)| application_link(owner.reference));
     (!found.batches.is_empty()).then(|| table.in_region("Batches"))
 }
 
 fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.deposits)
-        .styled("key", "Bank id", |deposit: &FoundDeposit| deposit.bank_id.clone())
+        .styled("key", "Bank id", |deposit: &DepositRecord| deposit_link(&deposit.bank_id))
         .time("Time (UTC)", |deposit| deposit.received_at)
         .column("Reference as written", |deposit| deposit.reference.clone())
+        .column("Payer and purpose", |deposit| payer_and_purpose(deposit))
         .money("Amount", currency, |deposit| deposit.amount.shown())
-        .column("Application", |deposit| match &deposit.owner {
-            Some(owner) => owner_link(owner).into_any(),
-            None => view! { "unmatched" }.into_any(),
-        });
+        .column("Application", |deposit| receiver(deposit));
     (!found.deposits.is_empty()).then(|| table.in_region("Deposits"))
-}
-
-/// Renders the link to the page that shows an application as its owner sees it.
-fn owner_link(owner: &Owner) -> impl IntoView + use<> {
-    let reference = owner.reference.to_string();
-    let href = format!("/support/accounts/{}/{reference}", owner.account_id);
-    view! { <a href=href>{reference}</a> }
 }

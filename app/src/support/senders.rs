@@ -7,6 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{CaseForms, row_form};
+use super::links::application_link;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
@@ -92,7 +93,7 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     let SendersView { cases, viewers, reasons, reserved } = data;
     let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
     view! {
-        <Page title="Sender names" back=("/support", "Support")>
+        <Page title="Sender names">
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
             {listed(&cases.items, viewers, forms.decide)}
@@ -125,7 +126,10 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
             }
         })
         .column("Account", |case| view! { <MarkedEmail email=case.email.clone()/> })
-        .column("Application", |case| format!("{} ({})", case.request.reference, case.category))
+        .column("Application", |case| {
+            let category = format!(" ({})", case.category);
+            view! { {application_link(case.request.reference)} {category} }
+        })
         .time("Requested (UTC)", |case| case.request.requested_at)
         .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
@@ -139,27 +143,35 @@ fn doubts(case: &SenderCase) -> impl IntoView + use<> {
     let similar = (case.similar.iter())
         .map(|similar| format!("Looks like {} of {}", similar.name, similar.email));
     let doubts: Vec<_> = reserved.chain(similar).collect();
-    if doubts.is_empty() {
-        return view! { "Nothing found" }.into_any();
+    let doubts = doubts.into_iter().map(IntoAny::into_any).collect();
+    folded(doubts, "Nothing found", "warnings")
+}
+
+/// Renders lines in the height of one: a single line as it is, and more of them behind their number.
+fn folded(lines: Vec<AnyView>, none: &'static str, noun: &'static str) -> AnyView {
+    let count = lines.len();
+    let lines = lines.into_iter().map(|line| view! { <div>{line}</div> }).collect_view();
+    match count {
+        0 => none.into_any(),
+        1 => lines.into_any(),
+        _ => view! {
+            <details>
+                <summary>{format!("{count} {noun}")}</summary>
+                {lines}
+            </details>
+        }
+        .into_any(),
     }
-    let items = doubts.into_iter().map(|doubt| view! { <li>{doubt}</li> }).collect_view();
-    view! { <ul>{items}</ul> }.into_any()
 }
 
 /// Renders the account's earlier requests.
 fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
-    if requests.is_empty() {
-        return view! { "None" }.into_any();
-    }
-    let items: Vec<_> = requests
-        .iter()
-        .map(|request| {
-            let name = request.name.clone();
-            let reason = request.reason.clone().map(|reason| format!(": {reason}"));
-            view! { <li>{name} " " <StateMark state=request.status/> {reason}</li> }
-        })
-        .collect();
-    view! { <ul>{items}</ul> }.into_any()
+    let lines = requests.iter().map(|request| {
+        let name = request.name.clone();
+        let reason = request.reason.clone().map(|reason| format!(": {reason}"));
+        view! { {name} " " <StateMark state=request.status/> {reason} }.into_any()
+    });
+    folded(lines.collect(), "None", "earlier requests")
 }
 
 fn actions(id: i64, form: FormState) -> impl IntoView + use<> {

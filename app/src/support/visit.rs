@@ -1,33 +1,48 @@
-//! `/support/accounts/{account}/{reference}`: an application as its owner sees it, read-only.
+//! `/support/applications/{reference}`: an application with all that staff need to decide about it.
 
-use domain::Reference;
 use domain::decision::StaffList;
-use domain::records::{ApplicationRecord, BatchRecord, BatchStatus, Paged, StatementLine};
-use domain::support::MaskedMessage;
+use domain::readiness::Blocker;
+use domain::records::{
+    AccountRecord, ApplicationRecord, BatchRecord, BatchStatus, Paged, SenderRequestRecord,
+    StatementLine,
+};
+use domain::support::{MaskedMessage, NoteRecord};
+use domain::{Money, Reference, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
+use super::account::notes;
+use super::applications::{ChangeApplication, actions};
 use super::desk::row_form;
+use super::links::{application_link, application_path, named_link};
 use super::lists::OfferedReasons;
-use super::marked_email::LetterWarning;
+use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
+use super::readiness::SendsNow;
 use crate::applications::{Overview, statement};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Page, StateMark, Table, in_path, parameter,
+    AcceptedNotice, BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table,
+    in_path, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
     crate::problem::Cause,
-    domain::BatchId,
-    service::{Actor, BatchFilter, MessageFilter, StatementFilter},
+    domain::readiness::blockers,
+    domain::{BatchId, MessageStatus},
+    service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
+/// Said on the application that opens after another one was approved.
+const NEXT_CASE: &str = "The application is approved. This one has waited longest since.";
+/// The number of failed messages, and of refused calls.
+#[cfg(feature = "ssr")]
+const FAILURES: i64 = 5;
 /// The number of messages, of batches and of statement lines on a page.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 25;
@@ -35,8 +50,14 @@ const LINES: i64 = 25;
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VisitView {
-    account: i64,
     application: ApplicationRecord,
+    /// Why it can't send now.
+    blockers: Vec<Blocker>,
+    local_price: Money,
+    applicant: Applicant,
+    /// The newest messages that failed, and the newest calls that were refused.
+    failed: Vec<MaskedMessage>,
+    refused: Vec<RefusedCall>,
     messages: Paged<MaskedMessage>,
     batches: Paged<BatchRecord>,
     /// Suggested reasons to pause a batch, those to suspend an application.
@@ -45,50 +66,121 @@ pub struct VisitView {
     currency: String,
 }
 
+/// The owner of an application.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Applicant {
+    account: AccountRecord,
+    created_at: Timestamp,
+    disabled_at: Option<Timestamp>,
+    /// All applications of the account.
+    applications: Vec<ApplicationRecord>,
+    notes: Vec<NoteRecord>,
+    /// The requests for sender names for this application, newest first.
+    sender_names: Vec<SenderRequestRecord>,
+}
+
+/// A call that was refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RefusedCall {
+    at: Timestamp,
+    call: String,
+    from: Option<String>,
+    why: String,
+}
+
 /// Loads an application for staff. The audit log records the visit.
 #[server(prefix = "/fn", endpoint = "support-visit", input = GetUrl)]
 pub async fn load_visit(
-    id: String,
     reference: String,
     #[server(default)] cursor: Option<String>,
     #[server(default)] messages: Option<String>,
     #[server(default)] batches: Option<String>,
 ) -> Result<VisitView, Problem> {
     let (current, staff) = staff().await?;
-    let account = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
     let reference = Reference::parse(&reference)?;
     let service = current.service();
     let actor = Actor::Account(staff.id);
-    let support = service.support();
-    let visited = support.visit_application(&actor, account, reference);
-    let application = visited.await?;
+    let (owner, application) = service.support().visit_application(&actor, reference).await?;
+    let account = owner.account_id;
     let filter = MessageFilter { limit: LINES, cursor: messages, ..MessageFilter::default() };
     let found = service.messages().account_messages(account, Some(reference), &filter).await?;
     let filter = BatchFilter { requestid: None, key: None, limit: LINES, cursor: batches };
     let batches = service.messages().account_batches(account, Some(reference), &filter).await?;
+    let filter = StatementFilter { cursor: cursor.as_deref(), limit: LINES, ..Default::default() };
+    let local_price = service.money().price_list().await?.prices.local;
+    let delivers = service.delivery().has_carrier_for_messages().await?;
     Ok(VisitView {
-        account,
-        application,
+        blockers: blockers(&application, local_price, delivers),
+        local_price,
+        applicant: applicant(service, account, reference).await?,
+        failed: failed(service, account, reference).await?,
+        refused: refused(service, account, reference).await?,
         messages: Paged {
             items: found.items.into_iter().map(MaskedMessage::from).collect(),
             next: found.next,
         },
         batches,
         reasons: service.applications().staff_list(StaffList::SuspendReasons).await?,
-        statement: service
-            .applications()
-            .statement(
-                account,
-                reference,
-                StatementFilter {
-                    cursor: cursor.as_deref(),
-                    limit: LINES,
-                    ..StatementFilter::default()
-                },
-            )
-            .await?,
+        statement: service.applications().statement(account, reference, filter).await?,
         currency: current.site().currency.clone(),
+        application,
     })
+}
+
+#[cfg(feature = "ssr")]
+async fn applicant(
+    service: &Service,
+    account: i64,
+    reference: Reference,
+) -> Result<Applicant, Problem> {
+    let file = service.support().account_file(account).await?;
+    let names = service.applications().sender_names_asked_for(account, reference);
+    Ok(Applicant {
+        created_at: file.created_at,
+        disabled_at: file.disabled_at,
+        applications: file.applications,
+        notes: file.notes,
+        sender_names: names.await?,
+        account: file.account,
+    })
+}
+
+/// Returns the newest messages of an application that failed.
+#[cfg(feature = "ssr")]
+async fn failed(
+    service: &Service,
+    account: i64,
+    reference: Reference,
+) -> Result<Vec<MaskedMessage>, Problem> {
+    let mut failed = Vec::new();
+    for status in [MessageStatus::Failed, MessageStatus::Expired, MessageStatus::Rejected] {
+        let filter = MessageFilter { status: Some(status), limit: FAILURES, ..Default::default() };
+        let found = service.messages().account_messages(account, Some(reference), &filter);
+        failed.extend(found.await?.items.into_iter().map(MaskedMessage::from));
+    }
+    failed.sort_unstable_by_key(|message| std::cmp::Reverse(message.transid));
+    failed.truncate(usize::try_from(FAILURES).unwrap_or(usize::MAX));
+    Ok(failed)
+}
+
+/// Returns the newest calls with an application's keys that were refused.
+#[cfg(feature = "ssr")]
+async fn refused(
+    service: &Service,
+    account: i64,
+    reference: Reference,
+) -> Result<Vec<RefusedCall>, Problem> {
+    let calls = service.applications().api_calls(account, reference).await?.into_iter();
+    let refused = calls.filter_map(|call| {
+        let reason = call.reason?;
+        Some(RefusedCall {
+            at: call.at,
+            call: call.call.replace("{key}", "…"),
+            from: call.from,
+            why: call.detail.unwrap_or_else(|| format!("{reason}: {}", reason.sentence())),
+        })
+    });
+    Ok(refused.take(usize::try_from(FAILURES).unwrap_or(usize::MAX)).collect())
 }
 
 /// Pauses a batch of an application for staff, or ends such a pause.
@@ -117,13 +209,14 @@ const RESUME: &str = "resume";
 pub fn VisitPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
     let change = FormState::new::<ChangeBatch>("batch-alert");
-    let (id, reference) = (in_path("account"), in_path("reference"));
+    let decide = FormState::new::<ChangeApplication>("decision-alert");
+    let reference = in_path("reference");
     let (cursor, messages) = (parameter("cursor"), parameter("messages"));
     let batches = parameter("batches");
     let data = PageData::new(move || {
         change.accepted.track();
+        decide.accepted.track();
         LoadVisit {
-            id: id.get(),
             reference: reference.get(),
             cursor: cursor.get(),
             messages: messages.get(),
@@ -132,7 +225,7 @@ pub fn VisitPage() -> impl IntoView {
     });
     let render = move |data| {
         let lists = (cursor.get_untracked(), messages.get_untracked());
-        view! { <Visit data lists form change/> }
+        view! { <Visit data lists form change decide/> }
     };
     view! { <Loaded data render/> }
 }
@@ -145,12 +238,11 @@ fn Visit(
     lists: (Option<String>, Option<String>),
     form: FormState,
     change: FormState,
+    decide: FormState,
 ) -> impl IntoView {
-    let VisitView { account, application, messages, batches, reasons, statement: lines, currency } =
-        data;
-    let (reference, email) = (application.reference, application.email.clone());
-    let back = format!("/support/accounts/{account}");
-    let here = format!("{back}/{reference}");
+    let VisitView { application, messages, batches, reasons, currency, .. } = data.clone();
+    let (reference, lines) = (application.reference, data.statement.clone());
+    let here = application_path(reference);
     let at = |name: &str, cursor: &str| format!("{here}?{name}={}", Url::escape(cursor));
     let (of_statement, of_messages) = lists;
     let next = messages.next.map(|cursor| {
@@ -164,11 +256,26 @@ fn Visit(
     });
     let with_messages = of_messages.map_or_else(|| here.clone(), |cursor| at("messages", &cursor));
     view! {
-        <Page title=format!("{} application", application.category)>
-            <p class="back"><a href=back>"Account"</a></p>
-            <p class="notice">{format!("You are viewing an application of {email}.")}</p>
-            <LetterWarning email/>
+        <Page
+            title=format!("{} application {reference}", application.category)
+            back=("/support/applications", "Applications")
+        >
+            <OfferedReasons list=StaffList::SuspendReasons reasons/>
+            <AcceptedNotice parameter="approved" sentence=NEXT_CASE/>
+            <FormAlert form=decide/>
+            <div class="buttons">{actions(&application, decide, true)}</div>
+            <SendsNow
+                application=application.clone()
+                blockers=data.blockers
+                local_price=data.local_price
+                currency=currency.clone()
+            />
             <Overview application currency=currency.clone()/>
+            {applicant_section(&data.applicant, reference)}
+            <h2 id="failures">"Last failures"</h2>
+            {refused_table(&data.refused)}
+            {masked_table(&data.failed, |message| message, form)
+                .in_region_or("Failed messages", "No message failed.")}
             <h2 id="messages">"Messages"</h2>
             <FormAlert form/>
             {masked_table(&messages.items, |message| message, form)
@@ -176,7 +283,6 @@ fn Visit(
             {next}
             <h2 id="batches">"Batches"</h2>
             <FormAlert form=change/>
-            <OfferedReasons list=StaffList::SuspendReasons reasons/>
             {batch_table(&batches.items, reference, change)}
             {older}
             {statement(&with_messages, "/support/search?q=", lines, &currency)}
@@ -184,12 +290,60 @@ fn Visit(
     }
 }
 
+/// Renders all that a decision about an application needs to know of its owner.
+fn applicant_section(applicant: &Applicant, reference: Reference) -> impl IntoView + use<> {
+    let Applicant { account, created_at, disabled_at, .. } = applicant.clone();
+    let state = if account.closed {
+        "Account closed"
+    } else if disabled_at.is_some() {
+        "disabled"
+    } else {
+        "enabled"
+    };
+    let confirmed = if account.confirmed_at.is_some() { "yes" } else { "no" };
+    let others = applicant.applications.iter().filter(|other| other.reference != reference);
+    let others: Vec<_> =
+        others.map(|other| view! { {application_link(other.reference)} " " }).collect();
+    let others = if others.is_empty() { "none".into_any() } else { others.into_any() };
+    view! {
+        <h2 id="applicant">"Applicant"</h2>
+        <dl class="facts">
+            <Fact term="Account"><MarkedEmail id=account.id email=account.email/></Fact>
+            <Fact term="Account state">{state}</Fact>
+            <Fact term="Registered (UTC)" class="figures"><DateTime at=created_at/></Fact>
+            <Fact term="Email confirmed">{confirmed}</Fact>
+            <Fact term="Other applications">{others}</Fact>
+        </dl>
+        {sender_table(&applicant.sender_names)}
+        {(!applicant.notes.is_empty()).then(|| notes(applicant.notes.clone()))}
+    }
+}
+
+fn sender_table(names: &[SenderRequestRecord]) -> AnyView {
+    Table::wide(names)
+        .styled("key", "Sender name", |request| request.name.clone())
+        .state("Status", |request| request.status)
+        .time("Requested (UTC)", |request| request.requested_at)
+        .time("Decided (UTC)", |request| request.decided_at)
+        .column("Reason", |request| request.reason.clone())
+        .in_region_or("Requests for sender names", "No sender name was requested.")
+}
+
+fn refused_table(calls: &[RefusedCall]) -> AnyView {
+    Table::wide(calls)
+        .time("Time (UTC)", |call| call.at)
+        .styled("key", "Call", |call| call.call.clone())
+        .styled("key", "From", |call| call.from.clone())
+        .column("Why it was refused", |call| call.why.clone())
+        .in_region_or("Refused calls", "No call was refused recently.")
+}
+
 /// Renders batches for staff. Each that isn't done or cancelled has a form that pauses it, or that
 /// ends the pause by staff.
 fn batch_table(batches: &[BatchRecord], reference: Reference, form: FormState) -> AnyView {
     Table::wide(batches)
         .time("Time (UTC)", |batch| batch.created_at)
-        .styled("key", "Batch ID", |batch| batch.batchid.to_string())
+        .styled("key", "Batch ID", |batch| named_link(&batch.batchid.to_string()))
         .column("Status", |batch| {
             let reason = batch.pause_reason.clone();
             let reason = reason.map(|reason| format!("Paused by support: {reason}"));

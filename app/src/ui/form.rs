@@ -40,7 +40,8 @@ impl Submits {
         }
     }
 
-    fn was_refused(self) -> bool {
+    /// Whether the form that was submitted last was refused. Tracks each submission.
+    pub fn was_refused(self) -> bool {
         self.last.get() == Some(Outcome::Refused)
     }
 }

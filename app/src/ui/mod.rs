@@ -3,6 +3,7 @@
 mod address;
 mod copy;
 mod date_time;
+mod downloads;
 mod duration;
 mod fact;
 mod field;
@@ -25,6 +26,7 @@ mod table;
 pub use address::{address, in_path, next_link, parameter, tabs};
 pub use copy::SecretField;
 pub use date_time::{DateTime, in_zone};
+pub use downloads::Downloads;
 pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field, text_in_area};

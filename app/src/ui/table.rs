@@ -38,6 +38,11 @@ impl<'a, T> Table<'a, T> {
         Self::new(NARROW, values)
     }
 
+    /// Creates a table that only scrolls on a narrow screen, and whose rows have no headings.
+    pub fn plain(values: &'a [T]) -> Self {
+        Self::new("", values)
+    }
+
     /// Makes each row of a wide table take few lines on a narrow screen.
     pub fn compact(self) -> Self {
         Self { class: COMPACT, ..self }
@@ -103,7 +108,7 @@ impl<'a, T> Table<'a, T> {
         self.add("amount", heading, shown, |value| amount(value).to_string())
     }
 
-    /// Adds a column to a narrow table. The heading is computed at run time.
+    /// Adds a column to a narrow or plain table. The heading is computed at run time.
     pub fn titled<V: IntoView + 'static>(
         self,
         class: &'static str,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use domain::records::{DepositRecord, LineOutcome, StatementReport};
+use domain::records::{DepositRecord, LineOutcome};
 use domain::{Money, Reference};
 use serde::Serialize;
 use service::{Actor, DepositRequest, Service, StatementFile};
@@ -27,6 +27,9 @@ struct Added {
     already: bool,
     balance: Option<Amount>,
 }
+
+/// The number of lines with each fault that an error lists.
+const LINES_SHOWN: i64 = 5;
 
 #[derive(Serialize)]
 struct Imported {
@@ -110,7 +113,7 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
     let id = match money.import_statement(file, false).await? {
         StatementFile::Stored(id) => id,
         StatementFile::Bad(bad) => return Err(refused(bad.to_string())),
-        StatementFile::Columns { header, .. } => {
+        StatementFile::Columns { header } => {
             return Err(refused(format!(
                 "the columns of the header {header} aren't known; name them bank_id, reference \
                  and amount, or choose them at /support/import"
@@ -121,7 +124,7 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
         let report = money.statement_report(id).await?;
         report.ok_or_else(|| refused("the stored statement is gone".to_owned()))
     };
-    if let Some(lines) = not_creditable(&report().await?) {
+    if let Some(lines) = not_creditable(service, id).await? {
         return Err(refused(format!(
             "{lines}; nothing was credited. To credit the lines without conflicts, confirm \
              statement {id} at /support/import."
@@ -139,7 +142,7 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
         tokio::time::sleep(CREDITING_POLL).await;
     };
     // Another process may have recorded one of these bank IDs since the check.
-    if let Some(lines) = not_creditable(&report) {
+    if let Some(lines) = not_creditable(service, id).await? {
         return Err(refused(format!("{lines}; the other lines are credited")));
     }
     let lines = |outcome| {
@@ -164,17 +167,18 @@ async fn import(service: &Service, path: &Path, output: Output) -> Result<(), Co
 
 /// Describes the first lines that conflict with a stored deposit or would make a balance too large.
 /// `None` if there are no such lines.
-fn not_creditable(report: &StatementReport) -> Option<String> {
-    let lines = report.first.iter().filter_map(|line| {
-        let why = match line.outcome {
-            LineOutcome::Conflict => "is already stored with another reference or amount",
-            LineOutcome::Refused => "would make the balance too large",
-            _ => return None,
-        };
-        Some(format!("line {}: the bank id {} {why}", line.line, line.bank_id))
-    });
-    let lines: Vec<String> = lines.collect();
-    (!lines.is_empty()).then(|| lines.join("; "))
+async fn not_creditable(service: &Service, id: i64) -> Result<Option<String>, CommandError> {
+    let mut lines = Vec::new();
+    for (outcome, why) in [
+        (LineOutcome::Conflict, "is already stored with another reference or amount"),
+        (LineOutcome::Refused, "would make the balance too large"),
+    ] {
+        let first = service.money().statement_lines(id, Some(outcome), None, LINES_SHOWN).await?;
+        lines.extend(first.items.into_iter().map(|case| {
+            format!("line {}: the bank id {} {why}", case.line.line, case.line.bank_id)
+        }));
+    }
+    Ok((!lines.is_empty()).then(|| lines.join("; ")))
 }
 
 /// Builds a deposit request from arguments. Trims the white space around them.

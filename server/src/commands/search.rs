@@ -2,8 +2,8 @@
 
 use domain::MessageStatus;
 use domain::Reference;
-use domain::records::{ApplicationRecord, BatchRecord};
-use domain::support::{AccountLine, Found, FoundDeposit, MaskedMessage, Owner};
+use domain::records::{ApplicationRecord, BatchRecord, DepositRecord};
+use domain::support::{AccountLine, Found, MaskedMessage, Owner};
 use service::Service;
 
 use super::output::{Column, or_dash, shown, table};
@@ -56,14 +56,14 @@ shown! {
 }
 
 shown! {
-    struct Deposit from deposit: FoundDeposit {
+    struct Deposit from deposit: DepositRecord {
         bank_id: String = deposit.bank_id,
         /// As the payer wrote it.
         reference: String = deposit.reference,
         amount: Amount = Amount(deposit.amount),
         received_at: DateTime = DateTime(deposit.received_at),
         /// The reference of the application that it was credited to.
-        credited_to: Option<Reference> = deposit.owner.map(|owner| owner.reference),
+        credited_to: Option<Reference> = deposit.assigned_to,
     }
 }
 

@@ -141,7 +141,11 @@ schemas! {
         .default(Some(json!(100)))
         .description(Some("The maximum number of entries."))
         .build();
-    Format = choice(&["json", "csv"], "The format of the response.");
+    Format = choice(
+        &["json", "csv"],
+        "The format of the response. In CSV, a cell that spreadsheets would run as a formula has an \
+         apostrophe (') before it.",
+    );
     Kind = choice(
         &[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str),
         "Whether a number is local or international.",

@@ -3,10 +3,11 @@
 use app::support::AuditAddress;
 use axum::extract::State;
 use axum::response::Response;
+use domain::Zone;
 use domain::support::AuditRecord;
 use service::AuditFilter;
 
-use super::csv_file::{LINES_AT_ONCE, csv_file};
+use super::csv_file::{CsvFile, LINES_AT_ONCE, csv_file};
 use super::portal_request::Portal;
 use super::signed_in::{Refused, Staff};
 use crate::report_csv::safe;
@@ -20,12 +21,13 @@ pub async fn download(
     Staff(staff): Staff,
 ) -> Result<Response, Refused> {
     let filter = AuditAddress::read(|name| staff.parameter(name)).parse(LINES_AT_ONCE)?;
+    let file = CsvFile::of(&staff, "audit", Zone::default(), service.clock().now());
     let first = filter.cursor.clone();
     let read = move |cursor| {
         let (service, filter) = (service.clone(), AuditFilter { cursor, ..filter.clone() });
         async move { service.support().audit(&filter).await }
     };
-    csv_file("audit", COLUMNS, first, read, row).await
+    csv_file(file, COLUMNS, first, read, row).await
 }
 
 fn row(entry: AuditRecord) -> [String; COLUMNS.len()] {

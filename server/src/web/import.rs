@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use app::portal_request::PortalRequest as _;
-use app::support::{IMPORT_PATH, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns};
+use app::support::{IMPORT_PATH, REFUSED_FILE};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -52,10 +52,9 @@ pub async fn upload(
             return Ok(Redirect::to(&format!("{IMPORT_PATH}?statement={id}")));
         }
         StatementFile::Bad(bad) => current.keep_text(REFUSED_FILE, &bad.to_string()).await?,
-        StatementFile::Columns { header, names } => {
-            let columns = UnknownColumns { header, names };
-            let text = serde_json::to_string(&columns).unwrap_or_default();
-            current.keep_text(UNKNOWN_COLUMNS, &text).await?;
+        StatementFile::Columns { .. } => {
+            let file = money.keep_bank_file(sent.again).await?;
+            return Ok(Redirect::to(&format!("{IMPORT_PATH}?file={file}")));
         }
     }
     Ok(Redirect::to(IMPORT_PATH))
@@ -75,6 +74,8 @@ pub fn bad(sentence: &'static str) -> Refused {
 /// The content of the page's form.
 struct Sent {
     file: File,
+    /// The same file, in case it has to be kept.
+    again: File,
     /// Whether staff want to choose the file's columns again.
     choose_again: bool,
 }
@@ -98,5 +99,5 @@ async fn receive(body: Body, boundary: String, data_dir: &Path) -> io::Result<Se
     }
     file.flush().await?;
     let file = file.into_std().await;
-    Ok(Sent { file, choose_again })
+    Ok(Sent { again: file.try_clone()?, file, choose_again })
 }

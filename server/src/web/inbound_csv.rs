@@ -8,7 +8,7 @@ use axum::response::Response;
 use domain::Reference;
 use service::InboundFilter;
 
-use super::csv_file::{LINES_AT_ONCE, csv_file};
+use super::csv_file::{CsvFile, LINES_AT_ONCE, csv_file};
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
 use crate::inbound_csv;
@@ -24,11 +24,13 @@ pub async fn download(
     let zone = current.zone(current.browser_zone()).await;
     let filter = InboxFilter::read(|name| signed_in.parameter(name));
     let filter = inbound_filter(&filter, LINES_AT_ONCE, &zone)?;
+    let file =
+        CsvFile::of(&signed_in, &format!("inbound-{reference}"), zone, service.clock().now());
     let (account_id, first) = (signed_in.account.id, filter.cursor.clone());
     let read = move |cursor| {
         let (service, filter) = (service.clone(), InboundFilter { cursor, ..filter.clone() });
         async move { service.messages().account_inbound(account_id, reference, &filter).await }
     };
     let row = |message| inbound_csv::row(&message);
-    csv_file(&format!("inbound-{reference}"), inbound_csv::NAMES, first, read, row).await
+    csv_file(file, inbound_csv::NAMES, first, read, row).await
 }

@@ -4,10 +4,10 @@ use app::support::margin_days;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use domain::Timestamp;
 use domain::records::MarginLine;
+use domain::{Timestamp, Zone};
 
-use super::csv_file::attachment;
+use super::csv_file::CsvFile;
 use super::portal_request::Portal;
 use super::signed_in::{Refused, Staff};
 use crate::report_csv;
@@ -36,11 +36,13 @@ pub async fn download(
     let day = |name| staff.parameter(name).filter(|text| !text.is_empty());
     let days = margin_days(service.clock().now(), day("from").as_deref(), day("to").as_deref())?;
     let lines = service.messages().margin_lines(days).await?;
-    Ok(attachment("margin", Body::from(file(&lines, &site.currency)?)))
+    let form = CsvFile::of(&staff, "margin", Zone::default(), service.clock().now());
+    let body = file(&form, &lines, &site.currency)?;
+    Ok(form.attachment(Body::from(body)))
 }
 
 /// Returns a line with the names, and a line for each day, application and prefix.
-fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
+fn file(form: &CsvFile, lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
     let row = |line: &MarginLine| {
         let figures = &line.figures;
         [
@@ -58,13 +60,16 @@ fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
             currency.to_owned(),
         ]
     };
-    report_csv::file(NAMES, lines.iter().map(row))
+    let lines = lines.iter().map(|line| form.cells(NAMES, row(line)));
+    Ok([form.header(NAMES)?, report_csv::write(lines)?].concat())
 }
 
 #[cfg(test)]
 mod tests {
     use domain::records::{MarginFigures, MarginLine};
-    use domain::{Money, Reference};
+    use domain::{Money, Reference, Zone};
+
+    use super::super::csv_file::CsvFile;
 
     #[test]
     fn a_line_has_the_figures_and_what_follows_from_them() {
@@ -81,7 +86,13 @@ mod tests {
                 cost: Money::from_micros(120_000),
             },
         };
-        let file = String::from_utf8(super::file(&[line], "USD").unwrap()).unwrap();
+        let file = |form: &CsvFile| {
+            String::from_utf8(super::file(form, &[line.clone()], "USD").unwrap()).unwrap()
+        };
+        let sheet = file(&CsvFile::named("margin", Some(Zone::default())));
+        assert!(sheet.starts_with("\u{feff}day,"), "{sheet}");
+        assert!(sheet.ends_with(",2.50,1,0.10,0.12,-0.02,USD\r\n"), "{sheet}");
+        let file = file(&CsvFile::named("margin", None));
         let (names, rest) = file.split_once("\r\n").unwrap();
         assert_eq!(names.split(',').count(), 12);
         assert_eq!(rest, "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n");

@@ -1,6 +1,7 @@
 //! The lines of an application's statement as a CSV file.
 
 use app::applications::StatementQuery;
+use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -9,7 +10,7 @@ use domain::records::StatementLine;
 use domain::{Money, Reference};
 use service::StatementFilter;
 
-use super::csv_file::{LINES_AT_ONCE, csv_file};
+use super::csv_file::{CsvFile, LINES_AT_ONCE, csv_file};
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
 use crate::report_csv::safe;
@@ -25,6 +26,10 @@ pub async fn download(
     let reference = Reference::parse(&reference).map_err(Problem::from)?;
     let query = StatementQuery::read(|name| signed_in.parameter(name));
     query.filter(LINES_AT_ONCE)?;
+    let current = &signed_in.current;
+    let zone = current.zone(current.browser_zone()).await;
+    let kind = format!("statement-{reference}");
+    let file = CsvFile::of(&signed_in, &kind, zone, service.clock().now());
     let account_id = signed_in.account.id;
     let read = move |cursor: Option<String>| {
         let (service, query) = (service.clone(), query.clone());
@@ -36,7 +41,7 @@ pub async fn download(
         }
     };
     let row = move |line| row(&line, &site.currency);
-    csv_file(&format!("statement-{reference}"), COLUMNS, None, read, row).await
+    csv_file(file, COLUMNS, None, read, row).await
 }
 
 fn row(line: &StatementLine, currency: &str) -> [String; COLUMNS.len()] {
@@ -46,6 +51,7 @@ fn row(line: &StatementLine, currency: &str) -> [String; COLUMNS.len()] {
         TransferKind::Deposit
         | TransferKind::Unmatched
         | TransferKind::Settle
+        | TransferKind::Return
         | TransferKind::Release => line.amount,
     };
     [

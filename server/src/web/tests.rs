@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 192] = [
+const TABLE: [(&str, &str, &str, Row); 194] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -225,7 +225,7 @@ const TABLE: [(&str, &str, &str, Row); 192] = [
     ("GET", "/support/margin.csv", "", STAFF),
     ("GET", "/support/accounts", "", STAFF),
     ("GET", "/support/accounts/{account}", "", STAFF),
-    ("GET", "/support/accounts/{account}/{reference}", "", STAFF),
+    ("GET", "/support/applications/{reference}", "", STAFF),
     ("GET", "/support/search", "", STAFF),
     ("GET", "/support/messages/{transid}", "", STAFF),
     ("GET", "/support/audit", "", STAFF),
@@ -234,7 +234,8 @@ const TABLE: [(&str, &str, &str, Row); 192] = [
     ("GET", "/fn/support-account", "id={account}", STAFF),
     ("POST", "/fn/change-account", "id={account}&action=sign-out", STAFF),
     ("POST", "/fn/add-note", "id={account}&text=Called", STAFF),
-    ("GET", "/fn/support-visit", "id={account}&reference={reference}", STAFF),
+    ("GET", "/fn/desk-work", "", STAFF),
+    ("GET", "/fn/support-visit", "reference={reference}", STAFF),
     (
         "POST",
         "/fn/change-batch",
@@ -250,12 +251,13 @@ const TABLE: [(&str, &str, &str, Row); 192] = [
     ("POST", "/support/import/file", "", STAFF),
     ("GET", "/fn/support-import", "", STAFF),
     ("POST", "/fn/confirm-statement", "statement=0", STAFF),
-    ("POST", "/fn/choose-columns", "header=x&bank_id=0&reference=1&amount=2", STAFF),
+    ("POST", "/fn/choose-columns", "file=0&bank_id=0&reference=1&amount=2", STAFF),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),
     ("GET", "/support/deposits/assign", "bank_id=b1&reference={reference}", STAFF),
     ("GET", "/fn/assignment", "bank_id=b1&reference={reference}", STAFF),
     ("POST", "/fn/assign-deposit", "bank_id=b1&reference={reference}", STAFF),
+    ("POST", "/fn/return-deposit", "bank_id=b1&note=x", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
@@ -667,8 +669,8 @@ async fn staff_import_a_bank_statement() {
     let statement = world.service.money().bank_statements().await.unwrap().remove(0);
     let expected = format!("/support/import?statement={}", statement.id);
     assert_eq!(answer.headers()[LOCATION], expected.as_str());
-    let report = world.service.money().statement_report(statement.id).await.unwrap();
-    assert_eq!(report.unwrap().first[0].amount.to_string(), "1.5");
+    let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
+    assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
     assert!(statement.confirmed_at.is_none());
 }
 

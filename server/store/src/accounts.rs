@@ -63,15 +63,6 @@ statements! {
         postgres: with_part!("strpos(email, $2)"),
         ..Sql::ANYWHERE
     };
-    /// Accounts whose email starts with a text.
-    const BEGINNING: Sql = Sql {
-        // A range condition, so that SQLite uses the index on the email.
-        sqlite: account_text!(
-            " WHERE email >= $1 AND email < $1 || char(1114111) ORDER BY email LIMIT $2"
-        ),
-        postgres: account_text!(" WHERE starts_with(email, $1) ORDER BY email LIMIT $2"),
-        ..Sql::ANYWHERE
-    };
     const SET_DISABLED: Sql = Sql::same(r"
         UPDATE accounts SET disabled_at = $2, disabled_reason = $3 WHERE id = $1");
     const SET_ROLE: Sql = Sql::same("UPDATE accounts SET role = $2 WHERE id = $1");
@@ -224,15 +215,6 @@ pub async fn with_part(
     limit: i64,
 ) -> Result<Vec<AccountRow>> {
     query(WITH_PART, (after, part, limit)).fetch_all(conn, account).await
-}
-
-/// Returns at most `limit` accounts whose email starts with `text`, sorted by email.
-pub async fn beginning(
-    conn: &mut dyn Connection,
-    text: &str,
-    limit: i64,
-) -> Result<Vec<AccountRow>> {
-    query(BEGINNING, (text, limit)).fetch_all(conn, account).await
 }
 
 /// Disables an account, with a time and a reason, or enables it if `disabled` is `None`.

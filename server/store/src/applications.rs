@@ -75,6 +75,17 @@ statements! {
     );
     const AFTER: Sql =
         listed!(" WHERE a.id > $1", "$3", " AND a.shard = ", " ORDER BY a.id LIMIT $2");
+    /// Applications with the lower-case text `$1` in their reference or sender name, or in the name
+    /// that they requested last.
+    const WITH_PART: Sql = listed!(
+        r"
+        WHERE (REPLACE(a.reference, $1, '') <> a.reference
+            OR REPLACE(LOWER(a.sender_name), $1, '') <> LOWER(a.sender_name)
+            OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name))",
+        "$3",
+        " AND a.shard = ",
+        " ORDER BY a.id LIMIT $2"
+    );
     const OWNER: Sql = in_shard!(
         r"
         SELECT a.reference, a.account_id, accounts.email
@@ -614,6 +625,16 @@ pub async fn list(
         ApplicationList::Suspended => query(WITH_STATUS, ("Suspended", id, limit)),
     };
     listing.fetch_all(conn, listed).await
+}
+
+/// Returns at most `limit` applications that have the lower-case text `part` in their reference or
+/// sender name.
+pub async fn with_part(
+    conn: &mut dyn Connection,
+    part: &str,
+    limit: i64,
+) -> Result<Vec<ApplicationRow>> {
+    query(WITH_PART, (part, limit)).fetch_all(conn, listed).await
 }
 
 /// Stores when an application was first approved.

@@ -84,7 +84,9 @@ statements! {
                    AND credit_account = application_id))
            OR (kind = {unmatched} AND NOT (debit_account = {BANK}
                    AND credit_account = {UNMATCHED} AND application_id = 0))
-           OR (kind NOT IN ({unmatched}, {settle}) AND application_id = 0))"
+           OR (kind = {return} AND NOT (debit_account = {UNMATCHED}
+                   AND credit_account = {BANK} AND application_id = 0))
+           OR (kind NOT IN ({unmatched}, {settle}, {return}) AND application_id = 0))"
             => " AND shard = $1",
     );
     /// Duplicates the rule in `domain::pricing::cost_at`.

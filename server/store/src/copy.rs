@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 64] = [
+pub const TABLES: [&str; 65] = [
     "installation",
     "prices",
     "accounts",
@@ -49,6 +49,7 @@ pub const TABLES: [&str; 64] = [
     "bank_statements",
     "bank_statement_lines",
     "bank_columns",
+    "bank_files",
     "messages",
     "message_timeline",
     "queue",

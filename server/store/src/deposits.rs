@@ -22,7 +22,8 @@ macro_rules! listed {
     ($applications:literal, $rest:literal) => {
         concat!(
             r"
-        SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to
+        SELECT d.bank_id, d.reference, d.amount, d.received_at, d.payer, d.purpose, d.returned_at,
+            d.return_note, a.reference AS assigned_to
         FROM deposits d
         LEFT JOIN ",
             $applications,
@@ -40,15 +41,24 @@ statements! {
         ON CONFLICT (bank_id) DO NOTHING");
     const BY_BANK_ID: Sql = listed!("WHERE d.bank_id = $1");
     const UNMATCHED: Sql = listed!(
-        "WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"
+        "WHERE d.application_id IS NULL AND d.returned_at IS NULL ORDER BY d.received_at, d.bank_id"
     );
     const UNMATCHED_PAGE: Sql = listed!(
-        "WHERE d.application_id IS NULL AND (d.received_at, d.bank_id) > ($1, $2)
+        "WHERE d.application_id IS NULL AND d.returned_at IS NULL
+          AND (d.received_at, d.bank_id) > ($1, $2)
         ORDER BY d.received_at, d.bank_id LIMIT $3"
     );
     const NEWEST_PAGE: Sql = listed!(
         "WHERE (d.received_at, d.bank_id) < ($1, $2)
         ORDER BY d.received_at DESC, d.bank_id DESC LIMIT $3"
+    );
+    /// The newest deposits with the lower-case text `$1` in one of their texts.
+    const WITH_PART: Sql = listed!(
+        "WHERE REPLACE(LOWER(d.bank_id), $1, '') <> LOWER(d.bank_id)
+           OR REPLACE(LOWER(d.reference), $1, '') <> LOWER(d.reference)
+           OR REPLACE(LOWER(d.payer), $1, '') <> LOWER(d.payer)
+           OR REPLACE(LOWER(d.purpose), $1, '') <> LOWER(d.purpose)
+        ORDER BY d.received_at DESC, d.bank_id DESC LIMIT $2"
     );
     /// `$1` is `[reference]`.
     const KNOWN_REFERENCES: Sql = Sql {
@@ -65,20 +75,30 @@ statements! {
     };
     const UNMATCHED_SUM: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount
-        FROM deposits WHERE application_id IS NULL");
+        FROM deposits WHERE application_id IS NULL AND returned_at IS NULL");
     const ASSIGN: Sql = Sql::same(r"
         UPDATE deposits SET application_id = $2, credited_at = $3
-        WHERE bank_id = $1 AND application_id IS NULL");
+        WHERE bank_id = $1 AND application_id IS NULL AND returned_at IS NULL");
+    const RETURN: Sql = Sql::same(r"
+        UPDATE deposits SET returned_at = $2, return_note = $3
+        WHERE bank_id = $1 AND application_id IS NULL AND returned_at IS NULL");
+    const DESCRIBE: Sql = Sql::same(r"
+        UPDATE deposits SET payer = $2, purpose = $3 WHERE bank_id = $1");
 }
 
 fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
     let assigned: Option<String> = row.get("assigned_to")?;
+    let (returned_at, note): (Option<Timestamp>, Option<String>) =
+        (row.get("returned_at")?, row.get("return_note")?);
     Ok(DepositRecord {
         bank_id: row.get("bank_id")?,
         reference: row.get("reference")?,
         amount: row.get("amount")?,
         received_at: row.get("received_at")?,
         assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
+        payer: row.get("payer")?,
+        purpose: row.get("purpose")?,
+        returned: returned_at.zip(note),
     })
 }
 
@@ -102,6 +122,36 @@ pub async fn by_bank_id(conn: &mut dyn Connection, bank_id: &str) -> Result<Opti
 
 pub async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
+}
+
+/// Returns at most `limit` deposits, newest first. The lower-case text `part` is in their bank ID,
+/// reference, payer or purpose.
+pub async fn with_part(
+    conn: &mut dyn Connection,
+    part: &str,
+    limit: i64,
+) -> Result<Vec<DepositRecord>> {
+    query(WITH_PART, (part, limit)).fetch_all(conn, deposit).await
+}
+
+/// Stores the payer's name and the purpose of a deposit.
+pub async fn describe(
+    conn: &mut dyn Connection,
+    bank_id: &str,
+    payer: Option<&str>,
+    purpose: Option<&str>,
+) -> Result<()> {
+    query(DESCRIBE, (bank_id, payer, purpose)).execute(conn).await.map(drop)
+}
+
+/// Marks an unmatched deposit as returned to the bank. Returns false if it isn't unmatched anymore.
+pub async fn mark_returned(
+    conn: &mut dyn Connection,
+    bank_id: &str,
+    note: &str,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(RETURN, (bank_id, now, note)).execute(conn).await? == 1)
 }
 
 /// Returns a page of a list of deposits, starting after a time and a bank ID.

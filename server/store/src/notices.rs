@@ -96,7 +96,8 @@ statements! {
     );
     const DEPOSITS: Sql = Sql::same(waiting!(
         "received_at",
-        "FROM deposits WHERE application_id IS NULL AND received_at <= $1"
+        "FROM deposits
+        WHERE application_id IS NULL AND returned_at IS NULL AND received_at <= $1"
     ));
     /// The `due_at` of a failed mail is the time when the service gave up on it. Mails to staff
     /// about pending work aren't counted: a mail about a failed mail would fail too.

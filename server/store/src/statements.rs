@@ -23,7 +23,7 @@ macro_rules! judged {
         concat!(
             $select,
             r" FROM (
-            SELECT l.line, l.bank_id, l.reference, l.amount,
+            SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
                 CASE WHEN l.outcome <> 'waiting' THEN l.outcome
                      WHEN d.bank_id IS NULL AND a.reference IS NULL THEN 'unmatched'
                      WHEN d.bank_id IS NULL THEN 'credited'
@@ -46,13 +46,13 @@ statements! {
     const INSERT_LINE: Sql = Sql {
         sqlite: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome)
-            VALUES (?6, ?1, ?2, ?3, ?4, ?5)",
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
+            VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         postgres: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome)
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
             SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                value ->> 4
+                value ->> 4, value ->> 5, value ->> 6
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -80,7 +80,7 @@ statements! {
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
-        SELECT line, bank_id, reference, amount
+        SELECT line, bank_id, reference, amount, payer, purpose
         FROM bank_statement_lines
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
         ORDER BY line LIMIT $3");
@@ -92,17 +92,31 @@ statements! {
         "SELECT outcome, COUNT(*) AS lines",
         "GROUP BY outcome ORDER BY outcome"
     );
-    const FIRST: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, outcome",
-        "WHERE outcome = $2 ORDER BY line LIMIT $3"
+    const LINES: Sql = judged!(
+        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "WHERE line > $2 ORDER BY line LIMIT $3"
     );
+    const LINES_OF: Sql = judged!(
+        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
+    );
+    const WAITING: Sql = Sql::same(r"
+        SELECT COUNT(*) AS n
+        FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
+        WHERE l.statement_id = $1 AND l.outcome = 'waiting' AND l.line > s.last_line");
     const COLUMNS: Sql = Sql::same(r"
-        SELECT bank_id, reference, amount, currency FROM bank_columns WHERE header = $1");
+        SELECT bank_id, reference, amount, currency, payer, purpose
+        FROM bank_columns WHERE header = $1");
     const SET_COLUMNS: Sql = Sql::same(r"
-        INSERT INTO bank_columns (header, bank_id, reference, amount, currency)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO bank_columns (header, bank_id, reference, amount, currency, payer, purpose)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
-            currency = $5");
+            currency = $5, payer = $6, purpose = $7");
+    const KEEP_PART: Sql = Sql::same(r"
+        INSERT INTO bank_files (id, part, content, created_at) VALUES ($1, $2, $3, $4)");
+    const KEPT_PART: Sql = Sql::same("SELECT content FROM bank_files WHERE id = $1 AND part = $2");
+    const DROP_FILE: Sql = Sql::same("DELETE FROM bank_files WHERE id = $1");
+    const OLD_FILE: Sql = Sql::same("SELECT id FROM bank_files WHERE created_at < $1 LIMIT 1");
 }
 
 /// The positions of a statement's columns, from 0.
@@ -113,12 +127,21 @@ pub struct BankColumns {
     pub amount: usize,
     /// `None` if every line is in the installation's currency.
     pub currency: Option<usize>,
+    pub payer: Option<usize>,
+    pub purpose: Option<usize>,
 }
 
 impl BankColumns {
     /// Returns whether two of the fields are the same column.
     pub fn are_repeated(self) -> bool {
-        let all = [Some(self.bank_id), Some(self.reference), Some(self.amount), self.currency];
+        let all = [
+            Some(self.bank_id),
+            Some(self.reference),
+            Some(self.amount),
+            self.currency,
+            self.payer,
+            self.purpose,
+        ];
         let mut all: Vec<usize> = all.into_iter().flatten().collect();
         let count = all.len();
         all.sort_unstable();
@@ -133,8 +156,10 @@ pub struct FileLine {
     pub line: i64,
     pub bank_id: String,
     pub reference: String,
-    /// Zero if the line is skipped.
+    /// As in the file: negative if money went out.
     pub amount: Money,
+    pub payer: Option<String>,
+    pub purpose: Option<String>,
     /// Why the line is skipped, if it is.
     pub skipped: Option<LineOutcome>,
 }
@@ -156,6 +181,8 @@ pub struct Waiting {
     pub bank_id: String,
     pub reference: String,
     pub amount: Money,
+    pub payer: Option<String>,
+    pub purpose: Option<String>,
 }
 
 fn statement(row: &Row<'_>) -> Result<BankStatement> {
@@ -184,7 +211,8 @@ pub async fn insert_lines(
     let rows = lines.iter().map(|line| {
         let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
         let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
-        (line.line, bank_id, reference, line.amount, outcome)
+        let (payer, purpose) = (line.payer.as_deref(), line.purpose.as_deref());
+        (line.line, bank_id, reference, line.amount, outcome, payer, purpose)
     });
     let inserted = query(INSERT_LINE, statement_id).execute_each(conn, rows);
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
@@ -259,6 +287,8 @@ pub async fn next_lines(
             bank_id: row.get("bank_id")?,
             reference: row.get("reference")?,
             amount: row.get("amount")?,
+            payer: row.get("payer")?,
+            purpose: row.get("purpose")?,
         })
     };
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
@@ -288,11 +318,18 @@ pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutco
     query(COUNTS, id).fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?))).await
 }
 
-/// Returns the first lines of a statement that have an outcome, or would get it now.
-pub async fn first(
+/// Returns how many lines of a statement are still to be credited.
+pub async fn waiting(conn: &mut dyn Connection, id: i64) -> Result<i64> {
+    query(WAITING, id).fetch_one(conn, |row| row.get("n")).await
+}
+
+/// Returns the lines of a statement after the line `after`, in the file's order. With `of`, only
+/// those that have this outcome, or would get it now.
+pub async fn lines(
     conn: &mut dyn Connection,
     id: i64,
-    of: LineOutcome,
+    of: Option<LineOutcome>,
+    after: i64,
     limit: i64,
 ) -> Result<Vec<BankStatementLine>> {
     let read = |row: &Row<'_>| {
@@ -301,22 +338,61 @@ pub async fn first(
             bank_id: row.get("bank_id")?,
             reference: row.get("reference")?,
             amount: row.get("amount")?,
+            payer: row.get("payer")?,
+            purpose: row.get("purpose")?,
             outcome: outcome(row)?,
         })
     };
-    query(FIRST, (id, of.as_str(), limit)).fetch_all(conn, read).await
+    let listing = match of {
+        None => query(LINES, (id, after, limit)),
+        Some(of) => query(LINES_OF, (id, after, limit, of.as_str())),
+    };
+    listing.fetch_all(conn, read).await
+}
+
+/// Stores a part of a file whose columns staff are choosing.
+pub async fn keep_part(
+    conn: &mut dyn Connection,
+    id: i64,
+    part: i64,
+    content: &str,
+    now: Timestamp,
+) -> Result<()> {
+    query(KEEP_PART, (id, part, content, now)).execute(conn).await.map(drop)
+}
+
+/// Returns a part of a kept file. `None` after the last part, or if the file isn't kept anymore.
+pub async fn kept_part(conn: &mut dyn Connection, id: i64, part: i64) -> Result<Option<String>> {
+    query(KEPT_PART, (id, part)).fetch_optional(conn, |row| row.get("content")).await
+}
+
+/// Deletes a kept file. Returns false if it wasn't kept anymore.
+pub async fn drop_file(conn: &mut dyn Connection, id: i64) -> Result<bool> {
+    Ok(query(DROP_FILE, id).execute(conn).await? > 0)
+}
+
+/// Deletes a file that was kept before a time. Returns whether there may be more.
+pub async fn drop_old_file(conn: &mut dyn Connection, before: Timestamp) -> Result<bool> {
+    let old = query(OLD_FILE, before).fetch_optional(&mut *conn, |row| row.get("id"));
+    match old.await? {
+        Some(id) => drop_file(conn, id).await,
+        None => Ok(false),
+    }
 }
 
 /// Returns the columns that staff chose for statements with this header line.
 pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<BankColumns>> {
     let read = |row: &Row<'_>| {
         let index = |index: i64| usize::try_from(index).unwrap_or(usize::MAX);
-        let currency: Option<i64> = row.get("currency")?;
+        let optional =
+            |name| Ok::<_, crate::error::Error>(row.get::<Option<i64>>(name)?.map(index));
         Ok(BankColumns {
             bank_id: index(row.get("bank_id")?),
             reference: index(row.get("reference")?),
             amount: index(row.get("amount")?),
-            currency: currency.map(index),
+            currency: optional("currency")?,
+            payer: optional("payer")?,
+            purpose: optional("purpose")?,
         })
     };
     query(COLUMNS, header).fetch_optional(conn, read).await
@@ -334,6 +410,8 @@ pub async fn set_columns(
         index(columns.reference),
         index(columns.amount),
         columns.currency.map(index),
+        columns.payer.map(index),
+        columns.purpose.map(index),
     );
     query(SET_COLUMNS, values).execute(conn).await.map(drop)
 }

@@ -199,7 +199,9 @@ pub async fn statement(
             query(DEPOSITS_OR_RELEASES, place).bind([Argument::from(kind.code())])
         }
         // These move money between the service's own accounts.
-        Some(TransferKind::Unmatched | TransferKind::Settle) => return Ok(Vec::new()),
+        Some(TransferKind::Unmatched | TransferKind::Settle | TransferKind::Return) => {
+            return Ok(Vec::new());
+        }
     };
     listing.fetch_all(conn, line).await
 }

@@ -281,10 +281,7 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     let file = uploaded(&server, key, &seconds_ahead(3600));
     let batchid = file["batchid"].as_str().unwrap();
     let mut staff = Browser::of_staff(&server);
-    let found = page(&mut staff, "/support/accounts?email=customer");
-    let (_, account) = found.split_once("/support/accounts/").unwrap();
-    let account = &account[..account.find(['/', '"']).unwrap()];
-    let visit = format!("/support/accounts/{account}/{}", server.reference());
+    let visit = format!("/support/applications/{}", server.reference());
     let shown = page(&mut staff, &visit);
     assert!(shown.contains(batchid) && shown.contains("scheduled"), "{shown}");
     let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "pause")];
@@ -308,7 +305,10 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     staff.post_from(&visit, "change-batch", &fields);
     assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("scheduled"));
     let audit = page(&mut staff, &format!("/support/audit?subject={batchid}"));
-    assert!(audit.contains("batch.pause") && audit.contains("batch.resume"), "{audit}");
+    for sentence in ["Paused a batch", "Resumed a batch"] {
+        let cell = format!("data-label=\"Action\">{sentence}<");
+        assert!(audit.contains(&cell), "{audit}");
+    }
     let shown = page(&mut owner, &address);
     assert!(!shown.contains("Paused by support") && shown.contains("confirm=pause"), "{shown}");
 }

@@ -19,7 +19,7 @@ mod row;
 use crate::{MessageText, Number, Reason};
 
 pub use first_lines::{FIRST_BYTES, first_lines};
-pub use foreign_file::{FileFinding, ForeignFile};
+pub use foreign_file::{FileFinding, ForeignFile, HEAD_BYTES};
 pub use parser::BulkParser;
 pub use report::{FileReport, Lines, PartReport};
 

@@ -126,6 +126,8 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::KeywordIsCommand,
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,
+        Refusal::DepositReturned,
+        Refusal::BankFileGone,
         Refusal::ColumnRepeated,
         Refusal::StatementConfirmed,
         Refusal::BalanceTooLarge,

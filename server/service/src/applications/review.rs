@@ -18,6 +18,8 @@ const BESIDE_MAX: i64 = 5;
 /// decisions per shard are read.
 const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const USUAL_MAX: i64 = 1000;
+/// The number of decisions from which on a usual time is computed. Fewer say little.
+const USUAL_MIN: usize = 20;
 
 impl Applications<'_> {
     /// Returns a page of applications for staff.
@@ -119,14 +121,28 @@ impl Applications<'_> {
         Ok(waiting)
     }
 
+    /// Returns how much work of each kind waits for staff, without the usual times.
+    pub async fn pending_counts(&self) -> Result<Vec<(Work, i64)>> {
+        let now = self.now();
+        let mut counts = Vec::new();
+        for work in Work::ALL {
+            counts.push((work, self.operations().waiting(work, now, now).await?.count));
+        }
+        Ok(counts)
+    }
+
     /// Returns how long staff usually take for a kind of work: the median of the last 30 days.
-    /// Returns `None` if there was no such work, or if the work isn't a decision.
+    /// Returns `None` if there were fewer than [`USUAL_MIN`] decisions, or if the work isn't a
+    /// decision.
     pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
         let since = self.now().plus_ms(-USUAL_MS);
         let found = self.in_each_shard(|shard| async move {
             usual_times::of(&mut self.store().read_at(shard).await?, work, since, USUAL_MAX).await
         });
         let mut times: Vec<_> = found.await?.into_iter().flatten().collect();
+        if times.len() < USUAL_MIN {
+            return Ok(None);
+        }
         times.sort_unstable();
         Ok(times.get(times.len() / 2).copied())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::decision::DepositList;
+use domain::decision::{DepositList, parse_reason};
 use domain::ids::Shard;
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::printable::is_control;
@@ -114,9 +114,10 @@ impl crate::Money<'_> {
         });
         let mut items = Vec::new();
         for deposit in page.items {
-            let suggestions = match deposit.assigned_to {
-                Some(_) => Vec::new(),
-                None => suggestions(&mut conn, &deposit.reference).await?,
+            let suggestions = if deposit.is_unmatched() {
+                suggestions(&mut conn, &deposit.reference, deposit.purpose.as_deref()).await?
+            } else {
+                Vec::new()
             };
             items.push(DepositCase { deposit, suggestions });
         }
@@ -153,6 +154,48 @@ impl crate::Money<'_> {
         self.in_transaction(verb).await
     }
 
+    /// Returns the verb that marks an unmatched deposit as returned to the bank. The money leaves
+    /// the ledger by the account that it came from.
+    ///
+    /// # Errors
+    /// `ReasonMissing` or `ReasonInvalid` for the note. The verb is refused with
+    /// `NoSuchDeposit`, and with `DepositAssigned` or `DepositReturned` if the deposit isn't
+    /// unmatched anymore.
+    pub(crate) fn returning_deposit(
+        &self,
+        actor: Actor,
+        bank_id: &str,
+        note: &str,
+    ) -> Result<Verb<()>> {
+        if !is_bank_id(bank_id) {
+            return Err(Refusal::NoSuchDeposit.into());
+        }
+        let note = parse_reason(note).map_err(Refusal::from)?;
+        let (service, bank_id) = (self.0.clone(), bank_id.to_owned());
+        Ok(Box::new(work!(|tx, now| {
+            let deposit =
+                deposits::by_bank_id(tx, &bank_id).await?.ok_or(Refusal::NoSuchDeposit)?;
+            if !deposits::mark_returned(tx, &bank_id, &note, now).await? {
+                return Err(not_unmatched(&deposit));
+            }
+            let back = Transfer {
+                id: service.next_id(now),
+                debit: LedgerAccount::UNMATCHED,
+                credit: LedgerAccount::BANK,
+                amount: deposit.amount,
+                kind: TransferKind::Return,
+                application: None,
+                bank_id: Some(&bank_id),
+                batch_id: None,
+            };
+            tx.at(Shard::FIRST);
+            transfers::insert(tx, &back, now).await?;
+            let detail = format!("{} {bank_id}: {note}", deposit.amount);
+            let (action, subject) = ("deposit.return", deposit.reference.as_str());
+            audit::insert(tx, now, &actor, action, subject, Some(&detail)).await
+        })))
+    }
+
     /// Returns the verb that assigns a deposit.
     pub(crate) async fn assigning_deposit(
         &self,
@@ -177,7 +220,7 @@ impl crate::Money<'_> {
             }
             service.applications().refuse_own(&actor, &application)?;
             if !deposits::assign(tx, &bank_id, application.id, now).await? {
-                return Err(Refusal::DepositAssigned.into());
+                return Err(not_unmatched(&deposit));
             }
             let balance = transfer(
                 tx,
@@ -202,6 +245,16 @@ impl crate::Money<'_> {
     }
 }
 
+/// Returns why a deposit can't be assigned or returned.
+fn not_unmatched(deposit: &DepositRecord) -> Error {
+    let refusal = if deposit.returned.is_some() {
+        Refusal::DepositReturned
+    } else {
+        Refusal::DepositAssigned
+    };
+    refusal.into()
+}
+
 /// Parses the cursor of a page into the time and bank ID that the page comes after.
 fn place(cursor: &str) -> Result<(i64, &str)> {
     let parts = cursor.split_once('-').filter(|_| !cursor.contains('\0'));
@@ -210,9 +263,14 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
 }
 
 /// Returns the applications that the payer of a deposit may have meant: those whose reference is in
-/// the payer's text, and those whose reference is similar to one in the text.
-async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Reference>> {
-    let mut meant = Reference::all_in(text);
+/// the payer's reference or purpose, and those whose reference is similar to one in the text.
+pub(super) async fn suggestions(
+    conn: &mut dyn Connection,
+    reference: &str,
+    purpose: Option<&str>,
+) -> Result<Vec<Reference>> {
+    let mut meant = Reference::all_in(reference);
+    meant.extend(purpose.map(Reference::all_in).unwrap_or_default());
     meant.truncate(MEANT_MAX);
     let similar: Vec<_> = meant.iter().flat_map(|meant| meant.similar()).collect();
     meant.extend(similar);

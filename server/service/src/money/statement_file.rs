@@ -8,9 +8,11 @@ use std::hash::BuildHasher as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use domain::Money;
-use domain::records::LineOutcome;
+use domain::bulk::{ForeignFile, HEAD_BYTES};
+use domain::records::{LineOutcome, SuggestedColumns};
 
 use super::deposits::{is_bank_id, written};
+use super::statement_columns::{by_data, by_name};
 use store::statements::{BankColumns, FileLine};
 
 /// The maximum number of lines of a bank statement.
@@ -23,20 +25,26 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum length of the header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
+/// The number of rows that suggest the columns.
+const SAMPLE_ROWS: usize = 50;
+/// The size at which a part of a kept file ends, in bytes.
+const PART_BYTES: usize = 256 * 1024;
+/// The size at which a line without an end is split between two parts, in bytes.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
 /// The columns of a file in our own format, in which every line must be a payment.
 const OWN_COLUMNS: [&str; 3] = ["bank_id", "reference", "amount"];
-
-/// Column names that banks and spreadsheets use, in lower case.
-const BANK_IDS: [&str; 5] = ["bank_id", "bank id", "transaction id", "transaction_id", "id"];
-const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
-const AMOUNTS: [&str; 2] = ["amount", "sum"];
-const CURRENCIES: [&str; 2] = ["currency", "ccy"];
 
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadStatement {
     #[error("The file is empty; it needs a header line and a line for each payment.")]
     Empty,
+    /// The file isn't text, but for example a workbook.
+    #[error("{}", .0.sentence())]
+    Foreign(ForeignFile),
+    #[error("The file isn't text. Export the statement from your bank as CSV.")]
+    NotText,
     #[error("The first line is longer than 64 KiB. Check that this is a CSV file.")]
     HeaderTooLong,
     #[error("The file has more than 1,000,000 lines. Split it.")]
@@ -67,6 +75,12 @@ impl OpenStatement {
     /// Opens a file. Reads all of it, because a single byte can determine the encoding.
     pub(crate) fn open(mut file: File) -> io::Result<Result<Self, BadStatement>> {
         file.rewind()?;
+        let mut head = Vec::new();
+        (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        if let Some(foreign) = ForeignFile::find(&head) {
+            return Ok(Err(BadStatement::Foreign(foreign)));
+        }
+        file.rewind()?;
         let mut first = Vec::new();
         let mut reader = BufReader::new(&file);
         while first.trim_ascii().is_empty() {
@@ -81,6 +95,9 @@ impl OpenStatement {
             if let Some(rest) = first.strip_prefix(MARK) {
                 first = rest.to_vec();
             }
+        }
+        if first.contains(&0) {
+            return Ok(Err(BadStatement::NotText));
         }
         let header = first.trim_ascii();
         let count = |separator: u8| header.split(|byte| *byte == separator).count();
@@ -148,18 +165,51 @@ impl OpenStatement {
 
     /// Finds the columns by their names. Returns `None` if a required column isn't found.
     pub(crate) fn guessed(&self) -> Option<BankColumns> {
-        let find = |known: &[&str]| {
-            known.iter().find_map(|name| {
-                let is_it = |column: &String| column.to_lowercase() == *name;
-                self.names.iter().position(is_it)
-            })
-        };
+        let found = by_name(&self.names);
         Some(BankColumns {
-            bank_id: find(&BANK_IDS)?,
-            reference: find(&REFERENCES)?,
-            amount: find(&AMOUNTS)?,
-            currency: find(&CURRENCIES),
+            bank_id: found.bank_id?,
+            reference: found.reference?,
+            amount: found.amount?,
+            currency: found.currency,
+            payer: found.payer,
+            purpose: found.purpose,
         })
+    }
+
+    /// Returns the first rows below the header, and the columns that their names and these rows
+    /// suggest.
+    pub(crate) fn sample(&self) -> io::Result<(Vec<Vec<String>>, SuggestedColumns)> {
+        let mut records = self.records()?;
+        let mut record = csv::ByteRecord::new();
+        let mut rows = Vec::new();
+        while rows.len() <= SAMPLE_ROWS && records.read_byte_record(&mut record)? {
+            let cells: Vec<_> = record.iter().map(|cell| written(&self.cell(cell))).collect();
+            if !cells.iter().all(String::is_empty) {
+                rows.push(cells);
+            }
+        }
+        rows.drain(..rows.len().min(1));
+        let suggested = by_data(by_name(&self.names), &rows);
+        Ok((rows, suggested))
+    }
+
+    /// Passes the file's text to `take`, in parts that end with a line.
+    pub(crate) fn parts(&self, mut take: impl FnMut(String) -> io::Result<()>) -> io::Result<()> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut reader = BufReader::new(file);
+        loop {
+            let mut part = Vec::new();
+            while part.len() < PART_BYTES {
+                if (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut part)? == 0 {
+                    break;
+                }
+            }
+            if part.is_empty() {
+                return Ok(());
+            }
+            take(written(&self.text(&part)))?;
+        }
     }
 
     pub(crate) fn check(
@@ -308,6 +358,12 @@ fn own_payment(
     file_line(line, bank_id, reference, amount, None)
 }
 
+/// Returns the text of an optional column, or `None` if it is empty.
+fn optional(cells: &[String], column: Option<usize>) -> Option<String> {
+    let text = written(cells.get(column?)?);
+    (!text.is_empty()).then_some(text)
+}
+
 fn payment(
     line: u64,
     cells: &[String],
@@ -321,11 +377,18 @@ fn payment(
     });
     let read = amount(cell(columns.amount)).ok_or("the amount can't be read")?;
     let (amount, skipped) = match read {
-        _ if !is_ours => (Money::ZERO, Some(LineOutcome::OtherCurrency)),
-        Amount::Debit => (Money::ZERO, Some(LineOutcome::Debit)),
+        Amount::Payment(amount) | Amount::Debit(amount) if !is_ours => {
+            (amount, Some(LineOutcome::OtherCurrency))
+        }
+        Amount::Debit(amount) => (amount, Some(LineOutcome::Debit)),
         Amount::Payment(amount) => (amount, None),
     };
-    file_line(line, cell(columns.bank_id), cell(columns.reference), amount, skipped)
+    let read = file_line(line, cell(columns.bank_id), cell(columns.reference), amount, skipped)?;
+    Ok(FileLine {
+        payer: optional(cells, columns.payer),
+        purpose: optional(cells, columns.purpose),
+        ..read
+    })
 }
 
 fn file_line(
@@ -343,23 +406,25 @@ fn file_line(
         bank_id: written(bank_id),
         reference: written(reference),
         amount,
+        payer: None,
+        purpose: None,
         skipped,
     })
 }
 
 /// An amount in a bank statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
+pub(super) enum Amount {
     Payment(Money),
     /// The amount isn't above 0, so the line isn't a payment to us.
-    Debit,
+    Debit(Money),
 }
 
 /// Parses an amount with a decimal point or comma. Returns `None` if the text isn't an amount.
 ///
 /// A single separator with three digits after it may group thousands or begin the decimals, so
 /// `1,234` is refused.
-fn amount(text: &str) -> Option<Amount> {
+pub(super) fn amount(text: &str) -> Option<Amount> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let is_debit = text.starts_with('-') || text.ends_with('-');
     let digits =
@@ -367,7 +432,11 @@ fn amount(text: &str) -> Option<Amount> {
     let plain = decimal(digits)?;
     let amount = Money::parse(&plain).ok()?;
     let is_payment = !is_debit && amount > Money::ZERO;
-    Some(if is_payment { Amount::Payment(amount) } else { Amount::Debit })
+    Some(if is_payment {
+        Amount::Payment(amount)
+    } else {
+        Amount::Debit(Money::from_micros(-amount.micros()))
+    })
 }
 
 /// Returns an amount in the form that [`Money::parse`] reads. `None` if its separators are
@@ -412,8 +481,9 @@ mod tests {
             let expected = Money::parse(expected).unwrap();
             assert_eq!(amount(text), Some(Amount::Payment(expected)), "{text}");
         }
-        for debit in ["-12.50", "12,50-", "0.00"] {
-            assert_eq!(amount(debit), Some(Amount::Debit), "{debit}");
+        for (debit, micros) in [("-12.50", -12_500_000), ("12,50-", -12_500_000), ("0.00", 0)] {
+            let expected = Amount::Debit(Money::from_micros(micros));
+            assert_eq!(amount(debit), Some(expected), "{debit}");
         }
         for bad in ["", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50"] {
             assert_eq!(amount(bad), None, "{bad}");

@@ -2,16 +2,18 @@
 //! Once staff confirm the statement, its lines are credited, a few in each transaction.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use domain::ids::Shard;
-use domain::records::{BankStatement, LineOutcome, StatementReport};
+use domain::records::{
+    BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
+};
 use tokio::sync::mpsc;
 
-use super::deposits::{self, DepositRequest, DepositStatus, written};
+use super::deposits::{self, DepositRequest, DepositStatus};
 use super::statement_file::{BadStatement, OpenStatement};
 use crate::transactions::work;
 use crate::{Service, Verb, leave_time, run_blocking, run_detached};
@@ -40,13 +42,15 @@ const CREDIT_TIME: Duration = Duration::from_millis(10);
 /// The pause after a transaction that others waited for. With this pause, one or two of a hundred
 /// sends per second wait for a transaction that credits lines.
 const OTHERS_TIME: Duration = Duration::from_millis(500);
-/// How long the stored lines of an incomplete file are kept, in milliseconds. A file is incomplete
-/// if the process ended before it stored all lines.
+/// How long the stored lines of an incomplete file are kept, in milliseconds, and a file whose columns
+/// nobody chooses. A file is incomplete if the process ended before it stored all lines.
 const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
 /// The number of lines of incomplete files that one transaction deletes.
 const FORGOTTEN_AT_ONCE: i64 = 1000;
-/// The number of lines of each outcome that a report shows.
-const FIRST_LINES: i64 = 5;
+/// The maximum number of lines on a page.
+const LINES_MAX: i64 = 100;
+/// The number of rows that are shown while staff choose the columns.
+const ROWS_SHOWN: usize = 5;
 /// The number of statements in the list of statements.
 const STATEMENTS_LISTED: i64 = 20;
 
@@ -55,11 +59,10 @@ const STATEMENTS_LISTED: i64 = 20;
 pub enum StatementFile {
     /// The file is stored under this ID and waits for confirmation.
     Stored(i64),
-    /// Staff must choose the file's columns, and then import the file again.
+    /// Staff must choose the file's columns.
     Columns {
         /// The header line that the choice is stored under.
         header: String,
-        names: Vec<String>,
     },
     /// The file is refused, and nothing of it is stored.
     Bad(BadStatement),
@@ -95,18 +98,97 @@ impl crate::Money<'_> {
         };
         let columns = columns.or_else(|| file.guessed());
         let Some(columns) = columns.filter(|_| !choose_again) else {
-            let OpenStatement { header, names, .. } = file;
-            return Ok(StatementFile::Columns { header, names });
+            return Ok(StatementFile::Columns { header: file.header });
         };
-        let file = Arc::new(file);
-        let checked = {
-            let (file, currency) = (Arc::clone(&file), currency.clone());
-            run_blocking(move || file.check(columns, &currency)).await?
-        };
-        match checked.map_err(Fault::File)? {
-            Ok(()) => self.store_statement(file, columns, currency).await,
+        match self.checked(file, columns, &currency).await? {
+            Ok(file) => self.store_statement(file, columns, currency).await,
             Err(bad) => Ok(StatementFile::Bad(bad)),
         }
+    }
+
+    async fn checked(
+        &self,
+        file: OpenStatement,
+        columns: BankColumns,
+        currency: &str,
+    ) -> Result<std::result::Result<Arc<OpenStatement>, BadStatement>> {
+        let file = Arc::new(file);
+        let checked = {
+            let (file, currency) = (Arc::clone(&file), currency.to_owned());
+            run_blocking(move || file.check(columns, &currency)).await?
+        };
+        Ok(checked.map_err(Fault::File)?.map(|()| file))
+    }
+
+    /// Keeps a file until staff have chosen its columns. Returns the ID under which it is kept.
+    ///
+    /// # Errors
+    /// `Failed` if the file can't be read.
+    pub async fn keep_bank_file(&self, file: File) -> Result<i64> {
+        let opened = run_blocking(move || OpenStatement::open(file)).await?;
+        let Ok(file) = opened.map_err(Fault::File)? else {
+            return Err(Refusal::BankFileGone.into());
+        };
+        let (sender, mut parts) = mpsc::channel::<String>(CHUNKS_READ_AHEAD);
+        let reading = run_blocking(move || {
+            let gone = |_| io::Error::other("the parts can't be stored");
+            file.parts(|part| sender.blocking_send(part).map_err(gone))
+        });
+        let id = self.next_id(self.now());
+        let storing = async {
+            let mut number = 0;
+            while let Some(part) = parts.recv().await {
+                self.in_transaction(work!(|tx, now| {
+                    statements::keep_part(tx, id, number, &part, now).await
+                }))
+                .await?;
+                number += 1;
+            }
+            drop(parts);
+            Ok::<_, Error>(())
+        };
+        let (read, stored) = tokio::join!(reading, storing);
+        stored?;
+        read?.map_err(Fault::File)?;
+        Ok(id)
+    }
+
+    /// Returns the columns and the first rows of a kept file. `None` if it isn't kept anymore.
+    pub async fn kept_bank_file(&self, id: i64) -> Result<Option<KeptBankFile>> {
+        let first = statements::kept_part(&mut self.store().read().await?, id, 0).await?;
+        let Some(first) = first else {
+            return Ok(None);
+        };
+        let sampled = run_blocking(move || {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(first.as_bytes())?;
+            let Ok(file) = OpenStatement::open(file)? else { return Ok(None) };
+            let (rows, suggested) = file.sample()?;
+            Ok::<_, io::Error>(Some((file.names, rows, suggested)))
+        });
+        let sampled = sampled.await?.map_err(Fault::File)?;
+        Ok(sampled.map(|(names, mut rows, suggested)| {
+            rows.truncate(ROWS_SHOWN);
+            KeptBankFile { id, names, rows, suggested }
+        }))
+    }
+
+    /// Returns a kept file, as it was sent.
+    async fn read_kept(&self, id: i64) -> Result<File> {
+        let mut file = tempfile::tempfile().map_err(Fault::File)?;
+        let mut number = 0;
+        loop {
+            let mut conn = self.store().read().await?;
+            let Some(part) = statements::kept_part(&mut conn, id, number).await? else {
+                break;
+            };
+            drop(conn);
+            file = run_blocking(move || file.write_all(part.as_bytes()).map(|()| file))
+                .await?
+                .map_err(Fault::File)?;
+            number += 1;
+        }
+        if number == 0 { Err(Refusal::BankFileGone.into()) } else { Ok(file) }
     }
 
     /// Stores the lines of a checked file. Staff don't see the statement until the last line is
@@ -149,40 +231,59 @@ impl crate::Money<'_> {
         Ok(StatementFile::Stored(id))
     }
 
-    /// Deletes the stored lines of incomplete files.
+    /// Deletes the stored lines of incomplete files, and files whose columns nobody has chosen.
     pub async fn forget_abandoned_statements(&self) -> Result<()> {
         let (chore, shard) = (Chore::ForgetStatements, Shard::FIRST);
         self.do_chore_at(shard, chore, Priority::Bulk, |tx, now| {
             let before = now.plus_ms(-ABANDONED_AFTER_MS);
-            Box::pin(
-                async move { statements::forget_abandoned(tx, before, FORGOTTEN_AT_ONCE).await },
-            )
+            Box::pin(async move {
+                let files = statements::drop_old_file(tx, before).await?;
+                let lines = statements::forget_abandoned(tx, before, FORGOTTEN_AT_ONCE).await?;
+                Ok(files || lines)
+            })
         })
         .await
     }
 
-    /// Stores what each column means in statements with this header line.
+    /// Checks and stores a kept file, and stores what each column means in all statements with its
+    /// header line. If the file has bad lines, it is kept, so that other columns can be chosen.
     ///
     /// # Errors
-    /// `ColumnRepeated` if `columns` names a column twice.
+    /// `ColumnRepeated` if `columns` names a column twice. `BankFileGone` if the file isn't kept
+    /// anymore.
     pub async fn choose_columns(
         &self,
         actor: &Actor,
-        header: &str,
+        file: i64,
         columns: BankColumns,
-    ) -> Result<()> {
+    ) -> Result<StatementFile> {
         if columns.are_repeated() {
             return Err(Refusal::ColumnRepeated.into());
         }
-        let (actor, header) = (*actor, written(header));
+        let (actor, kept) = (*actor, self.read_kept(file).await?);
+        let opened = run_blocking(move || OpenStatement::open(kept)).await?;
+        let opened = match opened.map_err(Fault::File)? {
+            Ok(opened) => opened,
+            Err(bad) => return Ok(StatementFile::Bad(bad)),
+        };
+        let currency = installation::currency(&mut self.store().read().await?).await?;
+        let opened = match self.checked(opened, columns, &currency).await? {
+            Ok(opened) => opened,
+            Err(bad) => return Ok(StatementFile::Bad(bad)),
+        };
+        let header = opened.header.clone();
         self.in_transaction(work!(|tx, now| {
+            if !statements::drop_file(tx, file).await? {
+                return Err(Refusal::BankFileGone.into());
+            }
             if statements::columns(tx, &header).await? == Some(columns) {
                 return Ok(());
             }
             statements::set_columns(tx, &header, columns).await?;
             audit::insert(tx, now, &actor, "statement.columns", &header, None).await
         }))
-        .await
+        .await?;
+        self.store_statement(opened, columns, currency).await
     }
 
     /// Returns the newest bank statements.
@@ -190,19 +291,48 @@ impl crate::Money<'_> {
         statements::newest(&mut self.store().read().await?, STATEMENTS_LISTED).await
     }
 
-    /// Returns how many lines of a bank statement have each outcome, with the first lines of each.
-    /// Lines that aren't credited yet have the outcome that they would have now.
+    /// Returns how many lines of a bank statement have each outcome. Lines that aren't credited yet have the outcome that they would have now.
     pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
         let mut conn = self.store().read().await?;
         let Some(statement) = statements::by_id(&mut conn, id).await? else {
             return Ok(None);
         };
         let counts = statements::counts(&mut conn, id).await?;
-        let mut first = Vec::new();
-        for (outcome, _) in &counts {
-            first.extend(statements::first(&mut conn, id, *outcome, FIRST_LINES).await?);
+        let waiting = statements::waiting(&mut conn, id).await?;
+        Ok(Some(StatementReport { statement, counts, waiting }))
+    }
+
+    /// Returns a page of a bank statement's lines, in the file's order. With `of`, only those with
+    /// this outcome. Unmatched lines come with the applications that their payers may have meant.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn statement_lines(
+        &self,
+        id: i64,
+        of: Option<LineOutcome>,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<BankLineCase>> {
+        let after = match cursor {
+            Some(cursor) => cursor.parse().map_err(|_| Refusal::InvalidCursor)?,
+            None => 0,
+        };
+        let limit = limit.clamp(1, LINES_MAX);
+        let mut conn = self.store().read().await?;
+        let lines = statements::lines(&mut conn, id, of, after, limit + 1).await?;
+        let page = Paged::of(lines, limit, |line| line.line.to_string());
+        let mut items = Vec::new();
+        for line in page.items {
+            let suggestions = if line.outcome == LineOutcome::Unmatched {
+                let purpose = line.purpose.as_deref();
+                deposits::suggestions(&mut conn, &line.reference, purpose).await?
+            } else {
+                Vec::new()
+            };
+            items.push(BankLineCase { line, suggestions });
         }
-        Ok(Some(StatementReport { statement, counts, first }))
+        Ok(Paged { items, next: page.next })
     }
 
     /// Confirms a bank statement. Its lines are credited from now on. A line for an application of
@@ -294,15 +424,22 @@ async fn credit_lines(
                 reference: line.reference,
                 amount: line.amount,
             };
-            (line.line, request)
+            ((line.line, line.payer, line.purpose), request)
         })
         .unzip();
     deposits::lock_receivers(service, tx, &requests).await?;
     let actor = statement.confirmed_by.map_or(Actor::CommandLine, Actor::Account);
     let by = (&actor, statement.asked_by.map(Actor::Account));
     let mut count = 0;
-    for (line, request) in lines.into_iter().zip(&requests) {
-        let outcome = match deposits::credit(service, tx, by, request, now).await {
+    for ((line, payer, purpose), request) in lines.into_iter().zip(&requests) {
+        let credited = deposits::credit(service, tx, by, request, now).await;
+        if credited.as_ref().is_ok_and(|outcome| !outcome.already)
+            && (payer.is_some() || purpose.is_some())
+        {
+            let (payer, purpose) = (payer.as_deref(), purpose.as_deref());
+            store::deposits::describe(tx, &request.bank_id, payer, purpose).await?;
+        }
+        let outcome = match credited {
             Ok(outcome) if outcome.already => LineOutcome::Known,
             Ok(outcome) => match outcome.status {
                 DepositStatus::Credited => LineOutcome::Credited,

@@ -8,6 +8,7 @@ use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
 use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
 use crate::Verb;
+use crate::support::audit::name_accounts;
 use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
@@ -32,9 +33,11 @@ impl crate::Money<'_> {
         Ok(PriceTable { currency, in_force, coming })
     }
 
-    /// Returns all price changes ever made, newest first.
+    /// Returns all price changes ever made, newest first, with the emails of their authors.
     pub async fn price_changes(&self) -> Result<Vec<PriceChangeRecord>> {
-        let mut changes = prices::records(&mut self.store().read().await?).await?;
+        let mut conn = self.store().read().await?;
+        let mut changes = prices::records(&mut conn).await?;
+        name_accounts(&mut conn, changes.iter_mut().map(|change| &mut change.set_by)).await?;
         changes.reverse();
         Ok(changes)
     }

@@ -4,14 +4,14 @@
 use domain::Reference;
 use domain::note::parse_note;
 use domain::records::{ApplicationRecord, Paged};
-use domain::support::{AccountFile, AccountLine, NoteRecord};
+use domain::support::{AccountFile, AccountLine, NoteRecord, Owner};
 
 use super::audit::{AuditFilter, name_accounts};
 use crate::Support;
-use crate::applications::owned;
 use crate::transactions::work;
 use store::account_notes;
 use store::accounts::{self, AccountRow};
+use store::applications;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 
@@ -99,28 +99,30 @@ impl Support<'_> {
         .await
     }
 
-    /// Returns one of an account's applications, for staff who view it as its owner does. The audit
-    /// log records the visit, at most once an hour per staff member and application.
+    /// Returns an application and its owner, for staff. The audit log records the visit, at most
+    /// once an hour per staff member and application.
     ///
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn visit_application(
         &self,
         actor: &Actor,
-        account_id: i64,
         reference: Reference,
-    ) -> Result<ApplicationRecord> {
+    ) -> Result<(Owner, ApplicationRecord)> {
         let (service, actor) = (self.0.clone(), *actor);
         self.in_transaction_of(
             reference,
             work!(|tx, now| {
-                let row = owned(tx, account_id, reference).await?;
+                let row = applications::by_reference(tx, reference).await?;
+                let row = row.ok_or(Refusal::NoSuchApplication)?;
                 let (action, subject) = ("application.visit", reference.to_string());
                 let since = now.plus_ms(-VISIT_MS);
                 if !audit::has_since(tx, &actor, action, &subject, since).await? {
                     audit::insert(tx, now, &actor, action, &subject, None).await?;
                 }
-                Ok(service.applications().shown(row))
+                let email = row.record.email.clone();
+                let owner = Owner { account_id: row.account_id, email, reference };
+                Ok((owner, service.applications().shown(row)))
             }),
         )
         .await

@@ -104,6 +104,9 @@ impl Support<'_> {
             StaffAct::AssignDeposit { bank_id, reference } => {
                 discarding(self.money().assigning_deposit(actor, &bank_id, reference).await?)
             }
+            StaffAct::ReturnDeposit { bank_id, note } => {
+                self.money().returning_deposit(actor, &bank_id, &note)?
+            }
             StaffAct::ConfirmStatement { id } => confirming_statement(actor, asked_by, id),
             StaffAct::SetPrice { change, from } => {
                 discarding(self.money().setting_price(actor, change, from).await?)

@@ -93,7 +93,7 @@ async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
 }
 
 /// Replaces the log's names of accounts with the accounts' emails.
-pub(super) async fn name_accounts(
+pub(crate) async fn name_accounts(
     conn: &mut dyn Connection,
     texts: impl Iterator<Item = &mut String>,
 ) -> Result<()> {

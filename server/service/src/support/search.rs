@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use domain::ids::{Shard, compose_id};
-use domain::support::{Found, FoundDeposit, MaskedMessage, Owner};
+use domain::support::{Found, MaskedMessage, Owner};
 use domain::{BatchId, Number, Reference, RequestId, Transid};
 
 use super::accounts::line;
@@ -32,11 +32,11 @@ struct Within {
 
 impl Support<'_> {
     /// Searches for a text as:
-    /// - an account's email, or the beginning of one
-    /// - an application's reference
+    /// - a part of an account's email
+    /// - a part of an application's reference or sender name
     /// - a message's `transid`
     /// - a batch's `batchid`
-    /// - the bank ID of a deposit
+    /// - a part of a deposit's bank ID, reference, payer or purpose
     /// - the number or `requestid` of messages of the last 7 days
     ///
     /// If the text begins with an email or a reference and a space, the search covers only the
@@ -57,15 +57,10 @@ impl Support<'_> {
             self.find_within(within, rest.trim(), &mut found).await?;
             return Ok(found);
         }
-        self.find_accounts(text, &mut found).await?;
-        self.find_deposit(text, &mut found).await?;
-        if let Ok(reference) = Reference::parse(text)
-            && let Some(row) = self.applications().application_row(reference).await?
-        {
-            let owner =
-                Owner { account_id: row.account_id, email: row.record.email.clone(), reference };
-            found.applications.push((owner, self.applications().shown(row)));
-        }
+        let part = text.to_lowercase();
+        self.find_accounts(&part, &mut found).await?;
+        self.find_deposits(&part, &mut found).await?;
+        self.find_applications(&part, &mut found).await?;
         if let Some(transid) = Transid::parse(text) {
             self.find_message(transid, &mut found).await?;
         } else if let Some(batchid) = BatchId::parse(text) {
@@ -110,31 +105,29 @@ impl Support<'_> {
         Ok(())
     }
 
-    async fn find_accounts(&self, text: &str, found: &mut Found) -> Result<()> {
+    async fn find_accounts(&self, part: &str, found: &mut Found) -> Result<()> {
         let mut conn = self.store().read().await?;
-        let rows = accounts::beginning(&mut conn, &text.to_lowercase(), FOUND_MAX).await?;
+        let rows = accounts::with_part(&mut conn, part, "", FOUND_MAX).await?;
         found.accounts = rows.into_iter().map(line).collect();
         Ok(())
     }
 
-    async fn find_deposit(&self, bank_id: &str, found: &mut Found) -> Result<()> {
-        let deposit = deposits::by_bank_id(&mut self.store().read().await?, bank_id).await?;
-        let Some(deposit) = deposit else {
-            return Ok(());
-        };
-        let owner = match deposit.assigned_to {
-            Some(reference) => self.applications().application_row(reference).await?.map(|row| {
-                Owner { account_id: row.account_id, email: row.record.email, reference }
-            }),
-            None => None,
-        };
-        found.deposits.push(FoundDeposit {
-            bank_id: deposit.bank_id,
-            reference: deposit.reference,
-            amount: deposit.amount,
-            received_at: deposit.received_at,
-            owner,
+    async fn find_applications(&self, part: &str, found: &mut Found) -> Result<()> {
+        let rows = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
+            applications::with_part(&mut conn, part, FOUND_MAX).await
         });
+        for row in rows.await?.into_iter().flatten() {
+            let (email, reference) = (row.record.email.clone(), row.record.reference);
+            let owner = Owner { account_id: row.account_id, email, reference };
+            found.applications.push((owner, self.applications().shown(row)));
+        }
+        Ok(())
+    }
+
+    async fn find_deposits(&self, part: &str, found: &mut Found) -> Result<()> {
+        let deposits = deposits::with_part(&mut self.store().read().await?, part, FOUND_MAX);
+        found.deposits = deposits.await?;
         Ok(())
     }
 

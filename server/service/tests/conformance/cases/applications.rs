@@ -177,7 +177,7 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     world.deposit("bank-1", reference, "12.5").await;
     // Only staff see that staff viewed the application.
     let support = service.support();
-    let visit = support.visit_application(&staff, owner, reference);
+    let visit = support.visit_application(&staff, reference);
     visit.await.unwrap();
     let applications = service.applications();
     let suspending = applications.suspend(&staff, reference, "A payment was disputed.");

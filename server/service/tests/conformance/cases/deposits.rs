@@ -1,6 +1,7 @@
 //! Deposits in the staff portal: the list, suggestions for deposits without an application, and
 //! bulk imports.
 
+use domain::approval::StaffAct;
 use domain::decision::DepositList;
 use domain::{Money, Reference};
 use service::{Actor, Refusal};
@@ -12,6 +13,7 @@ on_each_backend![
     deposits_are_listed_page_by_page,
     references_with_one_mistake_are_suggested,
     of_two_assignments_one_wins_and_the_other_is_told,
+    an_unmatched_deposit_is_returned_once,
     a_bank_id_with_a_control_character_is_refused,
 ];
 
@@ -50,6 +52,38 @@ async fn deposits_are_listed_page_by_page(backend: Backend) {
         let refused = refused.await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::InvalidCursor));
     }
+    world.assert_sound().await;
+}
+
+async fn an_unmatched_deposit_is_returned_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let staff = world.account("staff@example.org").await.id;
+    let ledger = world.service.money();
+    ledger.add_deposit(&STAFF, &order("bank-1", "rent", "7.5")).await.unwrap();
+    let give_back = |note: &str| {
+        let act = StaffAct::ReturnDeposit { bank_id: "bank-1".to_owned(), note: note.to_owned() };
+        let service = world.service.clone();
+        async move { service.support().act(staff, act).await }
+    };
+    for (note, expected) in
+        [(" ", Refusal::ReasonMissing), (&"x".repeat(501), Refusal::ReasonInvalid)]
+    {
+        assert_eq!(give_back(note).await.unwrap_err().refusal(), Some(&expected));
+    }
+    assert!(give_back("The payer asked for it.").await.unwrap());
+    assert_eq!(give_back("Again").await.unwrap_err().refusal(), Some(&Refusal::DepositReturned));
+    let assigned = ledger.assign_deposit(&STAFF, "bank-1", customer.reference).await;
+    assert_eq!(assigned.unwrap_err().refusal(), Some(&Refusal::DepositReturned));
+    let deposit = ledger.deposit("bank-1").await.unwrap().unwrap();
+    assert_eq!(deposit.returned.unwrap().1, "The payer asked for it.");
+    assert!(ledger.unmatched_deposits().await.unwrap().is_empty());
+    assert_eq!(ledger.deposit_list(DepositList::All, None, 10).await.unwrap().items.len(), 1);
+    world.deposit("bank-2", customer.reference, "1").await;
+    let act = StaffAct::ReturnDeposit { bank_id: "bank-2".to_owned(), note: "No".to_owned() };
+    let refused = world.service.support().act(staff, act).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::DepositAssigned));
+    // The sums of the ledger count the return.
     world.assert_sound().await;
 }
 

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Write as _;
 
 use domain::Refusal;
-use domain::records::LineOutcome;
+use domain::bulk::ForeignFile;
+use domain::records::{BankStatementLine, LineOutcome};
 use service::{Actor, BadStatement, BankColumns, CreditedLines, StatementFile};
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
@@ -40,6 +41,11 @@ pub async fn stored(world: &World, text: &str) -> i64 {
         StatementFile::Stored(id) => id,
         other => panic!("{other:?}"),
     }
+}
+
+async fn lines(world: &World, id: i64) -> Vec<BankStatementLine> {
+    let found = world.service.money().statement_lines(id, None, None, 100).await.unwrap();
+    found.items.into_iter().map(|case| case.line).collect()
 }
 
 async fn counts(world: &World, id: i64) -> Vec<(LineOutcome, i64)> {
@@ -126,44 +132,95 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
     world.assert_sound().await;
 }
 
+/// Imports a file whose columns have to be chosen. Returns the ID under which it is kept.
+async fn kept(world: &World, bytes: &[u8]) -> i64 {
+    let ledger = world.service.money();
+    let asked = ledger.import_statement(file(bytes), true).await.unwrap();
+    assert!(matches!(asked, StatementFile::Columns { .. }), "{asked:?}");
+    ledger.keep_bank_file(file(bytes)).await.unwrap()
+}
+
 async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     let world = World::new(backend).await;
-    // "Grüße" in Windows-1252.
-    let bytes = b"Nummer,Zweck,Betrag\nbank-1,Gr\xfc\xdfe,\"1,50\"\n";
-    let StatementFile::Columns { header, names } = import(&world, bytes).await else {
-        panic!("the columns can't be known")
-    };
-    assert_eq!(names, ["Nummer", "Zweck", "Betrag"]);
-    let columns = BankColumns { bank_id: 0, reference: 1, amount: 2, currency: None };
+    let customer = world.pending("one@example.org").await;
+    // "Grüße" in Windows-1252. The column "Spalte" has no known name.
+    let mut bytes = b"Nummer,Spalte,Betrag,Name,Verwendungszweck\n".to_vec();
+    bytes.extend(b"bank-1,Gr\xfc\xdfe,\"1,50\",Ann M\xfcller,Rent ");
+    bytes.extend(customer.reference.to_string().bytes());
+    bytes.extend(b"\nbank-2,x,\"-2,00\",Bo,Fee\n");
+    let asked = import(&world, &bytes).await;
+    assert!(matches!(asked, StatementFile::Columns { .. }), "{asked:?}");
+    let id = kept(&world, &bytes).await;
     let ledger = world.service.money();
-    let choose = |columns| ledger.choose_columns(&Actor::CommandLine, &header, columns);
-    let repeated = BankColumns { currency: Some(2), ..columns };
-    let refused = choose(repeated).await.unwrap_err();
-    assert_eq!(refused.refusal(), Some(&Refusal::ColumnRepeated));
-    choose(columns).await.unwrap();
-    let StatementFile::Stored(id) = import(&world, bytes).await else {
-        panic!("the columns are known now")
+    let shown = ledger.kept_bank_file(id).await.unwrap().unwrap();
+    assert_eq!(shown.names[0], "Nummer");
+    assert_eq!(shown.rows[0][1], "Grüße");
+    assert_eq!((shown.suggested.amount, shown.suggested.payer), (Some(2), Some(3)));
+    let columns = BankColumns {
+        bank_id: 0,
+        reference: 1,
+        amount: 2,
+        currency: None,
+        payer: Some(3),
+        purpose: Some(4),
     };
-    let report = world.service.money().statement_report(id).await.unwrap().unwrap();
-    assert_eq!(report.first[0].reference, "Grüße");
-    assert_eq!(report.first[0].amount, money("1.5"));
-    let money = world.service.money();
-    let again = money.import_statement(file(bytes), true);
-    assert_eq!(again.await.unwrap(), StatementFile::Columns { header: header.clone(), names });
+    let staff = world.account("staff@example.org").await.id;
+    let actor = Actor::Account(staff);
+    let choose = |columns| ledger.choose_columns(&actor, id, columns);
+    let refused = choose(BankColumns { currency: Some(2), ..columns }).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::ColumnRepeated));
+    // The file stays while a choice doesn't fit it.
+    let bad = choose(BankColumns { amount: 1, reference: 2, ..columns }).await.unwrap();
+    assert!(matches!(bad, StatementFile::Bad(BadStatement::Lines { total: 2, .. })), "{bad:?}");
+    let StatementFile::Stored(stored) = choose(columns).await.unwrap() else {
+        panic!("the columns fit")
+    };
+    let refused = choose(columns).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::BankFileGone));
+    let found = lines(&world, stored).await;
+    assert_eq!((found[0].reference.as_str(), found[0].amount), ("Grüße", money("1.5")));
+    assert_eq!((found[1].outcome, found[1].amount), (LineOutcome::Debit, money("-2")));
+    // The purpose names the application.
+    let cases = ledger.statement_lines(stored, None, None, 1).await.unwrap();
+    assert_eq!(cases.items[0].suggestions, [customer.reference]);
+    let next = cases.next.unwrap();
+    let rest = ledger.statement_lines(stored, None, Some(&next), 10).await.unwrap();
+    assert_eq!(rest.items[0].line.line, 3);
+    // The choice applies to the next file with this header.
+    assert!(matches!(import(&world, &bytes).await, StatementFile::Stored(_)));
+
+    ledger.confirm_statement(actor, stored).await.unwrap();
+    ledger.credit_statements().await.unwrap();
+    for text in ["müller", "RENT", "bank-1", "grüß"] {
+        let found = world.service.support().desk_search(text).await.unwrap().deposits;
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0].payer.as_deref(), Some("Ann Müller"));
+    }
 }
 
 async fn chosen_columns_count_for_our_own_header_too(backend: Backend) {
     let world = World::new(backend).await;
     let bytes = b"bank_id,reference,amount\nrent,bank-1,1\n";
+    let id = kept(&world, bytes).await;
+    let columns = BankColumns {
+        bank_id: 1,
+        reference: 0,
+        amount: 2,
+        currency: None,
+        payer: None,
+        purpose: None,
+    };
     let ledger = world.service.money();
-    let asked = ledger.import_statement(file(bytes), true).await.unwrap();
-    let StatementFile::Columns { header, .. } = asked else { panic!("{asked:?}") };
-    let columns = BankColumns { bank_id: 1, reference: 0, amount: 2, currency: None };
-    ledger.choose_columns(&Actor::CommandLine, &header, columns).await.unwrap();
-    let imported = import(&world, bytes).await;
-    let StatementFile::Stored(id) = imported else { panic!("{imported:?}") };
-    let report = ledger.statement_report(id).await.unwrap().unwrap();
-    assert_eq!(report.first[0].reference, "rent");
+    let chosen = ledger.choose_columns(&Actor::CommandLine, id, columns).await.unwrap();
+    let StatementFile::Stored(id) = chosen else { panic!("{chosen:?}") };
+    assert_eq!(lines(&world, id).await[0].reference, "rent");
+    // A file whose columns nobody chooses is deleted.
+    let id = kept(&world, bytes).await;
+    world.pass(2 * HOUR_MS);
+    ledger.forget_abandoned_statements().await.unwrap();
+    assert_eq!(ledger.kept_bank_file(id).await.unwrap(), None);
+    let refused = ledger.choose_columns(&Actor::CommandLine, id, columns).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::BankFileGone));
 }
 
 async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backend) {
@@ -235,8 +292,7 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
         assert_eq!((first[0].0, *total), (3, 1), "{text:?}");
         let good = text.replace("one", "1");
         let id = stored(&world, &good).await;
-        let report = world.service.money().statement_report(id).await.unwrap().unwrap();
-        let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
+        let lines: Vec<_> = lines(&world, id).await.iter().map(|line| line.line).collect();
         assert_eq!(lines, [2, 3], "{good:?}");
     }
     // The payment after a single carriage return mustn't be lost.
@@ -253,11 +309,15 @@ async fn what_is_no_csv_file_does_no_harm(backend: Backend) {
     // The beginning of a spreadsheet file, and a CSV file in UTF-16.
     let utf16 = "id,reference,amount\nbank-1,x,1\n".encode_utf16();
     let utf16: Vec<u8> = utf16.flat_map(u16::to_le_bytes).collect();
-    for bytes in [b"PK\x03\x04\x14\0\x06\0\nmore\0\n".as_slice(), &utf16] {
-        let asked = import(&world, bytes).await;
-        let StatementFile::Columns { header, .. } = asked else { panic!("{asked:?}") };
-        assert!(!header.contains('\0'), "{header:?}");
+    for (bytes, expected) in [
+        (b"PK\x03\x04\x14\0\x06\0\nmore\0\n".as_slice(), ForeignFile::Zip),
+        (&utf16, ForeignFile::Utf16),
+    ] {
+        let refused = import(&world, bytes).await;
+        assert_eq!(refused, StatementFile::Bad(BadStatement::Foreign(expected)));
     }
+    let refused = import(&world, b"id,reference\0\n").await;
+    assert_eq!(refused, StatementFile::Bad(BadStatement::NotText));
     let wide = ",".repeat(70_000);
     let refused = import(&world, wide.as_bytes()).await;
     assert_eq!(refused, StatementFile::Bad(BadStatement::HeaderTooLong));
