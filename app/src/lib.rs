@@ -49,12 +49,13 @@ use leptos_router::components::{ParentRoute, Route, Router, Routes};
 use leptos_router::path;
 
 use account::{
-    AccountPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage,
-    ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
+    AccountPage, BillingPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage,
+    RegisterPage, ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
 };
 use applications::{
-    ApplicationPage, ApplicationsPage, CodesPage, InboxPage, KeysPage, MessagesPage,
-    NewApplicationPage, QuickStartPage, SenderNamePage, SettingsPage, StatementPage,
+    ApplicationPage, ApplicationsPage, CodesPage, DepositSlipPage, InboxPage, KeysPage,
+    MessagesPage, NewApplicationPage, QuickStartPage, ReceiptPage, SenderNamePage, SettingsPage,
+    StatementPage,
 };
 use docs::DocsPage;
 use file_check::FileCheckPage;
@@ -103,6 +104,11 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/applications/:reference/inbound") view=InboxPage/>
                     <Route path=path!("/applications/:reference/optouts") view=OptOutsPage/>
                     <Route path=path!("/applications/:reference/statement") view=StatementPage/>
+                    <Route path=path!("/applications/:reference/slip") view=DepositSlipPage/>
+                    <Route
+                        path=path!("/applications/:reference/deposits/:bank_id")
+                        view=ReceiptPage
+                    />
                     <Route path=path!("/applications/:reference/sender") view=SenderNamePage/>
                     <Route path=path!("/applications/:reference/keys") view=KeysPage/>
                     <Route path=path!("/applications/:reference/webhooks") view=WebhooksPage/>
@@ -122,6 +128,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/reports/:id") view=ReportPage/>
                     <Route path=path!("/devices") view=DevicesPage/>
                     <Route path=path!("/account") view=AccountPage/>
+                    <Route path=path!("/account/billing") view=BillingPage/>
                     <Route path=path!("/account/close") view=ClosePage/>
                     <Route path=path!("/account/email/:token") view=ChangeEmailPage/>
                     <Route path=path!("/account/email/stop/:token") view=StopEmailChangePage/>

@@ -143,6 +143,10 @@ pub struct SiteSettings {
     pub home: HomeCountry,
     /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
+    /// How long a bank transfer takes.
+    pub deposit_time: Option<String>,
+    /// The operator on receipts, as lines of text.
+    pub operator_details: Option<String>,
     /// The part of every page below its content.
     pub footer: Footer,
     /// The maximum number of pages per message.

@@ -1125,6 +1125,14 @@ CREATE TABLE audit_chains (
     hash   TEXT NOT NULL     -- of the last entry
 ) STRICT;
 
+-- The customer's name and address on receipts and statements.
+CREATE TABLE billing_details (
+    account_id   INTEGER PRIMARY KEY REFERENCES accounts (id),
+    name         TEXT NOT NULL,
+    address      TEXT NOT NULL,       -- in lines; empty if unknown
+    tax_number   TEXT NOT NULL        -- empty if there is none
+) STRICT;
+
 -- Notes that staff write about accounts. The account's owner can't see them. There is no foreign
 -- key: Citus would have to rewrite a table that refers to accounts, and an append-only table
 -- refuses that.

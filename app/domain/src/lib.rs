@@ -9,6 +9,7 @@ pub mod admission;
 pub mod api_key;
 pub mod application;
 pub mod approval;
+pub mod billing;
 pub mod browser;
 pub mod bulk;
 pub mod carrier_figures;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::DEVICE_NAME_CHARS_MAX;
 use crate::application::{ApplicationStatus, StatusAction};
+use crate::billing::{ADDRESS_CHARS_MAX, NAME_CHARS_MAX, TAX_NUMBER_CHARS_MAX};
 use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
 use crate::keyword::InvalidKeyword;
@@ -313,6 +314,11 @@ pub enum Refusal {
     StatementConfirmed,
     #[error("The balance would become too large.")]
     BalanceTooLarge,
+    #[error(
+        "A name has at most {NAME_CHARS_MAX} characters, an address {ADDRESS_CHARS_MAX} and a tax \
+         number {TAX_NUMBER_CHARS_MAX}, and no control characters."
+    )]
+    BillingDetailsInvalid,
     #[error("This link is used or too old. Ask for a new one.")]
     ResetLinkInvalid,
     #[error("This link is no longer valid. Sign in and request another mail.")]

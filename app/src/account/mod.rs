@@ -1,5 +1,6 @@
 //! Accounts: registration, sign-in, password, devices.
 
+mod billing;
 mod close;
 mod confirm;
 mod devices;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
+pub use billing::{BILLING_PATH, BillingPage, SetBilling};
 pub use close::ClosePage;
 pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;

@@ -29,6 +29,8 @@ pub struct ApplicationView {
     pub base_url: String,
     /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
+    /// How long a bank transfer takes.
+    pub deposit_time: Option<String>,
     /// The sender name that recipients see if the application has none.
     pub default_sender: String,
     /// How long an activation usually takes, in milliseconds, if one was requested.
@@ -95,6 +97,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         default_sender: service.delivery().default_sender().to_owned(),
         currency: site.currency.clone(),
         payment_instructions: site.payment_instructions.clone(),
+        deposit_time: site.deposit_time.clone(),
         base_url: site.base_url.clone(),
         application,
         blockers,

@@ -5,6 +5,7 @@ mod alarms;
 mod application_view;
 mod call_log;
 mod codes;
+mod deposits;
 mod first_steps;
 mod frame;
 mod history;
@@ -34,6 +35,7 @@ mod unconfirmed;
 #[cfg(feature = "ssr")]
 pub use application_view::owned;
 pub use codes::CodesPage;
+pub use deposits::{DepositSlipPage, ReceiptPage};
 pub use first_steps::FIRST_STEPS_EVENTS_PATH;
 pub use frame::ApplicationFrame;
 pub use inbox::{INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, InboxFilter, InboxPage};

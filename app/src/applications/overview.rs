@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use super::NO_SENDER_NAME;
 use super::alarms::{Alarms, ReadAlarms};
 use super::application_view::{ApplicationView, LoadApplication};
+use super::deposits::{Payment, how_to_pay};
 use super::frame::ApplicationFrame;
 use super::history::history;
 use super::new_keys::NewKeys;
@@ -58,6 +59,12 @@ fn Application(
     let (reference, base_url) = (application.reference, data.base_url.clone());
     let sends = application.category == Category::Sms;
     let done = history(&data.history, &data.currency);
+    let payment = Payment {
+        instructions: data.payment_instructions.clone(),
+        takes: data.deposit_time.clone(),
+        local_price: data.local_price,
+        currency: data.currency.clone(),
+    };
     // The first call is shown only with the whole test key.
     let first_call = move || {
         let base_url = base_url.clone();
@@ -78,7 +85,7 @@ fn Application(
             <Overview application currency=data.currency/>
             <Scheduled reference scheduled=data.scheduled form=cancel/>
             {sends
-                .then(|| view! { <Deposits reference instructions=data.payment_instructions/> })}
+                .then(|| view! { <Deposits reference payment/> })}
             <h2 id="history">"History"</h2>
             {done}
         </ApplicationFrame>
@@ -105,20 +112,11 @@ pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoVi
 }
 
 #[component]
-fn Deposits(reference: Reference, instructions: Option<String>) -> impl IntoView {
-    let lines = instructions.map(|text| {
-        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        let lines = lines.into_iter().map(|line| view! { <li>{line}</li> });
-        view! { <ul>{lines.collect_view()}</ul> }
-    });
+fn Deposits(reference: Reference, payment: Payment) -> impl IntoView {
+    let slip = format!("/applications/{reference}/slip");
     view! {
         <h2 id="deposits">"Deposits"</h2>
-        {lines}
-        <p>
-            "Deposit by bank transfer, and write "
-            <strong class="key">{reference.to_string()}</strong>
-            " as the payment's reference. The amount is added to the balance when it has arrived. \
-             Deposits aren't refundable."
-        </p>
+        {how_to_pay(reference, &payment)}
+        <p><a href=slip>"Print a deposit slip"</a></p>
     }
 }

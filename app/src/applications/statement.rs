@@ -12,6 +12,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
+use super::deposits::{Parties, parties_view};
 use super::frame::ApplicationFrame;
 use super::statement_query::StatementQuery;
 use crate::page_data::PageData;
@@ -37,6 +38,7 @@ pub struct StatementView {
     application: ApplicationRecord,
     query: StatementQuery,
     shown: Shown,
+    parties: Parties,
     currency: String,
 }
 
@@ -76,7 +78,9 @@ pub async fn load_statement(
         let now = service.clock().now();
         by_days(service, account.id, &application, query.month(now)?).await?
     };
-    Ok(StatementView { application, query, shown, currency: current.site().currency.clone() })
+    let parties = Parties::of(&current, &account).await?;
+    let currency = current.site().currency.clone();
+    Ok(StatementView { application, query, shown, parties, currency })
 }
 
 #[cfg(feature = "ssr")]
@@ -120,7 +124,7 @@ pub fn StatementPage() -> impl IntoView {
 
 #[component]
 fn Content(data: StatementView) -> impl IntoView {
-    let StatementView { application, query, shown, currency } = data;
+    let StatementView { application, query, shown, parties, currency } = data;
     let page = format!("/applications/{}/statement", application.reference);
     let lists = lists(&page, &query);
     let content = match shown {
@@ -134,6 +138,7 @@ fn Content(data: StatementView) -> impl IntoView {
         <ApplicationFrame application at="Statement">
             <h2 id="statement">"Statement"</h2>
             {lists}
+            {parties_view(parties)}
             {content}
         </ApplicationFrame>
     }
@@ -264,6 +269,7 @@ fn list(
                 <Downloads href=whole.address(&csv_path(page))/>
             </p>
             {transfers(&found.items, "/reports/", currency)}
+            {receipts(page, &found.items)}
             {pager("transfers", &query.cursor, found.next.as_deref(), address)}
         }
     });
@@ -316,6 +322,20 @@ pub fn statement(
         {transfers(&statement.items, subjects, currency)}
         {older(page, statement.next)}
     }
+}
+
+/// Renders links to the receipts of the deposits in a list.
+fn receipts(page: &str, lines: &[StatementLine]) -> impl IntoView + use<> {
+    let of_application = page.trim_end_matches("/statement").to_owned();
+    let deposits = lines.iter().filter(|line| line.kind == TransferKind::Deposit);
+    let links: Vec<_> = deposits
+        .map(|line| {
+            let bank_id = leptos_router::location::Url::escape(&line.subject);
+            let href = format!("{of_application}/deposits/{bank_id}");
+            view! { <li><a href=href>{format!("Receipt of {}", line.subject)}</a></li> }
+        })
+        .collect();
+    (!links.is_empty()).then(|| view! { <ul class="not-printed">{links}</ul> })
 }
 
 fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) -> AnyView {

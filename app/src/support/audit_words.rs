@@ -22,6 +22,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("account.sign_out_device", "Signed a device out"),
     ("account.sign_out_others", "Signed all other devices out"),
     ("account.mails", "Changed which mails the account gets"),
+    ("account.billing", "Changed the details on receipts"),
     ("account.note", "Added a note"),
     ("account.promote", "Made the account staff"),
     ("account.demote", "Made the account a customer"),

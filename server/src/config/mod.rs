@@ -60,12 +60,14 @@ const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// The limits of `changes_at_once`.
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
-/// The maximum length of `payment_instructions` and `support_contact`.
+/// The maximum length of settings that are lines of text, such as `payment_instructions`.
 const LINES_CHARS: usize = 1_000;
 /// The longest URL of a link in the footer.
 const LINK_BYTES: usize = 1_000;
 /// What a demo has where the settings say nothing.
 const DEMO_CONTACT: &str = "support@example.org, +266 2231 0000, Monday to Friday 8:00 to 17:00";
+const DEMO_DEPOSIT_TIME: &str = "1 to 3 working days";
+const DEMO_OPERATOR: &str = "Heliograph demo\n1 Example Street\nTax number: 000000";
 const DEMO_PAYMENT: &str = "Payee: Example SMS Ltd\nBank: Example Bank, account 000 123 456";
 /// The links in the footer, with their settings.
 const FOOTER_LINKS: [(&str, &str); 3] =
@@ -100,6 +102,8 @@ pub struct Settings {
     pub prices: Prices,
     /// Whom customers pay, and how. Lines of text.
     pub payment_instructions: Option<String>,
+    pub deposit_time: Option<String>,
+    pub operator_details: Option<String>,
     pub footer: Footer,
     /// Put before a local number that is submitted to a carrier.
     pub country_code: String,
@@ -177,6 +181,8 @@ impl Settings {
             })?,
             prices: read.prices()?,
             payment_instructions: read.lines("payment_instructions")?,
+            deposit_time: read.lines("deposit_time")?,
+            operator_details: read.lines("operator_details")?,
             footer: read.footer()?,
             country_code: read.matching("country_code", "1 to 3 digits like 266", |text| {
                 (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
@@ -276,6 +282,8 @@ impl Settings {
         let mut settings = self.clone();
         settings.footer.support_contact.get_or_insert_with(|| DEMO_CONTACT.to_owned());
         settings.payment_instructions.get_or_insert_with(|| DEMO_PAYMENT.to_owned());
+        settings.deposit_time.get_or_insert_with(|| DEMO_DEPOSIT_TIME.to_owned());
+        settings.operator_details.get_or_insert_with(|| DEMO_OPERATOR.to_owned());
         settings
     }
 

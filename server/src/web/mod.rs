@@ -98,6 +98,8 @@ pub fn router(
         currency: settings.currency.clone(),
         home: HomeCountry::of_code(&settings.country_code),
         payment_instructions: settings.payment_instructions.clone(),
+        deposit_time: settings.deposit_time.clone(),
+        operator_details: settings.operator_details.clone(),
         footer: settings.footer.clone(),
         message_pages_max: settings.limits.message_pages_max,
         reference: app::docs::chapters(document, base_url),

@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 194] = [
+const TABLE: [(&str, &str, &str, Row); 201] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -259,6 +259,13 @@ const TABLE: [(&str, &str, &str, Row); 194] = [
     ("POST", "/fn/assign-deposit", "bank_id=b1&reference={reference}", STAFF),
     ("POST", "/fn/return-deposit", "bank_id=b1&note=x", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
+    ("GET", "/account/billing", "", SIGNED_IN),
+    ("GET", "/fn/billing-details", "", SIGNED_IN),
+    ("POST", "/fn/set-billing-details", "name=Acme&address=Main+Street&tax_number=1", SIGNED_IN),
+    ("GET", "/applications/{reference}/slip", "", OWNER),
+    ("GET", "/fn/deposit-slip", "reference={reference}", OWNER),
+    ("GET", "/applications/{reference}/deposits/{bank_id}", "", OWNER),
+    ("GET", "/fn/deposit-receipt", "reference={reference}&bank_id=b2", OWNER),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
     ("GET", "/account/two-factor", "", SETTING_UP),
@@ -340,8 +347,14 @@ impl World {
             reference: "nobody's".to_owned(),
             amount: Money::from_micros(1),
         };
-        let added = service.money().add_deposit(&Actor::System, &unmatched).await;
-        added.unwrap();
+        let credited = DepositRequest {
+            bank_id: "b2".to_owned(),
+            reference: new.reference.to_string(),
+            amount: Money::from_micros(2_500_000),
+        };
+        for deposit in [&unmatched, &credited] {
+            service.money().add_deposit(&Actor::System, deposit).await.unwrap();
+        }
         let key = new.test_key.expose();
         let metrics = Arc::new(Metrics::default());
         let sender = Arc::new(Sender {
@@ -391,6 +404,7 @@ impl World {
             .replace("{webhook}", &self.webhook)
             .replace("{event}", &self.event)
             .replace("{name}", "sandbox")
+            .replace("{bank_id}", "b2")
             .replace("{token}", "x")
             .replace("{password}", &PASSWORD.replace(' ', "+"))
     }
@@ -649,6 +663,25 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
         "curl --retry 3 http://test/sms/reports/YOUR_KEY/m_0000000000000",
     ] {
         assert!(page.contains(snippet), "{snippet}");
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn a_receipt_names_the_customer() {
+    let world = World::new().await;
+    let cookie = world.sign_in("customer@example.org").await;
+    let form = "name=Acme+Ltd&address=Main+Street%0D%0AMaseru&tax_number=T-1";
+    let saved = post(&world.portal, "/fn/set-billing-details", form, Some(cookie.clone())).await;
+    assert!(saved.status().is_redirection() || saved.status().is_success());
+    for path in ["/applications/{reference}/deposits/b2", "/applications/{reference}/statement"] {
+        let request = Request::get(world.filled(path)).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let page = String::from_utf8(body.to_vec()).unwrap();
+        for text in ["Acme Ltd", "Main Street", "Maseru", "Tax number: T-1", "2.50"] {
+            assert!(page.contains(text), "{path}: {text}: {page}");
+        }
     }
     world.service.close().await;
 }

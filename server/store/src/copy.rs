@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied. Each table comes after the tables that it refers to. The other
 /// tables hold the state of running processes.
-pub const TABLES: [&str; 65] = [
+pub const TABLES: [&str; 66] = [
     "installation",
     "prices",
     "accounts",
@@ -83,6 +83,7 @@ pub const TABLES: [&str; 65] = [
     "audit",
     "audit_chains",
     "account_notes",
+    "billing_details",
 ];
 
 /// The copied tables whose rows belong to an application and have its shard.

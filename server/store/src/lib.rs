@@ -17,6 +17,7 @@ pub mod audit_chain;
 pub mod audit_check;
 pub mod balances;
 pub mod batches;
+pub mod billing;
 mod binary;
 pub mod carrier_commands;
 pub mod carrier_figures;

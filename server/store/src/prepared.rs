@@ -73,6 +73,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::audit_check::STATEMENTS,
     super::balances::STATEMENTS,
     super::batches::STATEMENTS,
+    super::billing::STATEMENTS,
     super::carrier_commands::STATEMENTS,
     super::carrier_figures::STATEMENTS,
     super::carriers::STATEMENTS,

@@ -127,6 +127,7 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,
         Refusal::DepositReturned,
+        Refusal::BillingDetailsInvalid,
         Refusal::BankFileGone,
         Refusal::ColumnRepeated,
         Refusal::StatementConfirmed,

@@ -1,5 +1,6 @@
 //! Accounts: registration, sign-in and passwords.
 
+mod billing;
 pub(crate) mod changes;
 mod closing;
 mod common_passwords;
