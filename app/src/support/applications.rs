@@ -94,7 +94,8 @@ pub async fn change_application(
 /// none waits.
 #[cfg(feature = "ssr")]
 async fn next_case(service: &Service) -> Result<String, Problem> {
-    let waiting = service.applications().application_list(ApplicationList::Waiting, None, 1);
+    let applications = service.applications();
+    let waiting = applications.application_list(ApplicationList::Waiting, None, 1);
     let next = waiting.await?.items.into_iter().next();
     Ok(next.map_or_else(
         || "/support/applications?approved=1".to_owned(),

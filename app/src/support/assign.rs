@@ -122,6 +122,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
             <Fact term="Note">{note}</Fact>
         }
     });
+    let action = action(&deposit, &reference, application.clone(), forms.assign);
     let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
         <Page title back=("/support/deposits", "Deposits")>
@@ -135,9 +136,9 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
                 {optional_fact("Purpose", "", deposit.purpose.clone())}
                 <Fact term="Received (UTC)" class="figures"><DateTime at=deposit.received_at/></Fact>
                 {returned}
-                {application.clone().map(receiver)}
+                {application.map(receiver)}
             </dl>
-            {action(&deposit, &reference, application, forms.assign)}
+            {action}
             {is_unmatched.then(|| view! { <ReturnForm bank_id form=forms.give_back/> })}
         </Page>
     }

@@ -125,7 +125,7 @@ fn Side(
         let (href, name) = link;
         let count = work.count(link, of);
         let is_below =
-            |path: &String| path.strip_prefix(href).is_some_and(|rest| rest.starts_with('/'));
+            move |path: &String| path.strip_prefix(href).is_some_and(|rest| rest.starts_with('/'));
         let is_shown = move || path.with(|path| path == href || (href != HOME && is_below(path)));
         // Outside the link, so that its name stays the same.
         let count = (count > 0).then(|| {

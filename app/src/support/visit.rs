@@ -134,7 +134,8 @@ async fn applicant(
     reference: Reference,
 ) -> Result<Applicant, Problem> {
     let file = service.support().account_file(account).await?;
-    let names = service.applications().sender_names_asked_for(account, reference);
+    let applications = service.applications();
+    let names = applications.sender_names_asked_for(account, reference);
     Ok(Applicant {
         created_at: file.created_at,
         disabled_at: file.disabled_at,
@@ -155,7 +156,8 @@ async fn failed(
     let mut failed = Vec::new();
     for status in [MessageStatus::Failed, MessageStatus::Expired, MessageStatus::Rejected] {
         let filter = MessageFilter { status: Some(status), limit: FAILURES, ..Default::default() };
-        let found = service.messages().account_messages(account, Some(reference), &filter);
+        let messages = service.messages();
+        let found = messages.account_messages(account, Some(reference), &filter);
         failed.extend(found.await?.items.into_iter().map(MaskedMessage::from));
     }
     failed.sort_unstable_by_key(|message| std::cmp::Reverse(message.transid));

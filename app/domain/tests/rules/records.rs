@@ -23,7 +23,7 @@ fn arrives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(sent: 
 fn transfer_kinds_have_words_and_codes() {
     assert_eq!(
         TransferKind::ALL.map(TransferKind::as_str),
-        ["deposit", "unmatched", "charge", "settle", "release"]
+        ["deposit", "unmatched", "charge", "settle", "release", "return"]
     );
     for (code, kind) in (0..).zip(TransferKind::ALL) {
         assert_eq!(TransferKind::parse(kind.as_str()), Some(kind));

@@ -126,8 +126,8 @@ impl Support<'_> {
     }
 
     async fn find_deposits(&self, part: &str, found: &mut Found) -> Result<()> {
-        let deposits = deposits::with_part(&mut self.store().read().await?, part, FOUND_MAX);
-        found.deposits = deposits.await?;
+        let mut conn = self.store().read().await?;
+        found.deposits = deposits::with_part(&mut conn, part, FOUND_MAX).await?;
         Ok(())
     }
 
