@@ -13,9 +13,11 @@ use std::sync::Arc;
 use app::client::STATUS_OF_REFUSALS;
 use app::portal_request::{CallingPage, is_local};
 use app::problem::{Cause, Problem, ReturnedForm, problem_anchor};
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, HOST, LOCATION, REFERER, REFRESH, RETRY_AFTER, SET_COOKIE};
+use axum::http::header::{
+    ACCEPT, CONTENT_LENGTH, HOST, LOCATION, REFERER, REFRESH, RETRY_AFTER, SET_COOKIE,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -26,7 +28,7 @@ use time::Duration;
 use tower_sessions::Session;
 
 use super::cookies::{self, is_https};
-use super::{device_cookie, guard, seal};
+use super::{FORM_BYTES_MAX, device_cookie, guard, seal};
 
 /// A kind of cookie that brings a form back to its page.
 struct Way {
@@ -49,6 +51,9 @@ const SEALED_BYTES_MAX: usize = 3_800;
 /// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
 /// limited.
 const PROBLEM_BYTES_MAX: usize = 1024 * 1024;
+/// The fields whose text is never kept.
+const SECRETS: [&str; 7] =
+    ["password", "new_password", "code", "recovery_code", "credential", "passkey", "token"];
 
 /// Passes the answers of server functions to forms.
 #[derive(Clone)]
@@ -99,11 +104,11 @@ impl Forms {
         }
         let owner = device_cookie::of(request.headers(), is_https(&self.base_url))
             .and_then(|cookie| account_of_device(&cookie));
-        let posted = request.method() == Method::POST;
+        let (request, posted) = posted(request).await;
         let (mut response, refused) = refused(next.run(request).await).await;
         let kept = match (&refused, &page) {
-            (Some(form), Some(page)) if posted && form.problem.cause == Cause::SignedOut => {
-                owner.and_then(|owner| self.keep(form, page, owner))
+            (Some(form), Some(page)) if form.problem.cause == Cause::SignedOut => {
+                posted.zip(owner).and_then(|(text, owner)| self.keep(form, &text, page, owner))
             }
             _ => None,
         };
@@ -161,10 +166,22 @@ impl Forms {
         answer
     }
 
-    /// Returns the cookie that keeps a form until its account has signed in again.
-    fn keep(&self, form: &ReturnedForm, page: &str, owner: i64) -> Option<HeaderValue> {
+    /// Returns the cookie that keeps a form until its account has signed in again. The form has
+    /// every text that was posted, except secrets, whatever its function does with them.
+    fn keep(
+        &self,
+        form: &ReturnedForm,
+        posted: &[u8],
+        page: &str,
+        owner: i64,
+    ) -> Option<HeaderValue> {
         let mut form = form.clone();
         form.problem.cause = Cause::SignedOutBefore;
+        if !posted.is_empty() {
+            let typed = url::form_urlencoded::parse(posted).into_owned();
+            form.problem.typed =
+                typed.filter(|(field, _)| !SECRETS.contains(&field.as_str())).collect();
+        }
         self.cookie_of(&SIGNED_OUT, form, page, Some(owner))
     }
 
@@ -255,6 +272,23 @@ impl Forms {
     }
 }
 
+/// Reads the fields of a posted form, and returns the request unchanged. Returns `None` for other
+/// requests, and nothing for a form without a length.
+async fn posted(request: Request) -> (Request, Option<Bytes>) {
+    if request.method() != Method::POST {
+        return (request, None);
+    }
+    let length = request.headers().get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_none_or(|length| length > FORM_BYTES_MAX) {
+        return (request, Some(Bytes::new()));
+    }
+    let (parts, body) = request.into_parts();
+    // A body of a known length is read whole, unless the client breaks off.
+    let body = to_bytes(body, FORM_BYTES_MAX).await.unwrap_or_default();
+    (Request::from_parts(parts, Body::from(body.clone())), Some(body))
+}
+
 /// Reads the problem of a refused form from the response, and returns the response unchanged. A
 /// header of the response names the server function.
 async fn refused(response: Response) -> (Response, Option<ReturnedForm>) {
@@ -338,6 +372,13 @@ mod tests {
                 }
             }
         }
+        let posted = b"text=It+is+down&carrier=&password=x&credential=123456&code=1";
+        let cookie = forms.keep(&form, posted, "/login", 7).unwrap();
+        let request = Request::get("/login").header(COOKIE, cookie).body(Body::empty()).unwrap();
+        let kept = forms.opened(&SIGNED_OUT, &request).unwrap();
+        let typed = [("text", "It is down"), ("carrier", "")];
+        assert_eq!(kept.form.problem.typed, typed.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        assert_eq!(kept.account_id, Some(7));
         service.close().await;
     }
 }
