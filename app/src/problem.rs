@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use domain::account::InvalidEmail;
+use domain::application_name::InvalidApplicationName;
 use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
 use domain::sender_name::InvalidSenderName;
@@ -81,6 +82,8 @@ pub enum Cause {
     /// The sender name breaks the rules for sender names.
     SenderName,
     SenderNameMissing,
+    /// The text isn't a display name.
+    ApplicationName,
     /// The text isn't an amount greater than 0.
     Amount,
     /// The text isn't a time.
@@ -146,6 +149,7 @@ impl Cause {
             Self::Email => return Cow::Owned(InvalidEmail.to_string()),
             Self::Password(invalid) => return Cow::Owned(invalid.to_string()),
             Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
+            Self::ApplicationName => return Cow::Owned(InvalidApplicationName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
             Self::Amount => "Enter an amount like 10 or 9.50.",
             Self::Time => "Enter a day and a time, like 2026-11-21 08:30.",
@@ -186,7 +190,8 @@ impl Cause {
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
             Self::Refused(Refusal::TimeZoneUnknown) => "time_zone",
             Self::Refused(Refusal::IncidentInvalid) => "text",
-            Self::Refused(Refusal::PasskeyNameInvalid | Refusal::DeviceNameInvalid) => "name",
+            Self::ApplicationName
+            | Self::Refused(Refusal::PasskeyNameInvalid | Refusal::DeviceNameInvalid) => "name",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -310,6 +315,7 @@ macro_rules! from_invalid {
 from_invalid! {
     InvalidEmail => Cause::Email,
     InvalidSenderName => Cause::SenderName,
+    InvalidApplicationName => Cause::ApplicationName,
     // A reference is part of an address. If it isn't valid, there is no such page.
     domain::ids::InvalidReference => Cause::NotFound,
 }

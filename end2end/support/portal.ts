@@ -107,6 +107,12 @@ export class Portal {
     await expect(this.page).toHaveURL((url) => pattern.test(url.pathname + url.search));
   }
 
+  /** Opens the filters of the reports page that are hidden at first. */
+  async openFilters(): Promise<void> {
+    const closed = this.form('Apply filters').locator('details:not([open]) > summary');
+    if (await closed.count()) await closed.click();
+  }
+
   async register(account: Account = newAccount()): Promise<Account> {
     this.server.keepsSecret(account.password);
     await this.open('/register');

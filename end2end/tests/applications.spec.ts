@@ -99,7 +99,8 @@ test('going back after creating an application shows no key, and creates nothing
   await portal.hydrated();
   expect(await portal.shownKeys()).toEqual([]);
   await portal.button('Create application').click();
-  await expect(portal.alert('You already have an application')).toBeVisible();
+  // The other category is never chosen for a customer. A browser may restore the earlier choice.
+  await expect(portal.alert(/Choose a category|You already have an application/)).toBeVisible();
   await portal.open(`/applications/${reference}`);
   expect(await portal.shownKeys()).toEqual([]);
 });
@@ -348,10 +349,13 @@ test('the overview shows counts, the balance and failures once a message was sen
   await portal.reload();
   const counts = (status: string) =>
     overview.getByRole('row').filter({ hasText: status }).getByRole('link');
-  await expect(counts('Total')).toHaveText(['2', '2']);
-  await expect(counts('failed')).toHaveText(['1', '1']);
+  await expect(counts('Total')).toHaveText(['2', '2', '2']);
+  await expect(counts('failed')).toHaveText(['1', '1', '1']);
   await expect(portal.fact('Balance')).toContainText('after one full day of sending');
-  await expect(overview).toContainText('Nothing waits for support.');
+  await expect(portal.fact('Today')).toContainText('2 messages');
+  await expect(portal.fact('This month')).toContainText('0.05 USD charged');
+  await expect(portal.fact('Delivery rate')).toContainText('50.0 %');
+  await expect(overview).not.toContainText('Waiting for support');
 
   // A failure links to its message. A count links to the counted messages.
   await overview.getByRole('listitem').getByRole('link', { name: '00000002' }).click();
@@ -369,4 +373,41 @@ test('the overview shows counts, the balance and failures once a message was sen
   await expect(portal.main).toContainText('pending');
   await portal.open('/applications');
   await expect(overview.getByRole('link', { name: `Sender name ${name}` })).toBeVisible();
+
+  // One banner says what blocks sending, with one next step.
+  const step = portal.page.getByRole('region', { name: 'Next step' });
+  await expect(step).toHaveCount(0);
+  await server.staff('application', 'suspend', reference, '--reason', 'A question');
+  await portal.reload();
+  await expect(step).toContainText('is suspended and can\'t send. Reason: A question');
+  await expect(step.getByRole('link')).toHaveCount(1);
+});
+
+test('an application has a name, and one that was never used is deleted', async ({ portal }) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  const own = `/applications/${reference}`;
+  await portal.open(own);
+  await expect(portal.fact('Sender name')).toHaveText('Heliograph (default)');
+  await portal.open(`${own}/settings`);
+  const field = portal.form('Save name').getByLabel('Name', { exact: true });
+  await field.fill('🛒'.repeat(200));
+  await portal.button('Save name').click();
+  await expect(portal.alert('A name has at most 40 characters')).toBeVisible();
+  await field.fill('Shop 🛒');
+  await portal.button('Save name').click();
+  await expect(portal.page.getByText('The name is saved.')).toBeVisible();
+  await expect(portal.heading('Shop 🛒')).toBeVisible();
+  await portal.open('/applications');
+  await expect(portal.row('Shop 🛒')).toContainText(reference);
+
+  // A row is a link as a whole.
+  await portal.row('Shop 🛒').getByText('Shop 🛒').click();
+  await portal.at(own);
+  await portal.open(`${own}/settings`);
+  await portal.button('Delete this application').click();
+  await portal.at('/applications?deleted=1');
+  await expect(portal.page.getByText('The application is deleted.')).toBeVisible();
+  await expect(portal.row(reference)).toHaveCount(0);
+  await portal.createApplication();
 });

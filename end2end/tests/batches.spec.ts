@@ -106,6 +106,8 @@ test('batches are listed, paged and filtered', async ({ portal }) => {
   await portal.link('Newer batches').click();
   await expect(listed).toHaveCount(5);
 
+  await portal.openFilters();
+
   await portal.form('Apply filters').getByLabel('Request ID').fill('request-3');
   await portal.button('Apply filters').click();
   await expect(listed).toHaveCount(1);

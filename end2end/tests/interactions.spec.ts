@@ -50,6 +50,7 @@ test('the time from an interaction to the next paint is measured', async ({
     await portal.page.getByText('Choose columns').click();
     const filters = portal.form('Apply filters');
     await filters.getByLabel('Number').pressSequentially('0000000');
+    await portal.openFilters();
     await filters.getByLabel('Status').selectOption('failed');
     await portal.link('Older messages').click();
     await expect(portal.link('Newer messages')).toBeVisible();

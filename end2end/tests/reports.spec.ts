@@ -59,6 +59,7 @@ test('live and test messages are distinguished', async ({ portal, server }) => {
   await expect(portal.row('58777021')).toHaveCount(1);
   await expect(portal.row('58777022')).toContainText('0.05 test');
   await expect(portal.page.getByRole('img', { name: '1 message by day' })).toBeVisible();
+  await portal.openFilters();
   await portal.form('Apply filters').getByLabel('Key').selectOption('test');
   await portal.button('Apply filters').click();
   await expect(portal.row('58777021')).toHaveCount(0);
@@ -83,6 +84,7 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   await expect(heading('Sender')).toBeVisible();
 
   // Applying filters keeps the columns. The columns depend only on the address.
+  await portal.openFilters();
   await portal.form('Apply filters').getByLabel('Status').selectOption('delivered');
   await portal.button('Apply filters').click();
   await portal.at(/status=delivered/);
@@ -102,6 +104,14 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   await portal.open('/reports?columns=transid');
   await expect(heading('Transaction ID')).toBeVisible();
   await expect(heading('Number')).toHaveCount(0);
+
+  // On a phone, the first message is within the first screen, and its row is a link.
+  await portal.page.setViewportSize({ width: 375, height: 812 });
+  await portal.open('/reports');
+  const box = await portal.row('58777031').boundingBox();
+  expect(box!.y).toBeLessThan(812);
+  await portal.row('58777031').click({ position: { x: 5, y: 5 } });
+  await portal.at(/^\/reports\/m_/);
 });
 
 test('the list follows messages until they are final', async ({ portal, server, scripts }) => {
@@ -236,6 +246,7 @@ test('the chart has a table with the same figures', async ({ portal, server, scr
   await expect(portal.link(`Remove filter From: ${day!}`)).toBeVisible();
   const hour = portal.page.getByRole('link', { name: /^Remove filter Hour: / });
   await expect(hour).toBeVisible();
+  await portal.openFilters();
   await portal.form('Apply filters').getByLabel('Status').selectOption('delivered');
   await portal.button('Apply filters').click();
   await expect(portal.link('Remove filter Status: delivered')).toBeVisible();

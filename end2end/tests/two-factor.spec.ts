@@ -41,11 +41,16 @@ test('a lost phone: a recovery code, then another app', async ({ portal, another
   };
   await byRecovery(codes[0]!);
   await other.at('/applications');
+  await expect(other.main).toContainText('You used a recovery code: 9 left.');
+  await expect(other.link('Set up your new phone now')).toBeVisible();
   await other.open('/account/two-factor');
   await expect(other.fact('Recovery codes left')).toHaveText('9');
   await other.link('Set up another app').click();
   await other.at('/account/two-factor?replace=1');
   const { app } = await other.setUpTwoFactor();
+  await other.link('I have saved them').click();
+  await other.at('/account/two-factor');
+  await expect(other.main.locator('.once code')).toHaveCount(0);
 
   await other.button('Sign out').click();
   await other.at('/');

@@ -213,12 +213,15 @@ CREATE TABLE applications (
     withdrawn_day           BIGINT NOT NULL DEFAULT 0,
     withdrawn_live          BIGINT NOT NULL DEFAULT 0,
     withdrawn_test          BIGINT NOT NULL DEFAULT 0,
+    name                    TEXT,
+    deleted_at              BIGINT,
     PRIMARY KEY (id, shard),
     UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, shard);
+CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, shard)
+    WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, shard)
-    WHERE sender_state = 'none';
+    WHERE sender_state = 'none' AND deleted_at IS NULL;
 CREATE INDEX applications_waiting ON applications (status, activation_requested_at, id)
     WHERE status = 'Pending' AND activation_requested_at IS NOT NULL;
 CREATE INDEX applications_by_status ON applications (status, id);

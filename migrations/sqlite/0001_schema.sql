@@ -260,7 +260,10 @@ CREATE TABLE applications (
     withdrawn_day           INTEGER NOT NULL DEFAULT 0,
     -- numbers of live and of test messages that were withdrawn on that day
     withdrawn_live          INTEGER NOT NULL DEFAULT 0,
-    withdrawn_test          INTEGER NOT NULL DEFAULT 0
+    withdrawn_test          INTEGER NOT NULL DEFAULT 0,
+    name                    TEXT,                 -- display name; null for the default one
+    -- when its owner deleted it; the row stays, so that its reference is never given out again
+    deleted_at              INTEGER
 ) STRICT;
 -- The status comes first although all entries have the same one. Otherwise SQLite would read and
 -- sort all Pending applications.
@@ -272,9 +275,10 @@ CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance 
 CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
 -- An account has at most one application per category, and at most one without a sender name. The
 -- database enforces both rules, even if several forms arrive at once.
-CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category);
+CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category)
+    WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
-    WHERE sender_state = 'none';
+    WHERE sender_state = 'none' AND deleted_at IS NULL;
 
 -- Information about keys for their owners, but never a key. There is no foreign key because
 -- applications can be distributed on PostgreSQL.

@@ -124,6 +124,8 @@ words! {
         Mails = "mails",
         /// Messages of handsets to numbers that no application has.
         Inbound = "inbound messages",
+        /// Requests for reset links that no mail server can deliver.
+        Resets = "reset links",
     }
 }
 

@@ -23,6 +23,7 @@ words! {
         TestKeyReplaced = "key.replace_test",
         DepositCredited = "deposit.add",
         DepositAssigned = "deposit.assign",
+        Renamed = "application.name",
         MailsChanged = "application.notices",
         LostAnswerChanged = "application.lost_answer",
         LimitsChanged = "application.limits",

@@ -8,6 +8,7 @@ pub mod address_range;
 pub mod admission;
 pub mod api_key;
 pub mod application;
+pub mod application_name;
 pub mod approval;
 pub mod billing;
 pub mod browser;
@@ -72,6 +73,7 @@ pub use account::{Email, Theme};
 pub use address_range::AddressRange;
 pub use api_key::{ApiKey, KeyKind};
 pub use application::{ApplicationStatus, Category, LostAnswer};
+pub use application_name::{APPLICATION_NAME_CHARS_MAX, ApplicationName};
 pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };

@@ -263,6 +263,8 @@ pub struct SecurityEventRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationRecord {
     pub reference: Reference,
+    /// The display name that the owner gave it, if any.
+    pub name: Option<String>,
     pub category: Category,
     pub status: ApplicationStatus,
     /// The accepted sender name, which messages carry.
@@ -285,6 +287,17 @@ pub struct ApplicationRecord {
     pub batch_mails_since: Option<Timestamp>,
     /// The email of the application's account.
     pub email: String,
+}
+
+impl ApplicationRecord {
+    /// Returns the name that pages and mails show: the owner's name for it, else its sender name,
+    /// else its category.
+    pub fn display_name(&self) -> String {
+        match self.name.as_ref().or(self.sender_name.as_ref()) {
+            Some(name) => name.clone(),
+            None => format!("{} application", self.category),
+        }
+    }
 }
 
 /// A client that used a key in the last 30 days.

@@ -325,6 +325,11 @@ pub enum Refusal {
     ConfirmationInvalid,
     #[error("Confirm your email first: open the link in the mail that we sent you.")]
     EmailNotConfirmed,
+    #[error(
+        "This application has sent messages or has a balance, so it can't be deleted. Nothing was \
+         changed."
+    )]
+    ApplicationInUse,
     #[error("The email is confirmed already.")]
     EmailConfirmed,
     #[error("There is no such mail; sent mails are deleted after a while.")]

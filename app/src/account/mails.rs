@@ -37,7 +37,20 @@ pub async fn set_mails(
 
 /// The section for the account's notifications.
 #[component]
-pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> impl IntoView {
+pub fn MailsSection(
+    unwanted: Vec<MailKind>,
+    /// Whether the service can send mail.
+    sends_mail: bool,
+    staff: bool,
+    form: FormState,
+) -> impl IntoView {
+    let always = if sends_mail {
+        "We always mail you about the security of your account: sign-ins from a new browser or \
+         network, and changes to the password, the email, the second factor and keys."
+    } else {
+        "This site sends no mail, so you get none of these. Security lists the sign-ins and changes \
+         of your account. Your choices apply once mail is set up."
+    };
     let boxes: Vec<_> = MailKind::OPTIONAL
         .into_iter()
         .filter(|kind| is_for(*kind, staff))
@@ -56,10 +69,7 @@ pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> im
         .collect();
     view! {
         <h2>"Notifications"</h2>
-        <p>
-            "We always mail you about the security of your account: sign-ins from a new browser or \
-             network, and changes to the password, the email, the second factor and keys."
-        </p>
+        <p>{always}</p>
         <PostForm form>
             <fieldset class="choices">
                 <legend>"Mail me about"</legend>

@@ -39,7 +39,7 @@ pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
 pub use sign_in_code::SignInCodePage;
-pub use two_factor::TwoFactorPage;
+pub use two_factor::{TwoFactorPage, codes_left};
 
 /// The path of the export of the signed-in account's data.
 pub const EXPORT_PATH: &str = "/account/export.json";

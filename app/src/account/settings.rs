@@ -7,6 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::EXPORT_PATH;
+use super::codes_left;
 use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
 use super::mails::{MailsSection, SetMails};
@@ -14,7 +15,7 @@ use super::theme::{SetTheme, ThemeForm};
 use super::time_zone::TimeZoneSection;
 use crate::page_data::PageData;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
-use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
+use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, Parts, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
@@ -26,6 +27,8 @@ pub struct AccountData {
     sends_mail: bool,
     /// The names of the available time zones.
     time_zones: Vec<String>,
+    /// The number of unused recovery codes, if the account has a second factor.
+    recovery_codes_left: Option<i64>,
 }
 
 /// Loads the signed-in account.
@@ -33,7 +36,9 @@ pub struct AccountData {
 pub async fn load_account() -> Result<AccountData, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
+    let factor = service.accounts().factor(account.id).await?;
     Ok(AccountData {
+        recovery_codes_left: factor.map(|factor| factor.recovery_codes),
         settings: service.accounts().account_settings(account.id).await?,
         sends_mail: service.operations().sends_mail(),
         time_zones: service::zones::names().map(str::to_owned).collect(),
@@ -93,7 +98,7 @@ fn Settings(
     mails: FormState,
     theme: FormState,
 ) -> impl IntoView {
-    let AccountData { settings, sends_mail, time_zones } = data;
+    let AccountData { settings, sends_mail, time_zones, recovery_codes_left } = data;
     let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
     let unwanted = settings.unwanted_mails.clone();
@@ -117,45 +122,72 @@ fn Settings(
             <AcceptedNotice parameter="mails" sentence="The notifications are saved."/>
             <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
             <AcceptedNotice parameter="time-zone" sentence="The time zone is saved."/>
-            <dl class="facts"><Fact term="Email">{address}</Fact></dl>
-            <h2>"Two-factor"</h2>
-            {two_factor(account.second_factor)}
-            <h2>"Password"</h2>
-            <p>
-                "Changing the password signs out all other devices. The keys of your applications \
-                 stay as they are."
-            </p>
-            <PostForm form>
-                // Password managers store the new password under this name.
-                <input
-                    type="hidden"
-                    name="username"
-                    autocomplete="username"
-                    value=account.email
-                    disabled=true
-                />
-                <PasswordField label="Current password" form/>
-                <NewPasswordField email=weighed_against form/>
-                <SubmitButton label="Change password" form primary=true/>
-            </PostForm>
-            <EmailSection settings sends_mail forms=email/>
-            <MailsSection unwanted staff=account.staff form=mails/>
-            <h2>"Appearance"</h2>
-            <ThemeForm chosen=account.theme form=theme/>
-            <TimeZoneSection names=time_zones chosen=account.time_zone/>
-            <h2>"Your data"</h2>
-            <p>
-                "A JSON file with your account, its devices and security events, and your \
-                 applications with their statements. It contains no passwords, keys or messages. \
-                 You can download your messages from Reports."
-            </p>
-            <p>
-                <a class="button" href=EXPORT_PATH download="heliograph-account.json" rel="external">
-                    "Download your data"
-                </a>
-            </p>
-            <h2>"Closing the account"</h2>
-            <p><a href="/account/close">"Close your account"</a></p>
+            <Parts
+                label="Account"
+                parts=vec![
+                    ("profile", "Profile"),
+                    ("security", "Security"),
+                    ("notifications", "Notifications"),
+                    ("appearance", "Appearance"),
+                    ("data", "Data"),
+                ]
+            >
+                <section id="profile">
+                    <dl class="facts"><Fact term="Email">{address}</Fact></dl>
+                    <EmailSection settings sends_mail forms=email/>
+                </section>
+                <section id="security">
+                    <h2>"Two-factor"</h2>
+                    {two_factor(account.second_factor)}
+                    {recovery_codes_left.and_then(codes_left)}
+                    <h2>"Password"</h2>
+                    <p>
+                        "Changing the password signs out all other devices. The keys of your \
+                         applications stay as they are."
+                    </p>
+                    <PostForm form>
+                        // Password managers store the new password under this name.
+                        <input
+                            type="hidden"
+                            name="username"
+                            autocomplete="username"
+                            value=account.email
+                            disabled=true
+                        />
+                        <PasswordField label="Current password" form/>
+                        <NewPasswordField email=weighed_against form/>
+                        <SubmitButton label="Change password" form primary=true/>
+                    </PostForm>
+                </section>
+                <section id="notifications">
+                    <MailsSection unwanted sends_mail staff=account.staff form=mails/>
+                </section>
+                <section id="appearance">
+                    <h2>"Appearance"</h2>
+                    <ThemeForm chosen=account.theme form=theme/>
+                    <TimeZoneSection names=time_zones chosen=account.time_zone/>
+                </section>
+                <section id="data">
+                    <h2>"Your data"</h2>
+                    <p>
+                        "A JSON file with your account, its devices and security events, and your \
+                         applications with their statements. It contains no passwords, keys or \
+                         messages. You can download your messages from Reports."
+                    </p>
+                    <p>
+                        <a
+                            class="button"
+                            href=EXPORT_PATH
+                            download="heliograph-account.json"
+                            rel="external"
+                        >
+                            "Download your data"
+                        </a>
+                    </p>
+                    <h2>"Closing the account"</h2>
+                    <p><a href="/account/close">"Close your account"</a></p>
+                </section>
+            </Parts>
         </Page>
     }
 }

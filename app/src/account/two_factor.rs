@@ -2,7 +2,7 @@
 //! and its passkeys.
 
 use domain::Timestamp;
-use leptos::either::Either;
+use leptos::either::{Either, EitherOf3};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,14 @@ use super::fields::CodeField;
 use super::passkeys::passkeys_of;
 use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::page_data::PageData;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::ui::{
-    DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
+    Copying, DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
     parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{CurrentRequest, is_shown, setting_up, signed_in, step_up},
-    crate::problem::Cause,
     domain::{Refusal, records::AccountRecord},
     fast_qr::convert::svg::SvgBuilder,
     fast_qr::qr::QRBuilder,
@@ -44,6 +43,9 @@ pub struct TwoFactor {
     /// New recovery codes, which are shown only once.
     new_codes: Vec<String>,
     offer: Option<Offer>,
+    /// Step-up authentication comes before a new secret is shown, so that nobody sets up a phone
+    /// for nothing. The cause says what it takes.
+    needed: Option<Cause>,
 }
 
 /// A new secret for an authenticator app.
@@ -63,11 +65,10 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let service = current.service();
     let factor = service.accounts().factor(account.id).await?;
     let new_codes = if is_shown() { current.take_text(NEW_CODES).await? } else { None };
-    let offer = if factor.is_none() || replace && new_codes.is_none() {
-        Some(offer(&current, &account).await?)
-    } else {
-        None
-    };
+    let wants_offer = factor.is_none() || replace && new_codes.is_none();
+    let needed = if wants_offer { needed(&current, &account).await? } else { None };
+    let offer =
+        if wants_offer && needed.is_none() { Some(offer(&current, &account).await?) } else { None };
     Ok(TwoFactor {
         since: factor.map(|factor| factor.since),
         recovery_codes_left: factor.map_or(0, |factor| factor.recovery_codes),
@@ -75,7 +76,29 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
         required: service.accounts().needs_factor(&account),
         new_codes: lines(&new_codes.unwrap_or_default()),
         offer,
+        needed,
     })
+}
+
+/// Returns the cause with which step-up authentication without a credential is refused, or `None`
+/// if it succeeded within the last 10 minutes.
+#[cfg(feature = "ssr")]
+async fn needed(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+) -> Result<Option<Cause>, Problem> {
+    match step_up(current, account, "").await {
+        Ok(()) => Ok(None),
+        Err(Problem { cause: cause @ Cause::Refused(_), .. }) => Ok(Some(cause)),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Performs step-up authentication before the page shows a new secret.
+#[server(prefix = "/fn", endpoint = "confirm-it-is-you")]
+pub async fn confirm_it_is_you(#[server(default)] credential: String) -> Result<(), Problem> {
+    let (current, account) = setting_up().await?;
+    step_up(&current, &account, &credential).await
 }
 
 #[cfg(feature = "ssr")]
@@ -178,6 +201,7 @@ pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<
 /// The page's forms.
 #[derive(Clone, Copy)]
 struct Forms {
+    confirm: FormState,
     set_up: FormState,
     renew: FormState,
     remove: FormState,
@@ -188,13 +212,14 @@ struct Forms {
 pub fn TwoFactorPage() -> impl IntoView {
     let replace = parameter("replace");
     let forms = Forms {
+        confirm: FormState::new::<ConfirmItIsYou>("confirm-it-is-you-alert"),
         set_up: FormState::new::<SetUpTwoFactor>("set-up-alert"),
         renew: FormState::new::<RenewRecoveryCodes>("renew-alert"),
         remove: FormState::new::<RemoveTwoFactor>("remove-alert"),
         passkeys: PasskeyForms::new(),
     };
     let data = PageData::new(move || {
-        for form in [forms.set_up, forms.renew, forms.remove] {
+        for form in [forms.confirm, forms.set_up, forms.renew, forms.remove] {
             form.accepted.track();
         }
         forms.passkeys.track();
@@ -206,14 +231,17 @@ pub fn TwoFactorPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
-    let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer } = data;
+    let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer, needed } =
+        data;
     let codes = (!new_codes.is_empty()).then(|| view! { <NewCodes codes=new_codes/> });
     let replaces = since.is_some();
-    let body = match (offer, since) {
+    let body = match (offer, needed) {
         (Some(offer), _) => {
-            Either::Left(view! { <SetUp offer required replaces form=forms.set_up/> })
+            EitherOf3::A(view! { <SetUp offer required replaces form=forms.set_up/> })
         }
-        (None, since) => Either::Right(view! {
+        (None, Some(needed)) => EitherOf3::B(view! { <ConfirmFirst needed form=forms.confirm/> }),
+        (None, None) => EitherOf3::C(view! {
+            {codes_left(recovery_codes_left).filter(|_| codes.is_none())}
             <dl class="facts">
                 {since
                     .map(|at| view! { <Fact term=in_zone("Set up (UTC)")><DateTime at/></Fact> })}
@@ -230,9 +258,41 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
     }
 }
 
+/// Asks for step-up authentication before the page shows a new secret.
+#[component]
+fn ConfirmFirst(needed: Cause, form: FormState) -> impl IntoView {
+    view! {
+        <p class="lead">"Confirm it's you. Then we show what your new phone needs."</p>
+        <PostForm form>
+            <StepUpField form code_label="Code of the app in use" needed=Some(needed)/>
+            <SubmitButton label="Confirm it's you" form primary=true/>
+        </PostForm>
+    }
+}
+
+/// Warns about a used recovery code, because its owner has probably lost the phone. `left` is the
+/// number of unused codes.
+pub fn codes_left(left: i64) -> Option<AnyView> {
+    (left < RECOVERY_CODES_MADE).then(|| {
+        view! {
+            <p class="notice">
+                {format!("You used a recovery code: {left} left. ")}
+                <a href="/account/two-factor?replace=1">"Set up your new phone now"</a>
+                ". You then get new codes."
+            </p>
+        }
+        .into_any()
+    })
+}
+
+/// The number of recovery codes that an account gets.
+const RECOVERY_CODES_MADE: i64 = 10;
+
 /// The new recovery codes, which are shown only once.
 #[component]
 fn NewCodes(codes: Vec<String>) -> impl IntoView {
+    let text = codes.join("\n");
+    let file = format!("data:text/plain;charset=utf-8,{}", text.replace('\n', "%0A"));
     let codes = codes.into_iter().map(|code| view! { <li><code>{code}</code></li> }).collect_view();
     view! {
         <section class="once">
@@ -243,7 +303,16 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
                  them in your password manager."
             </p>
             <ul class="codes">{codes}</ul>
-            <p><a href="/applications">"Go to My Applications"</a></p>
+            <div class="buttons">
+                <Copying text label="Copy codes"/>
+                <a class="button" href=file download="heliograph-recovery-codes.txt" rel="external">
+                    "Download codes"
+                </a>
+                // The page has to load anew: the router ignores links to the page's own address.
+                <a class="button button-primary" href="/account/two-factor" rel="external">
+                    "I have saved them"
+                </a>
+            </div>
         </section>
     }
 }

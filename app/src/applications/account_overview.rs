@@ -1,14 +1,14 @@
-//! The overview of an account that has sent messages: their number, outcome and cost, and the
-//! requests that wait for support.
+//! The overview of an account that has sent messages: its balance, the number, outcome and cost of
+//! its messages, and what its owner should know about.
 
-use domain::records::{ApplicationRecord, MessageRecord};
+use domain::records::{AlarmRecord, ApplicationRecord, BatchRecord, MessageRecord};
 use domain::spending::Spending;
 use domain::timestamp::DAY_MS;
-use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, MessageStatus, Money, SenderStatus, Timestamp};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::reports::{ReportFilter, counted, grouped, meaning};
+use crate::reports::{Bars, Chart, ReportFilter, batch_progress, counted, grouped, meaning, rate};
 use crate::ui::{DateTime, Fact, StateMark, Table, answered_within, in_zone};
 #[cfg(feature = "ssr")]
 use {
@@ -16,17 +16,22 @@ use {
     crate::reports::Periods,
     domain::decision::Work,
     domain::quarter::Figures,
-    domain::records::StatusCounts,
     domain::status::Mark,
-    domain::{Category, KeyKind, Reference, Zone},
-    service::{MessageFilter, Service},
+    domain::{Category, KeyKind, Month, Reference, Zone},
+    service::{FiguresByPeriod, MessageFilter, Service},
 };
 
 /// The number of days before today that the overview covers.
 const DAYS_BEFORE: i64 = 29;
+/// The number of days from which the overview estimates how long the balance lasts.
+#[cfg(feature = "ssr")]
+const SPENDING_DAYS: i64 = 7;
 /// The maximum number of failures listed.
 #[cfg(feature = "ssr")]
 const FAILURES: usize = 3;
+/// The maximum number of batches listed.
+#[cfg(feature = "ssr")]
+const BATCHES: i64 = 3;
 /// The longest balance duration shown in days.
 const YEAR_DAYS: i64 = 365;
 
@@ -36,11 +41,22 @@ pub struct AccountOverview {
     application: ApplicationRecord,
     /// Today in the page's zone, in days since 1970-01-01.
     day: i64,
-    /// Only counts other than 0.
+    /// The first day of the month.
+    month: i64,
+    /// Only counts other than 0. Messages under way are counted without their status.
     counts: Vec<Count>,
+    /// The charges today and this month.
+    spent: [Money; 2],
+    /// The charges of the last days before today.
     spending: Option<Spending>,
+    /// `None` if fewer than two days have messages.
+    chart: Option<Chart>,
     /// The most recent failed messages, newest first. `None` if they can't be read now.
     failures: Option<Vec<MessageRecord>>,
+    /// The alarms that the owner hasn't marked as read.
+    alarms: Vec<AlarmRecord>,
+    /// The newest batches.
+    batches: Vec<BatchRecord>,
     /// How long an activation usually takes, in milliseconds, if one is pending.
     activation_ms: Option<i64>,
     /// How long a sender name usually takes, in milliseconds, if one is pending.
@@ -50,10 +66,11 @@ pub struct AccountOverview {
 /// The number of messages with a status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Count {
-    /// `None` for all messages under way, which aren't counted by status in zones other than UTC.
+    /// `None` for all messages under way.
     status: Option<MessageStatus>,
-    /// In the page's zone.
+    /// In the page's zone, like the other counts.
     today: i64,
+    month: i64,
     /// Today and the [`DAYS_BEFORE`] days before it.
     all: i64,
 }
@@ -61,6 +78,7 @@ struct Count {
 #[cfg(feature = "ssr")]
 impl AccountOverview {
     /// Returns the overview of the account with these applications, or `None` if none is for SMS.
+    /// All numbers come from figures by day, which are cached for days that no longer change.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -71,20 +89,17 @@ impl AccountOverview {
         let Some(application) = sms.cloned() else {
             return Ok(None);
         };
-        let now = service.clock().now();
         let reference = application.reference;
-        let days = (now.day() - DAYS_BEFORE, now.day());
+        let day = zone.day(service.clock().now());
+        let month = Month::of(Timestamp::of_day(day)).start().day();
+        let shown = Periods::of_days(day - DAYS_BEFORE, day);
+        let read = Periods::of_days(shown.first.min(month), day).quarters(zone);
         let messages = service.messages();
-        let paid = messages.account_paid(account_id, Some(reference), days);
-        let spending = paid.await?.first().and_then(|(_, paid)| Spending::before(days.1, paid));
-        let day = zone.day(now);
-        let mut counts = if zone.is_utc() {
-            by_utc_day(service, account_id, reference, day).await?
-        } else {
-            by_day(service, account_id, reference, (day, zone)).await?
-        };
-        counts.retain(|count| count.all > 0);
-        let from = zone.start_of_day(day - DAYS_BEFORE);
+        let found = messages.overview(account_id, reference, &read, BATCHES).await?;
+        let figures = found.figures;
+        let sums = [day, month, shown.first].map(|first| sum_from(&figures, first));
+        let counts = counts(&sums);
+        let from = zone.start_of_day(shown.first);
         let failures = failures(service, account_id, reference, from, &counts);
         let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
             if applications.iter().any(waits) {
@@ -93,71 +108,55 @@ impl AccountOverview {
                 Ok(None)
             }
         };
+        let charged = figures.range(day - SPENDING_DAYS..day);
+        let charged: Vec<_> = charged.map(|(day, figures)| (*day, figures.cost)).collect();
         Ok(Some(Self {
             // If too many searches run at once, show the overview without the failures.
             failures: failures.await.ok(),
+            alarms: found.alarms,
+            batches: found.batches,
             activation_ms: usual(Work::Activations, activation_waits).await?,
             sender_ms: usual(Work::SenderNames, sender_waits).await?,
+            spending: Spending::before(day, &charged),
+            chart: chart(shown, figures),
+            spent: [sums[0].cost, sums[1].cost],
             application,
             day,
+            month,
             counts,
-            spending,
         }))
     }
 }
 
-/// Counts messages by status, in UTC days.
+/// Returns the sum of the days from `first` on.
 #[cfg(feature = "ssr")]
-async fn by_utc_day(
-    service: &Service,
-    account_id: i64,
-    reference: Reference,
-    day: i64,
-) -> service::Result<Vec<Count>> {
-    let days = (day - DAYS_BEFORE, day);
-    let messages = service.messages();
-    let found = messages.account_days(account_id, Some(reference), Some(KeyKind::Live), days);
-    let (mut today, mut all) = (StatusCounts::default(), StatusCounts::default());
-    for found in found.await? {
-        all.add(&found.counts);
-        if found.day == day {
-            today.add(&found.counts);
-        }
+fn sum_from(figures: &FiguresByPeriod, first: i64) -> Figures {
+    let mut sum = Figures::default();
+    for (_, day) in figures.range(first..) {
+        sum.add(day);
     }
-    let counts = MessageStatus::ALL.map(|status| Count {
-        status: Some(status),
-        today: today.get(status),
-        all: all.get(status),
-    });
-    Ok(counts.to_vec())
+    sum
 }
 
-/// Counts messages by status, in the zone's days.
+/// Counts messages by status. `sums` are those of today, the month and all days.
 #[cfg(feature = "ssr")]
-async fn by_day(
-    service: &Service,
-    account_id: i64,
-    reference: Reference,
-    (day, zone): (i64, &Zone),
-) -> service::Result<Vec<Count>> {
-    let days = Periods::of_days(day - DAYS_BEFORE, day).quarters(zone);
-    let messages = service.messages();
-    let found = messages.account_figures(account_id, Some(reference), Some(KeyKind::Live), &days);
-    let (mut today, mut all) = (Figures::default(), Figures::default());
-    for (period, figures) in found.await?.iter().flat_map(|(_, periods)| periods) {
-        all.add(figures);
-        if *period == day {
-            today.add(figures);
-        }
-    }
-    let statuses = MessageStatus::ALL.into_iter().filter(|one| one.is_final());
-    let finals = statuses.map(|status| Count {
-        status: Some(status),
-        today: today.of_status(status),
-        all: all.of_status(status),
+fn counts(sums: &[Figures; 3]) -> Vec<Count> {
+    let finals = MessageStatus::ALL.into_iter().filter(|one| one.is_final()).map(Some);
+    let counted = std::iter::once(None).chain(finals).map(|status| {
+        let [today, month, all] = [&sums[0], &sums[1], &sums[2]].map(|figures| match status {
+            Some(status) => figures.of_status(status),
+            None => figures.under_way(),
+        });
+        Count { status, today, month, all }
     });
-    let under_way = Count { status: None, today: today.under_way(), all: all.under_way() };
-    Ok(std::iter::once(under_way).chain(finals).collect())
+    counted.filter(|count| count.all > 0 || count.month > 0).collect()
+}
+
+/// Returns the chart, unless only one day has messages.
+#[cfg(feature = "ssr")]
+fn chart(shown: Periods, mut figures: FiguresByPeriod) -> Option<Chart> {
+    figures.retain(|day, of_day| *day >= shown.first && of_day.accepted > 0);
+    (figures.len() > 1).then(|| Chart::of_days(shown, &figures))
 }
 
 /// Returns the most recent failed messages since `from`. Queries only statuses that have messages.
@@ -206,15 +205,25 @@ pub fn account_overview(
     applications: &[ApplicationRecord],
     currency: &str,
 ) -> impl IntoView + use<> {
+    let filter = filter(data, None, data.day - DAYS_BEFORE);
+    let chart = data.chart.clone().map(|chart| {
+        let figure = Bars { chart, filter, currency: currency.to_owned() }.figure();
+        view! {
+            <h3>"Messages by day"</h3>
+            {figure}
+        }
+    });
     view! {
-        <section class="panel" aria-labelledby="overview">
+        <section class="panel overview" aria-labelledby="overview">
             <h2 id="overview">"Overview"</h2>
             <dl class="facts">{money(data, currency)}</dl>
+            {alarms(data)}
+            {chart}
             <h3>"Live messages"</h3>
             {by_status(data)}
             <h3>"Last failures"</h3>
             {last_failures(data)}
-            <h3>"Waiting for support"</h3>
+            {last_batches(data)}
             {waiting(data, applications)}
         </section>
     }
@@ -222,21 +231,33 @@ pub fn account_overview(
 
 fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let balance = data.application.balance;
-    let (spent, lasts) = match data.spending {
-        Some(spending) => {
-            let days = counted(spending.days, "day");
-            let spent = format!("{} {currency} in {days}", spending.paid.shown());
-            (spent, lasts(spending.lasts_days(balance)))
+    let lasts = match data.spending {
+        Some(spending) => lasts(spending.lasts_days(balance)),
+        None if data.counts.iter().all(|count| count.all == count.today) => {
+            "We estimate how long your balance will last after one full day of sending.".to_owned()
         }
-        None => (
-            "Nothing yet".to_owned(),
-            "We estimate how long your balance will last after one full day of sending.".to_owned(),
-        ),
+        None => "nothing was charged in the last 7 days".to_owned(),
     };
-    let balance = format!("{} {currency}", balance.shown());
+    let amount = |amount: Money| format!("{} {currency}", amount.shown());
+    let sum = |count: fn(&Count) -> i64| -> i64 { data.counts.iter().map(count).sum() };
+    let of = |wanted| {
+        let found = data.counts.iter().find(|count| count.status == wanted);
+        found.map_or(0, |count| count.all)
+    };
+    let completed = sum(|count| count.all) - of(None);
+    let rate = rate((of(Some(MessageStatus::Delivered)), completed));
+    let rate = rate.unwrap_or_else(|| "not known yet".to_owned());
+    let [today, month] = [sum(|count| count.today), sum(|count| count.month)];
+    let [today, month] = [today, month].map(|messages| counted(messages, "message"));
+    let [spent_today, spent] = data.spent.map(|spent| format!("{} charged", amount(spent)));
+    let balance = amount(balance);
     view! {
         <Fact term="Balance">{balance} <div class="fine">{lasts}</div></Fact>
-        <Fact term="Charged until yesterday (UTC)">{spent}</Fact>
+        <Fact term="Today">{today} <div class="fine">{spent_today}</div></Fact>
+        <Fact term="This month">{month} <div class="fine">{spent}</div></Fact>
+        <Fact term="Delivery rate">
+            {rate} <div class="fine">"of the messages of 30 days that are final"</div>
+        </Fact>
     }
 }
 
@@ -248,29 +269,34 @@ fn lasts(days: i64) -> String {
     }
 }
 
+/// Returns the filter that selects the live messages with a status since a day.
+fn filter(data: &AccountOverview, status: Option<MessageStatus>, first_day: i64) -> ReportFilter {
+    ReportFilter {
+        application: data.application.reference.to_string(),
+        status: status.map(|status| status.to_string()).unwrap_or_default(),
+        key: "live".to_owned(),
+        from: Timestamp::from_unix_ms(first_day * DAY_MS).to_date(),
+        ..ReportFilter::default()
+    }
+}
+
 /// Shows the counts of each status and their totals, with links to the messages.
 fn by_status(data: &AccountOverview) -> AnyView {
+    let sum = |count: fn(&Count) -> i64| data.counts.iter().map(count).sum();
     let total = Count {
         status: None,
-        today: data.counts.iter().map(|count| count.today).sum(),
-        all: data.counts.iter().map(|count| count.all).sum(),
+        today: sum(|count| count.today),
+        month: sum(|count| count.month),
+        all: sum(|count| count.all),
     };
     let rows: Vec<_> = data.counts.iter().map(Some).chain([None]).collect();
-    let cell = |row: Option<&Count>, days_before: i64, count: fn(&Count) -> i64| {
+    let cell = |row: Option<&Count>, first_day: i64, count: fn(&Count) -> i64| {
         let number = grouped(count(row.unwrap_or(&total)));
         if row.is_some_and(|row| row.status.is_none()) {
             return number.into_any();
         }
-        let status = row.and_then(|row| row.status);
-        let first_day = data.day - days_before;
-        let filter = ReportFilter {
-            application: data.application.reference.to_string(),
-            status: status.map(|status| status.to_string()).unwrap_or_default(),
-            key: "live".to_owned(),
-            from: Timestamp::from_unix_ms(first_day * DAY_MS).to_date(),
-            ..ReportFilter::default()
-        };
-        view! { <a href=filter.page()>{number}</a> }.into_any()
+        let href = filter(data, row.and_then(|row| row.status), first_day).page();
+        view! { <a href=href>{number}</a> }.into_any()
     };
     Table::narrow(&rows)
         .column("Status", |row| match row {
@@ -280,9 +306,45 @@ fn by_status(data: &AccountOverview) -> AnyView {
             Some(Count { status: None, .. }) => "under way".into_any(),
             None => "Total".into_any(),
         })
-        .styled("amount", in_zone("Today (UTC)"), |row| cell(*row, 0, |count| count.today))
-        .styled("amount", "Last 30 days", |row| cell(*row, DAYS_BEFORE, |count| count.all))
+        .styled("amount", in_zone("Today (UTC)"), |row| cell(*row, data.day, |count| count.today))
+        .styled("amount", "This month", |row| cell(*row, data.month, |count| count.month))
+        .styled("amount", "Last 30 days", |row| {
+            cell(*row, data.day - DAYS_BEFORE, |count| count.all)
+        })
         .in_region("Live messages")
+}
+
+/// Lists the open alarms. The page of the application says what to do about each.
+fn alarms(data: &AccountOverview) -> Option<impl IntoView + use<>> {
+    let href = format!("/applications/{}#alarms", data.application.reference);
+    let items = data.alarms.iter().map(|alarm| {
+        let words = alarm.kind.heading();
+        view! { <li><a href=href.clone()>{words}</a> ", " <DateTime at=alarm.at with_zone=true/></li> }
+    });
+    let items: Vec<_> = items.collect();
+    (!items.is_empty()).then(|| {
+        view! {
+            <h3>"Alarms"</h3>
+            <ul>{items}</ul>
+        }
+    })
+}
+
+fn last_batches(data: &AccountOverview) -> Option<impl IntoView + use<>> {
+    let table = Table::narrow(&data.batches)
+        .styled("key", "Batch ID", |batch| {
+            let href = format!("/reports/{}", batch.batchid);
+            view! { <a href=href>{batch.batchid.to_string()}</a> }
+        })
+        .time(in_zone("Time (UTC)"), |batch| batch.created_at)
+        .state("Status", |batch| batch.status)
+        .column("Progress", batch_progress);
+    (!data.batches.is_empty()).then(|| {
+        view! {
+            <h3>"Last batches"</h3>
+            {table.in_region("Last batches")}
+        }
+    })
 }
 
 fn last_failures(data: &AccountOverview) -> AnyView {
@@ -312,14 +374,18 @@ fn last_failures(data: &AccountOverview) -> AnyView {
     view! { <ul>{items}</ul> }.into_any()
 }
 
-fn waiting(data: &AccountOverview, applications: &[ApplicationRecord]) -> AnyView {
+/// Lists the requests that wait for support.
+fn waiting(
+    data: &AccountOverview,
+    applications: &[ApplicationRecord],
+) -> Option<impl IntoView + use<>> {
     let link = |application: &ApplicationRecord, page: &str, words: String| {
         let href = format!("/applications/{}{page}", application.reference);
         view! { <a href=href>{words}</a> }
     };
     let activations = applications.iter().filter(|one| activation_waits(one));
     let activations = activations.map(|one| {
-        let words = format!("Activation of your {} application", one.category);
+        let words = format!("Activation of {}", one.display_name());
         let usual = answered_within(data.activation_ms);
         view! { <li>{link(one, "", words)} ": " {usual}</li> }.into_any()
     });
@@ -332,11 +398,12 @@ fn waiting(data: &AccountOverview, applications: &[ApplicationRecord]) -> AnyVie
             .into_any()
     });
     let items: Vec<_> = activations.chain(senders).collect();
-    if items.is_empty() {
-        view! { <p>"Nothing waits for support."</p> }.into_any()
-    } else {
-        view! { <ul>{items}</ul> }.into_any()
-    }
+    (!items.is_empty()).then(|| {
+        view! {
+            <h3>"Waiting for support"</h3>
+            <ul>{items}</ul>
+        }
+    })
 }
 
 #[cfg(test)]

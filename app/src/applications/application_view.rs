@@ -68,7 +68,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
     let site = current.site();
-    let local_price = service.money().price_list().await?.prices.local;
+    let local_price = service.money().local_price().await?;
     let delivers = service.delivery().has_carrier_for_messages().await?;
     let blockers = blockers(&application, local_price, delivers);
     let usual = async |work, blocker| {

@@ -36,7 +36,7 @@ impl FirstSteps {
         account_id: i64,
         applications: &[ApplicationRecord],
     ) -> Result<Self, Problem> {
-        let steps = service.applications().first_steps(account_id).await?;
+        let steps = service.applications().first_steps_of(account_id, applications).await?;
         let usual = async |work, step| {
             if steps.contains(&(step, StepState::Waits)) {
                 service.applications().usual_answer_ms(work).await

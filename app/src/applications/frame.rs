@@ -15,12 +15,8 @@ pub fn ApplicationFrame(
     at: &'static str,
     children: Children,
 ) -> impl IntoView {
-    let title = match &application.sender_name {
-        Some(name) => format!("{} application {name}", application.category),
-        None => format!("{} application", application.category),
-    };
     view! {
-        <Page title section=at>
+        <Page title=application.display_name() section=at>
             <Navigation reference=application.reference category=application.category/>
             {children()}
         </Page>

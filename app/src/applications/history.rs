@@ -40,6 +40,7 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::DepositCredited | HistoryAction::DepositAssigned => {
             deposit(before, after, currency)
         }
+        HistoryAction::Renamed => format!("The name changed to {after}. Before: {before}."),
         HistoryAction::MailsChanged => format!("Mails changed to: {after}. Before: {before}."),
         HistoryAction::LostAnswerChanged => format!(
             "Unconfirmed messages changed to: {}. Before: {}.",

@@ -6,15 +6,16 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::NO_SENDER_NAME;
 use super::account_overview::{AccountOverview, account_overview};
 #[cfg(feature = "hydrate")]
 use super::first_steps::follow_steps;
 use super::first_steps::{FirstSteps, first_steps};
+use super::next_step::{NextStep, next_step};
+use crate::account::codes_left;
 use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, StateMark, Table};
+use crate::ui::{AcceptedNotice, Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use crate::{incidents::incident_notes, portal_request::signed_in};
 
@@ -23,10 +24,16 @@ use crate::{incidents::incident_notes, portal_request::signed_in};
 pub struct ApplicationsView {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
+    /// The sender name that recipients see if an application has none.
+    pub default_sender: String,
+    /// What keeps the SMS application from sending.
+    pub next_step: Option<NextStep>,
     pub first_steps: FirstSteps,
     /// `None` until the first steps are done.
     pub overview: Option<AccountOverview>,
     pub incidents: Vec<IncidentNote>,
+    /// The number of unused recovery codes, if the account has a second factor.
+    pub recovery_codes_left: Option<i64>,
 }
 
 /// Loads the account's applications.
@@ -42,11 +49,16 @@ pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     } else {
         None
     };
+    let factor =
+        if account.second_factor { service.accounts().factor(account.id).await? } else { None };
     Ok(ApplicationsView {
+        recovery_codes_left: factor.map(|factor| factor.recovery_codes),
+        next_step: NextStep::find(service, &applications).await?,
         first_steps,
         overview,
         applications,
         currency: current.site().currency.clone(),
+        default_sender: service.delivery().default_sender().to_owned(),
         incidents: incident_notes(service).await?,
     })
 }
@@ -66,15 +78,29 @@ pub fn ApplicationsPage() -> impl IntoView {
 fn List(data: ApplicationsView) -> impl IntoView {
     let has = |category| (data.applications.iter()).any(|one| one.category == category);
     let new = (!Category::ALL.into_iter().all(has)).then(|| {
-        view! { <a class="button button-primary" href="/applications/new">"New application"</a> }
+        // A page has one main action: the next step, if there is one.
+        let class = if data.next_step.is_some() { "button" } else { "button button-primary" };
+        view! { <a class=class href="/applications/new">"New application"</a> }
+    });
+    let one_each = new.is_some().then(|| {
+        view! {
+            <p class="fine">
+                "An account has at most one application of each category: SMS, and Electricity, \
+                 which sends no messages."
+            </p>
+        }
     });
     let overview = (data.overview.as_ref())
         .map(|found| account_overview(found, &data.applications, &data.currency));
     view! {
         <Page title="My Applications" action=new.into_any()>
+            <AcceptedNotice parameter="deleted" sentence="The application is deleted."/>
             <IncidentNotices notes=data.incidents.clone()/>
+            {data.recovery_codes_left.and_then(codes_left)}
+            {data.next_step.as_ref().map(next_step)}
             {first_steps(&data.first_steps)}
             {listed(&data)}
+            {one_each}
             {overview}
         </Page>
     }
@@ -82,8 +108,10 @@ fn List(data: ApplicationsView) -> impl IntoView {
 
 fn listed(data: &ApplicationsView) -> AnyView {
     Table::wide(&data.applications)
+        .with_links()
+        .column("Name", ApplicationRecord::display_name)
         .column("Category", |application| link(application, application.category.to_string()))
-        .column("Sender name", sender_name)
+        .column("Sender name", |application| sender_name(application, &data.default_sender))
         .state("Status", |application| application.status)
         .money("Balance", &data.currency, |application| application.balance.shown())
         .styled("key", "Reference", |application| {
@@ -97,23 +125,21 @@ fn listed(data: &ApplicationsView) -> AnyView {
 }
 
 fn link(application: &ApplicationRecord, text: String) -> impl IntoView + use<> {
-    view! { <a href=format!("/applications/{}", application.reference)>{text}</a> }
+    view! {
+        <a class="row-link" href=format!("/applications/{}", application.reference)>{text}</a>
+    }
 }
 
 /// Shows the sender name in use and the requested one.
-fn sender_name(application: &ApplicationRecord) -> impl IntoView + use<> {
-    let in_use = application.sender_name.clone();
+fn sender_name(application: &ApplicationRecord, default: &str) -> impl IntoView + use<> {
     let asked = application.requested_sender.as_ref().map(|request| {
         let (name, status) = (request.name.clone(), request.status);
         view! { <span class="asked">{name} " " <StateMark state=status/></span> }
     });
-    let in_use = match (in_use, &asked) {
-        (Some(name), _) => view! { <span>{name}</span> }.into_any(),
-        (None, None) => view! { <span class="faint">{NO_SENDER_NAME}</span> }.into_any(),
-        (None, Some(_)) => ().into_any(),
-    };
+    let in_use = super::sender_in_use(application, default);
+    let class = application.sender_name.is_none().then_some("faint");
     view! {
-        {in_use}
+        <span class=class>{in_use}</span>
         " "
         {asked}
     }

@@ -1,5 +1,8 @@
 //! My Applications: the list of applications, a new application, and the pages of an application.
 
+use domain::records::ApplicationRecord;
+use domain::{Category, SenderState};
+
 mod account_overview;
 mod alarms;
 mod application_view;
@@ -15,8 +18,10 @@ mod limit_trial;
 mod limits;
 mod list;
 mod messages;
+mod name;
 mod new;
 mod new_keys;
+mod next_step;
 mod notices;
 mod overview;
 #[cfg(feature = "ssr")]
@@ -55,8 +60,19 @@ pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;
 
-/// Shown in place of the sender name of an application without one.
-const NO_SENDER_NAME: &str = "none";
+/// Returns the sender name that recipients see. `default` is the one of applications without a
+/// name.
+pub fn sender_in_use(application: &ApplicationRecord, default: &str) -> String {
+    match (&application.sender_name, application.sender_state, application.category) {
+        (Some(name), ..) => name.clone(),
+        (None, _, Category::Electricity) => "not needed".to_owned(),
+        (None, SenderState::Pending | SenderState::Rejected, Category::Sms) => {
+            "none yet".to_owned()
+        }
+        (None, _, Category::Sms) => format!("{default} (default)"),
+    }
+}
+
 /// Explains applications of other categories than SMS.
 pub const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers \
                            its keys with the code 505.";

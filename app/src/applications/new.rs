@@ -117,30 +117,35 @@ fn NonePossible() -> impl IntoView {
 #[component]
 fn Form(possible: Possible) -> impl IntoView {
     let form = FormState::new::<CreateApplication>("new-application-alert");
-    let categories = Category::ALL
-        .into_iter()
-        .map(|category| {
-            let word = if possible.taken.contains(&category) {
-                format!("{category} (you have one)")
-            } else {
-                category.to_string()
-            };
-            (category.as_str().to_owned(), word)
-        })
-        .collect();
-    let free = Category::ALL.into_iter().find(|category| !possible.taken.contains(category));
+    let has_sms = possible.taken.contains(&Category::Sms);
+    let categories = Category::ALL.into_iter().map(|category| {
+        let word = if possible.taken.contains(&category) {
+            format!("{category} (you have one)")
+        } else {
+            category.to_string()
+        };
+        (category.as_str().to_owned(), word)
+    });
+    // Few want an application that sends nothing, so it is never chosen for them.
+    let first = has_sms.then(|| (String::new(), "Choose a category".to_owned()));
+    let categories = first.into_iter().chain(categories).collect();
     let chosen = form.typed("category");
-    let chosen = chosen.or_else(|| free.map(|category| category.to_string()));
-    let need = if possible.has_senderless {
-        "Required, because your other application has none"
-    } else {
-        "Optional"
+    let chosen = chosen.or_else(|| (!has_sms).then(|| Category::Sms.to_string()));
+    let need = match (has_sms, possible.has_senderless) {
+        (false, false) => "Optional",
+        (false, true) => "Required, because your other application has none",
+        (true, false) => "Not needed for Electricity, which sends nothing",
+        (true, true) => {
+            "Required although Electricity sends nothing, because an account has at most one \
+             application without a name"
+        }
     };
 
     view! {
         <p class="lead">
-            "You get an API key and a test key. The test key of an SMS application works at once, \
-             the API key as soon as the application is active."
+            "An account has at most one application of each category. SMS sends text messages: its \
+             test key works at once, its API key as soon as the application is active. "
+            {super::NOT_FOR_SMS}
         </p>
         <PostForm form>
             <Choice
@@ -162,6 +167,5 @@ fn Form(possible: Possible) -> impl IntoView {
             />
             <SubmitButton label="Create application" form primary=true/>
         </PostForm>
-        <p class="fine">"SMS sends text messages. " {super::NOT_FOR_SMS}</p>
     }
 }

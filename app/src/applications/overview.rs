@@ -4,7 +4,6 @@ use domain::records::ApplicationRecord;
 use domain::{Category, Reference};
 use leptos::prelude::*;
 
-use super::NO_SENDER_NAME;
 use super::alarms::{Alarms, ReadAlarms};
 use super::application_view::{ApplicationView, LoadApplication};
 use super::deposits::{Payment, how_to_pay};
@@ -14,6 +13,7 @@ use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::readiness::Readiness;
 use super::scheduled::{CancelScheduled, Scheduled};
+use super::sender_in_use;
 use super::shown_once::{TakeKeys, shown_once};
 use crate::incidents::IncidentNotices;
 use crate::page_data::PageData;
@@ -82,7 +82,7 @@ fn Application(
             {shown_once(keys)}
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
-            <Overview application currency=data.currency/>
+            <Overview application currency=data.currency default_sender=data.default_sender/>
             <Scheduled reference scheduled=data.scheduled form=cancel/>
             {sends
                 .then(|| view! { <Deposits reference payment/> })}
@@ -94,9 +94,14 @@ fn Application(
 
 /// An application's main facts.
 #[component]
-pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
-    let sender_name = application.sender_name.as_deref();
-    let sender_name = sender_name.unwrap_or(NO_SENDER_NAME).to_owned();
+pub fn Overview(
+    application: ApplicationRecord,
+    currency: String,
+    /// The sender name that recipients see if the application has none.
+    #[prop(default = "default sender".to_owned())]
+    default_sender: String,
+) -> impl IntoView {
+    let sender_name = sender_in_use(&application, &default_sender);
     view! {
         <dl class="facts">
             <Fact term="Status"><StateMark state=application.status/></Fact>

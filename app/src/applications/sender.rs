@@ -2,7 +2,7 @@
 //! a new request.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use domain::{Reference, SenderState, SenderStatus};
+use domain::{Category, Reference, SenderState, SenderStatus};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,10 @@ pub struct SenderNameView {
     application: ApplicationRecord,
     /// Newest first.
     requests: Vec<SenderRequestRecord>,
-    /// How long a request usually takes, in milliseconds, if one is pending.
+    /// How long a request usually takes, in milliseconds.
     usual_ms: Option<i64>,
+    /// The sender name of applications without one.
+    default_sender: String,
 }
 
 /// Loads the sender name of one of the account's applications, and its requests.
@@ -39,15 +41,11 @@ pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Probl
     let application = owned(service, account.id, &reference).await?;
     let requests =
         service.applications().sender_names_asked_for(account.id, application.reference).await?;
-    let waits = requests.iter().any(is_pending);
     Ok(SenderNameView {
         application,
         requests,
-        usual_ms: if waits {
-            service.applications().usual_answer_ms(Work::SenderNames).await?
-        } else {
-            None
-        },
+        usual_ms: service.applications().usual_answer_ms(Work::SenderNames).await?,
+        default_sender: service.delivery().default_sender().to_owned(),
     })
 }
 
@@ -98,9 +96,9 @@ pub fn SenderNamePage() -> impl IntoView {
 
 #[component]
 fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl IntoView {
-    let SenderNameView { application, requests, usual_ms } = data;
+    let SenderNameView { application, requests, usual_ms, default_sender } = data;
     let reference = application.reference.to_string();
-    let in_use = in_use(application.sender_state, application.sender_name.as_deref());
+    let in_use = in_use(&application, &default_sender);
     let newest = application.requested_sender.clone();
     let may_withdraw =
         application.sender_state == SenderState::Rejected || requests.iter().any(is_pending);
@@ -113,20 +111,24 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
             </PostForm>
         }
     });
-    let hint = match requests.iter().find(|request| is_pending(request)) {
-        Some(waiting) => format!(
-            "1 to 11 letters and digits. Your request for {} is pending; a new request replaces \
-             it.",
-            waiting.name
-        ),
-        None => "1 to 11 letters and digits. Acceptance is not guaranteed.".to_owned(),
+    let replaced = match requests.iter().find(|request| is_pending(request)) {
+        Some(waiting) => format!(" A new request replaces the one for {}.", waiting.name),
+        None => String::new(),
     };
+    let hint = format!("1 to 11 letters from A to Z and digits, without spaces.{replaced}");
     view! {
         <ApplicationFrame application at="Sender name">
             <h2>"Sender name"</h2>
             <p>{in_use}</p>
             {newest.map(|request| view! { <Request request usual_ms/> })}
             {withdrawing}
+            <p>
+                "Choose the name of your company, brand or product, with at least one letter. We \
+                 don't accept digits alone, because phones show them as a number, nor a name that \
+                 belongs to somebody else. "
+                {answered_within(usual_ms)}
+                " You can withdraw a request until we have decided."
+            </p>
             <PostForm form>
                 <input type="hidden" name="reference" value=reference/>
                 <Field label="Sender name" name="sender" hint check=sender_name_fault form/>
@@ -138,15 +140,16 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
     }
 }
 
-fn in_use(state: SenderState, name: Option<&str>) -> String {
-    match (state, name) {
+fn in_use(application: &ApplicationRecord, default: &str) -> String {
+    match (application.sender_state, &application.sender_name) {
+        _ if application.category != Category::Sms => {
+            "An Electricity application sends nothing, so it needs no sender name.".to_owned()
+        }
         (_, Some(name)) => format!("Messages are sent as {name}."),
         (SenderState::Pending | SenderState::Rejected, None) => "The application was created with \
             a sender name. It can send once we accept a name or you withdraw the request."
             .to_owned(),
-        (_, None) => "The application has no accepted sender name. Its messages are sent \
-            with a default name."
-            .to_owned(),
+        (_, None) => format!("Messages are sent as {default} (default)."),
     }
 }
 

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::frame::ApplicationFrame;
 use super::limit_trial::LimitTrialSection;
 use super::limits::{LimitsSection, LimitsView, SetLimits};
+use super::name::{DeleteApplication, DeleteSection, NameSection, SetName};
 use super::notices::{NoticesSection, SetNotices};
 use super::unconfirmed::{SetLostAnswer, UnconfirmedSection};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, FormState, Loaded, in_path};
+use crate::ui::{AcceptedNotice, FormState, Loaded, Parts, in_path};
 #[cfg(feature = "ssr")]
 use {super::application_view::owned, crate::portal_request::signed_in};
 
@@ -23,6 +24,8 @@ pub struct SettingsView {
     application: ApplicationRecord,
     currency: String,
     limits: LimitsView,
+    /// Whether the application was never used, so that it can be deleted.
+    can_delete: bool,
 }
 
 /// Loads the settings of one of the account's applications.
@@ -35,50 +38,68 @@ pub async fn load_settings(reference: String) -> Result<SettingsView, Problem> {
     let limits = service.applications().send_limits(application.reference).await?;
     let refusals = service.applications().limit_refusals(account.id, application.reference).await?;
     let limits = LimitsView { limits, currency: currency.clone(), refusals };
-    Ok(SettingsView { application, currency, limits })
+    let can_delete = service.applications().can_delete(account.id, application.reference).await?;
+    Ok(SettingsView { application, currency, limits, can_delete })
 }
 
 #[component]
 pub fn SettingsPage() -> impl IntoView {
     let reference = in_path("reference");
+    let name = FormState::new::<SetName>("name-alert");
     let notices = FormState::new::<SetNotices>("notices-alert");
     let unconfirmed = FormState::new::<SetLostAnswer>("unconfirmed-alert");
     let limits = FormState::new::<SetLimits>("limits-alert");
     let data = PageData::new(move || {
+        name.accepted.track();
         notices.accepted.track();
         unconfirmed.accepted.track();
         limits.accepted.track();
         LoadSettings { reference: reference.get() }
     });
-    let render = move |data| view! { <Settings data notices unconfirmed limits/> };
+    let render = move |data| view! { <Settings data name notices unconfirmed limits/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
 fn Settings(
     data: SettingsView,
+    name: FormState,
     notices: FormState,
     unconfirmed: FormState,
     limits: FormState,
 ) -> impl IntoView {
-    let SettingsView { application, currency, limits: in_limits } = data;
+    let SettingsView { application, currency, limits: in_limits, can_delete } = data;
+    let deletion = FormState::new::<DeleteApplication>("delete-alert");
+    let deleted = application.clone();
     let (reference, in_force) = (application.reference, application.lost_answer);
     let sends = application.category == Category::Sms;
+    let mut parts = vec![("name", "Name"), ("mails", "Mails")];
+    if sends {
+        parts.extend([("unconfirmed", "Unconfirmed messages"), ("limits", "Limits")]);
+    }
+    if can_delete {
+        parts.push(("delete", "Delete"));
+    }
     view! {
         <ApplicationFrame application=application.clone() at="Settings">
+            <AcceptedNotice parameter="named" sentence="The name is saved."/>
             <AcceptedNotice parameter="mails" sentence="The mails are saved."/>
             <AcceptedNotice
                 parameter="unconfirmed"
                 sentence="The choice about unconfirmed messages is saved."
             />
             <AcceptedNotice parameter="limits" sentence="The limits are saved."/>
-            <NoticesSection application currency form=notices/>
-            {sends
-                .then(|| view! {
-                    <LimitsSection reference data=in_limits form=limits/>
-                    <LimitTrialSection reference/>
-                    <UnconfirmedSection reference in_force form=unconfirmed/>
-                })}
+            <Parts label="Settings" parts>
+                <NameSection application=application.clone() form=name/>
+                <NoticesSection application currency form=notices/>
+                {sends
+                    .then(|| view! {
+                        <UnconfirmedSection reference in_force form=unconfirmed/>
+                        <LimitsSection reference data=in_limits form=limits/>
+                        <LimitTrialSection reference/>
+                    })}
+                {can_delete.then(|| view! { <DeleteSection application=deleted form=deletion/> })}
+            </Parts>
         </ApplicationFrame>
     }
 }

@@ -25,7 +25,7 @@ impl Bars {
         }
         view! {
             <div class="chart">
-                <figure>{self.drawing()} {self.dates()}</figure>
+                {self.figure()}
                 {self.totals()}
             </div>
             <details>
@@ -34,6 +34,11 @@ impl Bars {
             </details>
         }
         .into_any()
+    }
+
+    /// Returns the chart alone.
+    pub fn figure(&self) -> AnyView {
+        view! { <figure>{self.drawing()} {self.dates()}</figure> }.into_any()
     }
 
     fn words(&self, amount: i64) -> String {

@@ -111,13 +111,14 @@ pub fn batches_section(
 fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView {
     Table::wide(batches)
         .compact()
+        .with_links()
         .time(in_zone("Time (UTC)"), |batch| batch.created_at)
         .styled("key", "Batch ID", |batch| {
             let batchid = batch.batchid.to_string();
             let href = format!("/reports/{batchid}");
             view! {
                 <span>
-                    <a href=href>{batchid}</a>
+                    <a class="row-link" href=href>{batchid}</a>
                     {batch.test.then(|| view! { " " <span class="tag">"test"</span> })}
                 </span>
             }

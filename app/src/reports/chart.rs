@@ -12,9 +12,9 @@ use {
     super::periods::Length,
     crate::problem::Problem,
     crate::reports::ReportFilter,
+    domain::Zone,
     domain::quarter::Figures,
     domain::records::{DayCounts, StatusCounts},
-    domain::{Category, Zone},
     service::{FiguresByPeriod, MessageFilter, Service},
 };
 
@@ -127,13 +127,28 @@ pub struct Chart {
 
 #[cfg(feature = "ssr")]
 impl Chart {
+    /// Returns the chart of live messages by status on these days.
+    pub fn of_days(periods: Periods, figures: &FiguresByPeriod) -> Self {
+        let mut layers = layers_by_status(figures, None);
+        layers.retain(|layer| layer.total() > 0);
+        Self {
+            periods,
+            layers,
+            is_counted: true,
+            by: By::Status,
+            key: KeyKind::Live,
+            delivered: None,
+            times: None,
+        }
+    }
+
     /// Returns the chart for the days of the filters. Returns `None` if the filters select single
     /// messages, because counts are kept only by day and by quarter hour. The chart counts live
     /// messages unless the filters ask for test messages.
     pub async fn find(
         service: &Service,
         account_id: i64,
-        applications: &[(Reference, Category)],
+        applications: &[(Reference, String)],
         (filter, zone): (&ReportFilter, &Zone),
         (reference, wanted): (Option<Reference>, &MessageFilter),
     ) -> Result<Option<Self>, Problem> {
@@ -189,7 +204,7 @@ impl Chart {
 struct Source<'a> {
     service: &'a Service,
     account_id: i64,
-    applications: &'a [(Reference, Category)],
+    applications: &'a [(Reference, String)],
     /// The application that the filters name, if any.
     reference: Option<Reference>,
     key: KeyKind,
@@ -253,7 +268,7 @@ impl Source<'_> {
             }
         }
         let layers = match by {
-            By::Status => self.by_status(&all),
+            By::Status => layers_by_status(&all, self.status),
             By::Application => self.by_application(&found, |figures| count(figures, self.status)),
             By::Cost => self.by_application(&found, |figures| figures.cost.micros()),
             By::DeliveryTime => Vec::new(),
@@ -263,25 +278,6 @@ impl Source<'_> {
             delivered: (sum.delivered(), sum.accepted - sum.under_way()),
             times: Some(sum.delivered),
         })
-    }
-
-    /// Builds a layer for each final status, and one for the messages under way.
-    fn by_status(&self, figures: &FiguresByPeriod) -> Vec<Layer> {
-        let statuses = order().into_iter().filter(|status| status.is_final());
-        let chosen = statuses.filter(|status| self.status.is_none_or(|only| only == *status));
-        let mut layers: Vec<_> = chosen
-            .map(|status| Layer {
-                part: Part::Status(status),
-                periods: layer(figures, |figures| figures.of_status(status)),
-            })
-            .collect();
-        if self.status.is_none() {
-            let under_way =
-                Layer { part: Part::UnderWay, periods: layer(figures, Figures::under_way) };
-            // Above the delivered messages.
-            layers.insert(1, under_way);
-        }
-        layers
     }
 
     /// Builds a layer for each application.
@@ -300,6 +296,26 @@ impl Source<'_> {
         });
         layers.collect()
     }
+}
+
+/// Builds a layer for each final status, and one for the messages under way, or only the layer of
+/// the status `only`.
+#[cfg(feature = "ssr")]
+fn layers_by_status(figures: &FiguresByPeriod, only: Option<MessageStatus>) -> Vec<Layer> {
+    let statuses = order().into_iter().filter(|status| status.is_final());
+    let chosen = statuses.filter(|status| only.is_none_or(|only| only == *status));
+    let mut layers: Vec<_> = chosen
+        .map(|status| Layer {
+            part: Part::Status(status),
+            periods: layer(figures, |figures| figures.of_status(status)),
+        })
+        .collect();
+    if only.is_none() {
+        let under_way = Layer { part: Part::UnderWay, periods: layer(figures, Figures::under_way) };
+        // Above the delivered messages.
+        layers.insert(1, under_way);
+    }
+    layers
 }
 
 /// Returns the number of messages, or the number with a status, which must be final.

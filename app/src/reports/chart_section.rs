@@ -87,17 +87,19 @@ fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
     tabs("Chart", links)
 }
 
+/// Formats the share of completed messages that were delivered, like "99.9 %". Returns `None` if
+/// no message is completed.
+pub fn rate((delivered, completed): (i64, i64)) -> Option<String> {
+    let rate = delivered.saturating_mul(1000).checked_div(completed)?;
+    Some(format!("{}.{} %", rate / 10, rate % 10))
+}
+
 /// Returns a sentence with the share of completed messages that were delivered. Returns `None` if
 /// no message is completed.
 fn delivery_rate((delivered, completed): (i64, i64)) -> Option<String> {
-    if completed == 0 {
-        return None;
-    }
-    let rate = delivered.saturating_mul(1000) / completed;
+    let rate = rate((delivered, completed))?;
     Some(format!(
-        "Delivery rate: {}.{} %. {} of {} were delivered.",
-        rate / 10,
-        rate % 10,
+        "Delivery rate: {rate}. {} of {} were delivered.",
         grouped(delivered),
         counted(completed, "completed message"),
     ))

@@ -1,6 +1,6 @@
 //! The form with the filters of the reports page, and the filters in use.
 
-use domain::{Category, KeyKind, MessageStatus, Month, Reference, Timestamp};
+use domain::{KeyKind, MessageStatus, Month, Reference, Timestamp};
 use leptos::prelude::*;
 
 use super::filter::Condition;
@@ -10,45 +10,66 @@ use crate::ui::{Choice, Field, FormState, SearchForm, in_zone, tabs};
 
 #[component]
 pub fn Filters(
-    applications: Vec<(Reference, Category)>,
+    applications: Vec<(Reference, String)>,
     filter: ReportFilter,
     /// Today's date in the page's time zone, as days since 1970-01-01.
     today: i64,
     problem: Option<Problem>,
 ) -> impl IntoView {
-    let applications =
-        with_any(applications.into_iter().map(|(reference, category)| {
-            (reference.to_string(), format!("{category} {reference}"))
-        }));
+    let applications = with_any(
+        applications
+            .into_iter()
+            .map(|(reference, name)| (reference.to_string(), format!("{name} ({reference})"))),
+    );
     let statuses = with_any(MessageStatus::ALL.into_iter().map(both));
     let keys = with_any(KeyKind::ALL.into_iter().map(both));
     let form = FormState::plain("filter-alert", problem);
     let (chips, ranges) = (chips(&filter), ranges(&filter, today));
     let hour = filter.hour().to_owned();
+    // A field that the problem is about must be visible. The links above the form show the days.
+    let is_refused = form.problem.with_untracked(Option::is_some);
+    let mut conditions = filter.conditions();
+    let is_open =
+        is_refused || conditions.any(|of| !["number", "from", "to", "hour"].contains(&of.name));
+    drop(conditions);
     let field = move |label, name, kind, value: String| {
         view! { <Field label name kind value form/> }
     };
+    let more = view! {
+        <details open=is_open>
+            <summary>"More filters"</summary>
+            <div class="filters">
+                <Choice label="Status" name="status" options=statuses chosen=filter.status/>
+                <Choice
+                    label="Application"
+                    name="application"
+                    options=applications
+                    chosen=filter.application
+                />
+                <Choice label="Key" name="key" options=keys chosen=filter.key/>
+                {field(in_zone("From (UTC)"), "from", "date", filter.from)}
+                {field(in_zone("To (UTC)"), "to", "date", filter.to)}
+                {field("Request ID", "requestid", "text", filter.requestid)}
+                {field("Transaction ID", "transid", "text", filter.transid)}
+                {field("Batch ID", "batchid", "text", filter.batchid)}
+            </div>
+        </details>
+    };
     view! {
-        <SearchForm path="/reports" label="Reports" button="Apply filters" with_clear=true form>
-            <Choice
-                label="Application"
-                name="application"
-                options=applications
-                chosen=filter.application
-            />
-            <Choice label="Status" name="status" options=statuses chosen=filter.status/>
-            <Choice label="Key" name="key" options=keys chosen=filter.key/>
+        <div class="in-use">{ranges} {chips}</div>
+        <SearchForm
+            path="/reports"
+            label="Reports"
+            button="Apply filters"
+            with_clear=true
+            more=Some(more.into_any())
+            form
+        >
             {field("Number", "number", "text", filter.number)}
-            {field(in_zone("From (UTC)"), "from", "date", filter.from)}
-            {field(in_zone("To (UTC)"), "to", "date", filter.to)}
-            {field("Request ID", "requestid", "text", filter.requestid)}
-            {field("Transaction ID", "transid", "text", filter.transid)}
-            {field("Batch ID", "batchid", "text", filter.batchid)}
             {kept("hour", hour)}
             {kept("by", filter.by)}
             {kept("columns", filter.columns)}
         </SearchForm>
-        <div class="in-use">{ranges} {chips}</div>
     }
 }
 

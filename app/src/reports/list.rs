@@ -52,7 +52,7 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
                 today=reports.today
                 problem
             />
-            <div id="found">{sections}</div>
+            <div id="found" class="found">{sections}</div>
         </Page>
     }
 }
@@ -106,7 +106,10 @@ fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoVi
     view! {
         {reload}
         {contents}
-        {found.chart.map(|chart| view! { <ChartSection chart filter currency/> })}
+        // On a narrow screen, the style sheet puts the chart below the list.
+        {found.chart.map(|chart| {
+            view! { <div class="chart-section"><ChartSection chart filter currency/></div> }
+        })}
         {first}
         {messages}
         {last}

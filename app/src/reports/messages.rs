@@ -94,13 +94,13 @@ fn listed(
     currency: &str,
     nothing: AnyView,
 ) -> AnyView {
-    let table = Table::wide(messages).compact();
+    let table = Table::wide(messages).compact().with_links();
     let table = columns.iter().fold(table, |table, column| with_column(table, *column, currency));
     table
         .styled("key", "Transaction ID", |message| {
             let transid = message.transid.to_string();
             let href = format!("/reports/{transid}");
-            view! { <a href=href>{transid}</a> }
+            view! { <a class="row-link" href=href>{transid}</a> }
         })
         .in_region_or("Sent messages", nothing)
 }

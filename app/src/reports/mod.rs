@@ -27,8 +27,11 @@ mod text;
 mod thread;
 mod timeline;
 
-use axis::{percent, top};
+pub use axis::{percent, top};
+pub use bars::Bars;
 pub use batch::BATCH_EVENTS_PATH;
+pub use chart::Chart;
+pub use chart_section::rate;
 pub use details::ReportPage;
 pub use explained::meaning;
 #[cfg(feature = "ssr")]
@@ -43,6 +46,7 @@ pub use outcomes::{OutcomeBar, OutcomeChart};
 use patterns::Fill;
 #[cfg(feature = "ssr")]
 pub use periods::Periods;
+pub use progress::progress as batch_progress;
 #[cfg(feature = "ssr")]
 pub use results::open_counts;
 pub use results::{REPORT_EVENTS_PATH, is_under_way};

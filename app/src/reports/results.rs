@@ -1,7 +1,7 @@
 //! The results that the reports page shows.
 
+use domain::Reference;
 use domain::records::{BatchRecord, MessageRecord, Paged, StatusCounts};
-use domain::{Category, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,8 @@ const DAYS_OPEN: i64 = DAYS_AHEAD_MAX + 3;
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reports {
-    /// The account's applications, as options of the filter.
-    pub applications: Vec<(Reference, Category)>,
+    /// The account's applications with their names, as options of the filter.
+    pub applications: Vec<(Reference, String)>,
     pub filter: ReportFilter,
     pub currency: String,
     /// Today's date in the page's time zone, as days since 1970-01-01.
@@ -69,7 +69,7 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rep
     let applications = current.service().applications().of_account(account.id).await?;
     let applications: Vec<_> = applications
         .into_iter()
-        .map(|application| (application.reference, application.category))
+        .map(|application| (application.reference, application.display_name()))
         .collect();
     let zone = current.zone(current.browser_zone()).await;
     let found = find(&current, account.id, &applications, (&filter, &zone)).await;
@@ -87,7 +87,7 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rep
 async fn find(
     current: &CurrentRequest,
     account_id: i64,
-    applications: &[(Reference, Category)],
+    applications: &[(Reference, String)],
     (filter, zone): (&ReportFilter, &Zone),
 ) -> Result<Found, Problem> {
     let service = current.service();

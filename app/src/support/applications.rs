@@ -185,6 +185,7 @@ fn listed(
                 {others(viewers, reference.to_string())}
             }
         })
+        .column("Name", ApplicationRecord::display_name)
         .column("Account", |application| view! { <MarkedEmail email=application.email.clone()/> })
         .column("Category", |application| application.category.as_str())
         .column("Sender name", |application| {

@@ -160,6 +160,7 @@ fn link(work: Work) -> impl IntoView {
         Work::Deposits => ("Unmatched deposits", "/support/deposits"),
         Work::Mails => ("Mails that failed", "/support/mail"),
         Work::Inbound => ("Messages without an application", "/support/inbound"),
+        Work::Resets => ("Reset links requested", "/support/mail"),
     };
     view! { <a href=href>{title}</a> }
 }

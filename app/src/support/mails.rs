@@ -71,13 +71,13 @@ fn Mails(data: MailsView, form: FormState) -> impl IntoView {
         <Page title="Mail">
             <p class="lead">{lead}</p>
             <FormAlert form/>
-            {listed(&mails.items, form)}
+            {listed(&mails.items, sends, form)}
             {next_link("/support/mail", mails.next, "Older mails")}
         </Page>
     }
 }
 
-fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
+fn listed(mails: &[MailRecord], sends: bool, form: FormState) -> AnyView {
     Table::wide(mails)
         .state("State", |mail| mail.state)
         .time("Written (UTC)", |mail| mail.created_at)
@@ -85,7 +85,7 @@ fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
         .column("Mail", said)
         .amount("Attempts", |mail| mail.attempts)
         .column("Last error", |mail| mail.last_error.as_deref().unwrap_or("none").to_owned())
-        .styled(BUTTONS, "Action", move |mail| actions(mail, form))
+        .styled(BUTTONS, "Action", move |mail| actions(mail, sends, form))
         .in_region_or("Mails", "There is no mail.")
 }
 
@@ -106,9 +106,10 @@ fn said(mail: &MailRecord) -> impl IntoView + use<> {
     .into_any()
 }
 
-fn actions(mail: &MailRecord, form: FormState) -> impl IntoView + use<> {
+/// Renders what staff can do. Without a mail server, no mail can be sent again.
+fn actions(mail: &MailRecord, sends: bool, form: FormState) -> impl IntoView + use<> {
     let can_retry = matches!(mail.state, MailState::Queued | MailState::Kept | MailState::Failed);
-    let retry = can_retry.then(|| {
+    let retry = (sends && can_retry).then(|| {
         let fields = vec![("id", mail.id.to_string())];
         row_form(form, "Retry", fields, None)
     });

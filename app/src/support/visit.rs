@@ -259,7 +259,7 @@ fn Visit(
     let with_messages = of_messages.map_or_else(|| here.clone(), |cursor| at("messages", &cursor));
     view! {
         <Page
-            title=format!("{} application {reference}", application.category)
+            title=application.display_name()
             back=("/support/applications", "Applications")
         >
             <OfferedReasons list=StaffList::SuspendReasons reasons/>

@@ -63,6 +63,39 @@ pub fn SecretField(
     }
 }
 
+/// Buttons that copy a text and print the page. They need scripts, and aren't shown without.
+#[component]
+pub fn Copying(text: String, label: &'static str) -> impl IntoView {
+    let runs = RwSignal::new(false);
+    let copied = RwSignal::new(false);
+    Effect::new(move || runs.set(true));
+    move || {
+        let text = text.clone();
+        runs.get().then(|| {
+            view! {
+                <button
+                    type="button"
+                    class="button"
+                    on:click=move |_| copy(text.clone(), copied)
+                >
+                    {label}
+                </button>
+                <button type="button" class="button" on:click=|_| print()>"Print this page"</button>
+                <p class="hint" role="status">{move || if copied.get() { "Copied." } else { "" }}</p>
+            }
+        })
+    }
+}
+
+#[cfg(feature = "hydrate")]
+fn print() {
+    // Without a printer there is nothing to do.
+    let _ = window().print();
+}
+
+#[cfg(not(feature = "hydrate"))]
+const fn print() {}
+
 /// Copies a text to the clipboard. Sets `copied` to whether that succeeded. Browsers forbid it on a
 /// page without TLS, where the text is only selected.
 #[cfg(feature = "hydrate")]

@@ -166,20 +166,25 @@ pub fn SearchForm(
     /// Whether to show a link that clears the search.
     #[prop(optional)]
     with_clear: bool,
+    /// Fields that few searches need, below the button.
+    #[prop(optional_no_strip)]
+    more: Option<AnyView>,
     form: FormState,
     children: Children,
 ) -> impl IntoView {
+    let class = if more.is_some() { "filters filters-few" } else { "filters" };
     let clear = with_clear.then(|| {
         view! { <a class="button button-quiet" href=path.clone()>"Clear"</a> }
     });
     view! {
-        <form class="filters" method="get" action=path role="search" aria-label=label>
+        <form class=class method="get" action=path role="search" aria-label=label>
             <FormAlert form/>
             {children()}
             <div class="filters-do">
                 <button type="submit" class="button button-primary">{button}</button>
                 {clear}
             </div>
+            {more}
         </form>
     }
 }

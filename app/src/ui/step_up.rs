@@ -13,11 +13,18 @@ use crate::problem::Cause;
 pub fn StepUpField(
     form: FormState,
     #[prop(default = "Code")] code_label: &'static str,
+    /// The cause with which the server would refuse the form without a credential, if it is known
+    /// before the form is sent.
+    #[prop(optional_no_strip)]
+    needed: Option<Cause>,
 ) -> impl IntoView {
     // Two problems in a row that need the same credential share one field, so that its text stays.
     let asked = Memo::new(move |before: Option<&Option<Asked>>| {
         let before = before.copied().flatten();
-        form.problem.with(|problem| asked(&problem.as_ref()?.cause, before))
+        form.problem.with(|problem| {
+            let refused = problem.as_ref().and_then(|problem| asked(&problem.cause, before));
+            refused.or_else(|| asked(needed.as_ref()?, before))
+        })
     });
     move || {
         asked.get().map(|asked| match asked {

@@ -13,6 +13,10 @@ const STACKED: &str = "stacks";
 /// The class of tables whose rows take few lines on a narrow screen. The style sheet places their
 /// cells by heading.
 const COMPACT: &str = "stacks compact";
+/// The classes of compact tables whose rows are links as a whole.
+const COMPACT_LINKS: &str = "stacks compact links";
+/// The classes of wide tables whose rows are links as a whole.
+const LINKS: &str = "stacks links";
 /// The class of tables that are no wider than their content.
 const NARROW: &str = "narrow";
 /// The class of cells with buttons.
@@ -46,6 +50,12 @@ impl<'a, T> Table<'a, T> {
     /// Makes each row of a wide table take few lines on a narrow screen.
     pub fn compact(self) -> Self {
         Self { class: COMPACT, ..self }
+    }
+
+    /// Makes each row of a wide table a link: the one with the class `row-link` in it.
+    pub fn with_links(self) -> Self {
+        let class = if self.class == COMPACT { COMPACT_LINKS } else { LINKS };
+        Self { class, ..self }
     }
 
     fn new(class: &'static str, values: &'a [T]) -> Self {

@@ -247,6 +247,7 @@ fn application_value(application: &ApplicationRecord) -> Value {
     let requested = application.requested_sender.as_ref();
     json!({
         "reference": application.reference.to_string(),
+        "name": application.name,
         "category": application.category.as_str(),
         "status": application.status.as_str(),
         "suspend_reason": application.suspend_reason,

@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 201] = [
+const TABLE: [(&str, &str, &str, Row); 205] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -116,6 +116,7 @@ const TABLE: [(&str, &str, &str, Row); 201] = [
     ("POST", "/fn/register", "email=new@example.org&new_password={password}", EVERYBODY),
     ("POST", "/fn/sign-in", "email=nobody@example.org&password=wrong", EVERYBODY),
     ("POST", "/fn/sign-out", "", EVERYBODY),
+    ("GET", "/fn/mails-links", "", EVERYBODY),
     ("POST", "/fn/forgot", "email=nobody@example.org", EVERYBODY),
     ("POST", "/fn/reset", "token=x&new_password={password}", EVERYBODY),
     // It returns only what the session itself holds.
@@ -151,6 +152,8 @@ const TABLE: [(&str, &str, &str, Row); 201] = [
     ("POST", "/fn/request-activation", "reference={reference}", OWNER),
     ("POST", "/fn/request-sender-name", "reference={reference}&sender=Acme", OWNER),
     ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
+    ("POST", "/fn/delete-application", "reference={reference}", OWNER),
+    ("POST", "/fn/set-name", "reference={reference}&name=Shop", OWNER),
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
     ("GET", "/fn/settings", "reference={reference}", OWNER),
     ("GET", "/fn/codes", "reference={reference}", OWNER),
@@ -270,6 +273,7 @@ const TABLE: [(&str, &str, &str, Row); 201] = [
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
     ("GET", "/account/two-factor", "", SETTING_UP),
     ("POST", "/fn/two-factor", "replace=false", SETTING_UP),
+    ("POST", "/fn/confirm-it-is-you", "", SETTING_UP),
     ("POST", "/fn/set-up-two-factor", "code=000000", SETTING_UP),
     ("POST", "/fn/renew-recovery-codes", "", SIGNED_IN),
     ("POST", "/fn/remove-two-factor", "", SIGNED_IN),

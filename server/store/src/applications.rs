@@ -28,7 +28,7 @@ macro_rules! listed {
     ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
         in_shard!(
             r"
-        SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
+        SELECT a.id, a.account_id, a.reference, a.name, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
                a.sender_state, a.balance, a.test_balance, a.test_day, a.created_at,
                a.low_balance, a.batch_mails_since, accounts.email, accounts.closed_at,
@@ -36,7 +36,7 @@ macro_rules! listed {
                s.status AS request_status, s.reason AS request_reason, s.requested_at,
                s.decided_at
         FROM applications a
-        JOIN accounts ON accounts.id = a.account_id
+        JOIN accounts ON accounts.id = a.account_id AND a.deleted_at IS NULL
         LEFT JOIN sender_requests s
           ON s.id = (
               SELECT MAX(r.id)
@@ -123,10 +123,16 @@ statements! {
         ..Sql::IN_SHARD
     };
     const HAS_CATEGORY: Sql = in_shard!(
-        "SELECT id FROM applications WHERE account_id = $1 AND category = $2" => " AND shard = $3",
+        r"
+        SELECT id
+        FROM applications WHERE account_id = $1 AND category = $2 AND deleted_at IS NULL"
+            => " AND shard = $3",
     );
     const HAS_SENDERLESS: Sql = in_shard!(
-        "SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'"
+        r"
+        SELECT id
+        FROM applications
+        WHERE account_id = $1 AND sender_state = 'none' AND deleted_at IS NULL"
             => " AND shard = $2",
     );
     const SET_STATUS: Sql = in_shard!(
@@ -137,6 +143,16 @@ statements! {
     const SET_ACTIVATION: Sql = in_shard!(
         "UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'"
             => " AND shard = $3",
+    );
+    /// No key has an empty hash.
+    const DELETE: Sql = in_shard!(
+        r"
+        UPDATE applications SET deleted_at = $2, live_hash = '', test_hash = '',
+            activation_requested_at = NULL, low_balance = NULL, batch_mails_since = NULL
+        WHERE id = $1 AND deleted_at IS NULL AND balance = 0" => " AND shard = $3",
+    );
+    const SET_NAME: Sql = in_shard!(
+        "UPDATE applications SET name = $2 WHERE id = $1" => " AND shard = $3",
     );
     const SET_LOST_ANSWER: Sql = in_shard!(
         "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
@@ -218,7 +234,8 @@ statements! {
         "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND shard = $3",
     );
     const IDS_BY_ACCOUNT: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND shard = $2",
+        "SELECT id, reference FROM applications WHERE account_id = $1 AND deleted_at IS NULL"
+            => " AND shard = $2",
     );
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
@@ -413,6 +430,7 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
     let before: Option<String> = row.get("status_before")?;
     let record = ApplicationRecord {
         reference: row::reference(row)?,
+        name: row.get("name")?,
         category: category(row)?,
         status: status(row, "status")?,
         sender_name: row.get("sender_name")?,
@@ -655,6 +673,22 @@ pub async fn set_disabled(
     disabled_at: Option<Timestamp>,
 ) -> Result<()> {
     query(SET_DISABLED, (account_id, disabled_at)).execute(conn).await.map(drop)
+}
+
+/// Deletes an application without a balance: its keys are unknown from then on, and no list shows
+/// it.
+pub async fn delete(conn: &mut dyn Connection, id: ApplicationId, now: Timestamp) -> Result<()> {
+    let deleted = query(DELETE, (id, now)).execute(conn).await?;
+    touched("applications", 1, deleted)
+}
+
+/// Stores the display name of an application. `None` restores the default one.
+pub async fn set_name(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    name: Option<&str>,
+) -> Result<()> {
+    query(SET_NAME, (id, name)).execute(conn).await.map(drop)
 }
 
 pub async fn set_lost_answer(

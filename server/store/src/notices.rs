@@ -30,7 +30,7 @@ statements! {
     );
     const LOW: Sql = in_shard!(
         r"
-        SELECT a.id, a.account_id, a.reference, accounts.email, a.balance, a.low_balance
+        SELECT a.id, a.account_id, a.reference, a.name, accounts.email, a.balance, a.low_balance
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
@@ -56,7 +56,7 @@ statements! {
     /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
     const DONE: Sql = in_shard!(
         r"
-        SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, c.n AS delivered
+        SELECT b.id, a.account_id, a.reference, a.name, accounts.email, b.rows, c.n AS delivered
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         JOIN batches b ON b.application_id = a.id
@@ -105,6 +105,12 @@ statements! {
         "due_at",
         "FROM outbox WHERE state = 'failed' AND kind NOT IN ('waiting', 'carrier') AND due_at <= $1"
     ));
+    /// Mails stay in the outbox where no mail server is set up. A link that staff make deletes the
+    /// request.
+    const RESETS: Sql = Sql::same(waiting!(
+        "created_at",
+        "FROM outbox WHERE state IN ('queued', 'kept') AND kind = 'reset' AND created_at <= $1"
+    ));
     const INBOUND: Sql = Sql::same(waiting!(
         "((id >> 21) + 1704067200000)",
         "FROM unassigned_inbound WHERE (id >> 21) + 1704067200000 <= $1"
@@ -116,6 +122,8 @@ pub struct Owner {
     pub account_id: i64,
     pub email: String,
     pub reference: Reference,
+    /// The application's display name, if its owner has set one.
+    pub name: Option<String>,
 }
 
 fn owner(row: &Row<'_>) -> Result<Owner> {
@@ -123,6 +131,7 @@ fn owner(row: &Row<'_>) -> Result<Owner> {
         account_id: row.get("account_id")?,
         email: row.get("email")?,
         reference: row::reference(row)?,
+        name: row.get("name")?,
     })
 }
 
@@ -242,6 +251,7 @@ pub async fn waiting(
         Work::Deposits => DEPOSITS,
         Work::Mails => MAILS,
         Work::Inbound => INBOUND,
+        Work::Resets => RESETS,
     };
     let read = |row: &Row<'_>| {
         Ok(Waiting {

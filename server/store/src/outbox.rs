@@ -61,6 +61,9 @@ statements! {
     const RETRY: Sql = Sql::same(r"
         UPDATE outbox SET state = 'queued', due_at = $2, attempts = 0
         WHERE id = $1 AND (state = 'queued' OR state = 'kept' OR state = 'failed')");
+    const FORGET_RESETS: Sql = Sql::same(r"
+        DELETE FROM outbox
+        WHERE account_id = $1 AND kind = 'reset' AND state IN ('queued', 'kept')");
     const BY_ID: Sql = listed!("WHERE id = $1");
     const NEWEST: Sql = listed!("WHERE id < $1 ORDER BY id DESC LIMIT $2");
     const COUNTS: Sql = Sql::same(r"
@@ -77,6 +80,11 @@ statements! {
     const FORGET: Sql = Sql::same(r"
         DELETE FROM outbox
         WHERE created_at <= $1 AND (state = 'sent' OR state = 'kept' OR state = 'failed')");
+}
+
+/// Deletes the requests of an account for a reset link that weren't mailed.
+pub async fn forget_resets(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+    query(FORGET_RESETS, account_id).execute(conn).await.map(drop)
 }
 
 /// A mail that isn't stored yet.

@@ -36,7 +36,7 @@ pub async fn of(
     let statement = match work {
         Work::Activations => ACTIVATIONS,
         Work::SenderNames => SENDER_NAMES,
-        Work::Deposits | Work::Mails | Work::Inbound => return Ok(Vec::new()),
+        Work::Deposits | Work::Mails | Work::Inbound | Work::Resets => return Ok(Vec::new()),
     };
     query(statement, (since, limit)).fetch_all(conn, |row| row.get("took")).await
 }

@@ -517,6 +517,31 @@ fn customers_are_told_how_to_reach_support() {
 }
 
 #[test]
+fn without_a_mail_server_staff_make_the_reset_link_and_pages_say_so() {
+    let server = TestServer::demo();
+    let (mut customer, mut staff) = (Browser::of_customer(&server), Browser::of_staff(&server));
+    let forgot = Browser::new(&server).get("/forgot").text();
+    assert!(forgot.contains("so support makes the link"), "{forgot}");
+    assert!(customer.get("/account").text().contains("This site sends no mail"));
+    assert!(!customer.get("/applications").text().contains("Confirm your email"));
+
+    let email = server.ready["customer"]["email"].as_str().unwrap();
+    let waits = |staff: &mut Browser<'_>| {
+        let page = staff.get("/support").text();
+        let (_, row) = page.split_once("Reset links requested").unwrap();
+        row.split("</tr>").next().unwrap().contains(">1<")
+    };
+    assert!(!waits(&mut staff));
+    customer.post("forgot", &[("email", email)]);
+    assert!(waits(&mut staff));
+    let mails = staff.get("/support/mail").text();
+    assert!(mails.contains("Reset your password"), "{mails}");
+    assert!(!mails.contains(">Retry<"), "no server can take it: {mails}");
+    server.place.json(&["account", "reset", email]);
+    assert!(!waits(&mut staff));
+}
+
+#[test]
 fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in() {
     let server = TestServer::empty();
     Browser::registered(&server, "two@example.org");

@@ -219,6 +219,45 @@ fn draining_asks_again_who_it_is() {
 }
 
 #[test]
+fn a_new_phone_is_set_up_after_step_up_authentication() {
+    let server = TestServer::empty();
+    let email = "one@example.org";
+    let mut browser = Browser::registered(&server, email);
+    server.place.end_step_ups();
+    let page = "/account/two-factor";
+    let shown = browser.get(page).text();
+    // The credential is asked for before the page shows a secret.
+    assert!(!shown.contains("<svg class"), "{shown}");
+    assert!(!shown.contains("this secret into the app"), "{shown}");
+    assert!(shown.contains("name=\"credential\""), "{shown}");
+    let wrong = [("credential", "not the password")];
+    let again = refused(&mut browser, page, "confirm-it-is-you", &wrong);
+    assert!(again.contains("name=\"credential\""), "{again}");
+    browser.post_from(
+        &format!("http://test{page}"),
+        "confirm-it-is-you",
+        &[("credential", PASSWORD)],
+    );
+    let secret = offered(&browser.get(page));
+    browser.post("set-up-two-factor", &[("code", &code(&secret, 0))]);
+    let shown = browser.get(page).text();
+    let codes = recovery_codes(&shown);
+    assert_eq!(codes.len(), 10);
+    for words in ["I have saved them", "Download codes", "heliograph-recovery-codes.txt"] {
+        assert!(shown.contains(words), "{shown}");
+    }
+
+    // A used recovery code is a sign of a lost phone.
+    let (mut other, _) = half_signed_in(&server, email, "");
+    other.post("sign-in-code", &[("recovery_code", &codes[0]), ("next", "")]);
+    for page in ["/applications", "/account", page] {
+        let shown = other.get(page).text();
+        assert!(shown.contains("You used a recovery code: 9 left."), "{page}: {shown}");
+        assert!(shown.contains("Set up your new phone now"), "{page}: {shown}");
+    }
+}
+
+#[test]
 fn signing_a_device_out_asks_again_who_it_is() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "one@example.org");

@@ -1,10 +1,12 @@
 //! Applications: categories, statuses and sender names.
 
 use domain::application::StatusAction;
+use domain::records::ApplicationRecord;
 use domain::sender_name::SENDER_NAME_CHARS_MAX;
-use domain::{ApplicationStatus, Category, SenderName, SenderStatus};
+use domain::{ApplicationName, ApplicationStatus, Category, SenderName, SenderStatus};
 use proptest::prelude::*;
 
+use crate::readiness::ready;
 use crate::seeded;
 use ApplicationStatus::{Active, Pending, Suspended};
 use StatusAction::{Approve, Reinstate, Suspend};
@@ -169,4 +171,23 @@ proptest! {
             prop_assert!(before != Suspended);
         }
     }
+}
+
+#[test]
+fn a_display_name_is_one_short_line_and_the_default_is_the_sender_name() {
+    let parsed = |text: &str| ApplicationName::parse(text).map(|name| name.map(|n| n.to_string()));
+    assert_eq!(parsed("  Shop \u{1f6d2} ").unwrap().as_deref(), Some("Shop \u{1f6d2}"));
+    assert_eq!(parsed(" \t").unwrap(), None);
+    let most = "\u{1f6d2}".repeat(40);
+    assert_eq!(parsed(&most).unwrap(), Some(most));
+    for bad in ["\u{1f6d2}".repeat(200), "two\nlines".to_owned(), "a\u{202e}b".to_owned()] {
+        assert!(parsed(&bad).is_err(), "{bad:?}");
+    }
+
+    let mut record = ready();
+    assert_eq!(record.display_name(), "SMS application");
+    record.sender_name = Some("Kiosk".to_owned());
+    assert_eq!(record.display_name(), "Kiosk");
+    let named = ApplicationRecord { name: Some("Shop".to_owned()), ..record };
+    assert_eq!(named.display_name(), "Shop");
 }

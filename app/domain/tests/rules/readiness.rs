@@ -12,6 +12,7 @@ const PRICE: Money = Money::from_micros(50_000);
 pub fn ready() -> ApplicationRecord {
     ApplicationRecord {
         reference: Reference::from_number(123_456),
+        name: None,
         category: Category::Sms,
         status: ApplicationStatus::Active,
         sender_name: None,

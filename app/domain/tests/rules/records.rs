@@ -51,6 +51,7 @@ fn applications_arrive() {
     };
     let application = ApplicationRecord {
         reference: Reference::from_number(42),
+        name: Some("Shop".to_owned()),
         category: Category::Sms,
         status: ApplicationStatus::Suspended,
         sender_name: None,

@@ -69,6 +69,7 @@ fn of_customers() -> Vec<Refusal> {
         Refusal::ResetLinkInvalid,
         Refusal::ConfirmationInvalid,
         Refusal::EmailNotConfirmed,
+        Refusal::ApplicationInUse,
         Refusal::EmailConfirmed,
         Refusal::NoSuchMail,
         Refusal::MailSent,

@@ -73,7 +73,7 @@ impl Accounts<'_> {
             throttle(tx, account.id, now).await?;
             refuse_flood(tx, new.as_str(), now).await?;
             accounts::set_new_email(tx, account.id, Some(new.as_str())).await?;
-            let to_new = Recipient { account_id: account.id, email: new.as_str() };
+            let to_new = Recipient::of_account(account.id, new.as_str());
             mail::put(tx, to_new, &texts::change_email(), now).await?;
             let notice = texts::email_change_asked(new.as_str());
             mail::put(tx, &account, &notice, now).await?;
@@ -203,7 +203,7 @@ impl Accounts<'_> {
             // The change was canceled or applied meanwhile.
             return Err(Refusal::ConfirmationInvalid.into());
         }
-        let to_new = Recipient { account_id: id, email };
+        let to_new = Recipient::of_account(id, email);
         mail::put(conn, to_new, &texts::email_in_use(), now).await?;
         let change = Change::of(&row.record.email, email);
         audit_owner(conn, now, id, "account.email", change).await?;
@@ -244,7 +244,7 @@ async fn wait(
     accounts::spend_resets(conn, id, now).await?;
     let notice = texts::email_change_waits(email, at);
     mail::put(conn, &row.record, &notice, now).await?;
-    let to_new = Recipient { account_id: id, email };
+    let to_new = Recipient::of_account(id, email);
     mail::put(conn, to_new, &texts::email_change_confirmed(at), now).await?;
     let change = Change::of(&row.record.email, email);
     audit_owner(conn, now, id, "account.confirm_email", change).await

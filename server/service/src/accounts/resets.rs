@@ -12,9 +12,9 @@ use crate::Accounts;
 use crate::mail::{self, texts};
 use crate::token::{RESET_LIFETIME_MS, token_hash};
 use crate::transactions::work;
-use store::accounts;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
+use store::{accounts, outbox};
 
 /// The service answers a request for a reset link after this time. It is longer than the work for a
 /// known email takes, so the answer for an unknown email doesn't come earlier.
@@ -34,6 +34,7 @@ impl Accounts<'_> {
             let expires = now.plus_ms(RESET_LIFETIME_MS);
             let times = (now, expires);
             accounts::insert_reset(tx, &hash, account.id, None, times).await?;
+            outbox::forget_resets(tx, account.id).await?;
             let subject = format!("account {}", account.id);
             audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
             Ok(token)

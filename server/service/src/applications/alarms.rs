@@ -35,7 +35,7 @@ const KEPT_MS: i64 = 90 * DAY_MS;
 /// The number of days over which refusals are shown.
 const SHOWN_DAYS: i64 = 7;
 /// The maximum number of alarms on a page.
-const SHOWN_MAX: i64 = 20;
+pub(crate) const SHOWN_MAX: i64 = 20;
 /// The maximum number of example numbers in an alarm.
 const EXAMPLES_MAX: usize = 3;
 /// The number of days without an international message after which the next one is an alarm.
@@ -217,8 +217,7 @@ impl Applications<'_> {
                 }
                 let owner = applications::owner(tx, row.id).await?;
                 let mail = texts::alarm(reference, &alarm, now);
-                let recipient =
-                    mail::Recipient { account_id: owner.account_id, email: &owner.email };
+                let recipient = mail::Recipient::of_account(owner.account_id, &owner.email);
                 mail::put(tx, recipient, &mail, now).await?;
                 let example = noted.examples.first().map(String::as_str);
                 let cause = Cause::LimitAlarm { kind, count: noted.count, example, at: now };

@@ -19,8 +19,8 @@ use domain::application::StatusAction;
 use domain::decision::{self, Decided};
 use domain::records::ApplicationRecord;
 use domain::{
-    ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
-    SenderState,
+    ApiKey, ApplicationId, ApplicationName, ApplicationStatus, Category, KeyKind, LostAnswer,
+    Money, Reference, SenderName, SenderState, SenderStatus,
 };
 
 use crate::Applications;
@@ -33,7 +33,7 @@ use store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusCh
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Connection;
-use store::{accounts, api_keys, senders};
+use store::{accounts, api_keys, batches, senders, tally};
 
 pub use statement::StatementFilter;
 
@@ -204,6 +204,72 @@ impl Applications<'_> {
         .await
     }
 
+    /// Whether an application can be deleted: it never sent a live message and has no balance.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn can_delete(&self, account_id: i64, reference: Reference) -> Result<bool> {
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let row = owned(&mut conn, account_id, reference).await?;
+        is_unused(&mut conn, &row).await
+    }
+
+    /// Deletes an application that never sent a live message and has no balance. Its reference is
+    /// never given to another application.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `ApplicationInUse`.
+    pub async fn delete_application(&self, account_id: i64, reference: Reference) -> Result<()> {
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
+                let row = owned(tx, account_id, reference).await?;
+                if !is_unused(tx, &row).await? {
+                    return Err(Refusal::ApplicationInUse.into());
+                }
+                let newest = senders::of_application(tx, row.id, 1).await?.pop();
+                if let Some(request) = newest.filter(|one| one.status == SenderStatus::Pending) {
+                    senders::withdraw(tx, request.id, now).await?;
+                }
+                applications::delete(tx, row.id, now).await?;
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                let name = row.record.display_name();
+                audit::insert(tx, now, &actor, "application.delete", &subject, Some(&name)).await
+            }),
+        )
+        .await
+    }
+
+    /// Sets the display name of an application. `None` restores the default one.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn set_name(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        name: Option<&ApplicationName>,
+    ) -> Result<()> {
+        let name = name.map(ToString::to_string);
+        self.in_transaction_of(
+            reference,
+            work!(|tx, now| {
+                let row = owned(tx, account_id, reference).await?;
+                let before = row.record.display_name();
+                applications::set_name(tx, row.id, name.as_deref()).await?;
+                let after = ApplicationRecord { name, ..row.record }.display_name();
+                if before == after {
+                    return Ok(());
+                }
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                let change = Change::of(&before, &after);
+                audit::insert_change(tx, now, &actor, "application.name", &subject, change).await
+            }),
+        )
+        .await
+    }
+
     /// Sets what happens to the application's messages from now on if a carrier's answer is lost.
     ///
     /// # Errors
@@ -345,6 +411,13 @@ impl Applications<'_> {
         record.test_balance = test_money(record.test_balance, row.test_day, self.now());
         record
     }
+}
+
+/// Whether an application never sent a live message and has no balance.
+async fn is_unused(conn: &mut dyn Connection, row: &ApplicationRow) -> Result<bool> {
+    Ok(row.record.balance == Money::ZERO
+        && tally::first_and_last(conn, row.id, false).await?.is_none()
+        && batches::list(conn, row.id, false, i64::MAX, None, 1).await?.is_empty())
 }
 
 /// Returns the application if it belongs to the account. For an application of another account, the

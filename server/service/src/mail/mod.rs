@@ -39,17 +39,27 @@ pub struct MailSettings {
 pub(crate) struct Recipient<'a> {
     pub(crate) account_id: i64,
     pub(crate) email: &'a str,
+    /// The display name of the application that the mail is about, if its owner has set one.
+    pub(crate) application_name: Option<&'a str>,
+}
+
+impl<'a> Recipient<'a> {
+    /// Creates the recipient of a mail that is about no application with a name.
+    pub(crate) const fn of_account(account_id: i64, email: &'a str) -> Self {
+        Self { account_id, email, application_name: None }
+    }
 }
 
 impl<'a> From<&'a AccountRecord> for Recipient<'a> {
     fn from(account: &'a AccountRecord) -> Self {
-        Self { account_id: account.id, email: &account.email }
+        Self::of_account(account.id, &account.email)
     }
 }
 
 impl<'a> From<&'a ApplicationRow> for Recipient<'a> {
     fn from(row: &'a ApplicationRow) -> Self {
-        Self { account_id: row.account_id, email: &row.record.email }
+        let application_name = row.record.name.as_deref();
+        Self { account_id: row.account_id, email: &row.record.email, application_name }
     }
 }
 
@@ -119,11 +129,15 @@ pub(crate) async fn put(
     {
         return Ok(());
     }
+    let subject = match recipient.application_name {
+        Some(name) => format!("{} ({name})", mail.subject),
+        None => mail.subject.clone(),
+    };
     let mail = NewMail {
         account_id: Some(recipient.account_id),
         kind: mail.kind,
         recipient: recipient.email,
-        subject: &mail.subject,
+        subject: &subject,
         body: &mail.body,
         path: mail.path.as_deref(),
     };

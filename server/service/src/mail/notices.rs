@@ -27,7 +27,8 @@ const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
 
 impl<'a> From<&'a Owner> for Recipient<'a> {
     fn from(owner: &'a Owner) -> Self {
-        Self { account_id: owner.account_id, email: &owner.email }
+        let application_name = owner.name.as_deref();
+        Self { account_id: owner.account_id, email: &owner.email, application_name }
     }
 }
 

@@ -455,6 +455,11 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
             "The page \"Unassigned messages\" lists them. Give their numbers to applications.",
             "/support/inbound",
         ),
+        Work::Resets => (
+            ["person waits for a reset link", "people wait for a reset link"],
+            "The page \"Mail\" lists them. Make the link on the page of the account.",
+            "/support/mail",
+        ),
     };
     let (noun, each) = if count == 1 { (one, "It") } else { (many, "Each") };
     let subject = format!("{count} {noun}");

@@ -5,7 +5,7 @@ pub(crate) mod known;
 use std::sync::Arc;
 
 use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
-use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
+use domain::{Kind, Money, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
 use crate::Verb;
 use crate::support::audit::name_accounts;
@@ -22,6 +22,13 @@ impl crate::Money<'_> {
         let currency = installation::currency(&mut conn).await?;
         let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
         Ok(PriceList { currency, prices: prices.base() })
+    }
+
+    /// Returns the price of a page to a local number that a send would be charged now.
+    pub async fn local_price(&self) -> Result<Money> {
+        let mut conn = self.store().read().await?;
+        let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
+        Ok(prices.base().local)
     }
 
     /// Returns all prices that are in force and all that are set for later.

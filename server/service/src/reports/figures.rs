@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use domain::quarter::{Figures, QUARTER_MS, QuarterRange};
+use domain::records::{AlarmRecord, BatchRecord};
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, KeyKind, Reference};
 
 use super::settled::Days;
 use super::tests;
 use crate::Messages;
+use crate::applications::alarms::SHOWN_MAX;
 use crate::applications::chosen;
-use store::error::Result;
-use store::quarters;
+use store::error::{Refusal, Result};
 use store::query::Connection;
+use store::{alarms, batches, quarters};
 
 const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
 /// How long after its end a day counts as settled, in milliseconds. By then its messages are
@@ -23,6 +25,15 @@ const SETTLED_MS: i64 = 3 * DAY_MS;
 /// An application's figures by period. Periods are counted since 1970-01-01 in the range's zone.
 /// Periods without messages are left out.
 pub type FiguresByPeriod = BTreeMap<i64, Figures>;
+
+/// What the overview of an application shows.
+pub struct Overview {
+    pub figures: FiguresByPeriod,
+    /// The newest batches, newest first.
+    pub batches: Vec<BatchRecord>,
+    /// The alarms that the owner hasn't marked as read, newest first.
+    pub alarms: Vec<AlarmRecord>,
+}
 
 impl Messages<'_> {
     /// Returns the figures of messages that were accepted within `ranges`, for one of an account's
@@ -51,6 +62,33 @@ impl Messages<'_> {
             figures.push((owned.reference, periods));
         }
         Ok(figures)
+    }
+
+    /// Returns what the overview of one of an account's applications shows. Everything is about the
+    /// live key. `batches` is the maximum number of batches.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn overview(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        ranges: &[QuarterRange],
+        batches: i64,
+    ) -> Result<Overview> {
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let owned = chosen(&mut conn, account_id, Some(reference)).await?.pop();
+        let id = owned.ok_or(Refusal::NoSuchApplication)?.id;
+        let mut figures = BTreeMap::new();
+        for range in ranges {
+            self.add_range(&mut conn, (id, false), *range, &mut figures).await?;
+        }
+        Ok(Overview {
+            figures,
+            batches: batches::list(&mut conn, id, false, i64::MAX, None, batches).await?,
+            alarms: alarms::unread(&mut conn, id, SHOWN_MAX).await?,
+        })
     }
 
     /// Adds the figures of a range's periods to `periods`. Uses cached figures for settled days.

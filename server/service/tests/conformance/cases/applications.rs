@@ -1,7 +1,7 @@
 //! Applications: one per category, their statuses and their keys.
 
 use domain::history::{HistoryAction, HistoryAuthor};
-use domain::{ApplicationStatus, Category, KeyKind, Reason, SenderStatus};
+use domain::{ApplicationName, ApplicationStatus, Category, KeyKind, Reason, SenderStatus};
 use service::{Actor, Refusal, SendError};
 
 use crate::database::Backend;
@@ -10,6 +10,7 @@ use crate::world::{PASSWORD, World, name};
 on_each_backend![
     one_application_per_category_is_created_however_many_forms_arrive_at_once,
     an_account_has_one_application_without_sender_name_until_it_asks_for_one,
+    its_owner_deletes_an_application_that_was_never_used,
     status_moves_as_the_contract_says_and_everything_else_is_refused,
     activation_is_requested_while_pending_and_by_the_owner_alone,
     a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works,
@@ -63,6 +64,36 @@ async fn an_account_has_one_application_without_sender_name_until_it_asks_for_on
         .unwrap();
     create().await.unwrap();
     assert_eq!(world.service.applications().of_account(account).await.unwrap().len(), 2);
+}
+
+async fn its_owner_deletes_an_application_that_was_never_used(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let used = world.active("used@example.org", "1").await;
+    let unused = world.pending("unused@example.org").await;
+    let other = world.account("other@example.org").await;
+    let applications = service.applications();
+    for (account, reference, refusal) in [
+        (used.account.id, used.reference, Refusal::ApplicationInUse),
+        (other.id, unused.reference, Refusal::NoSuchApplication),
+    ] {
+        let refused = applications.delete_application(account, reference).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&refusal));
+    }
+    let owner = unused.account.id;
+    applications.request_sender_name(owner, unused.reference, &name("Gone")).await.unwrap();
+    applications.request_activation(owner, unused.reference).await.unwrap();
+    assert!(applications.can_delete(owner, unused.reference).await.unwrap());
+    applications.delete_application(owner, unused.reference).await.unwrap();
+    let again = applications.delete_application(owner, unused.reference).await.unwrap_err();
+    assert_eq!(again.refusal(), Some(&Refusal::NoSuchApplication));
+    assert_eq!(applications.of_account(owner).await.unwrap(), []);
+    assert!(applications.waiting_work().await.unwrap().iter().all(|work| work.count == 0));
+    // A deposit for it waits until staff assign it, and another application can take its place.
+    world.deposit("bank-late", unused.reference, "5").await;
+    let created = applications.create_application(owner, Category::Sms, None).await.unwrap();
+    assert_ne!(created.reference, unused.reference);
+    world.assert_sound().await;
 }
 
 async fn status_moves_as_the_contract_says_and_everything_else_is_refused(backend: Backend) {
@@ -175,6 +206,11 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     service.applications().request_activation(owner, reference).await.unwrap();
     service.applications().approve(&staff, reference).await.unwrap();
     world.deposit("bank-1", reference, "12.5").await;
+    let shop = ApplicationName::parse(" Shop \u{1f6d2} ").unwrap();
+    for (account, refused) in [(other.id, true), (owner, false), (owner, false)] {
+        let named = service.applications().set_name(account, reference, shop.as_ref()).await;
+        assert_eq!(named.is_err(), refused);
+    }
     // Only staff see that staff viewed the application.
     let support = service.support();
     let visit = support.visit_application(&staff, reference);
@@ -192,13 +228,16 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
             (HistoryAction::ActivationRequested, HistoryAuthor::Owner),
             (HistoryAction::Approved, HistoryAuthor::Support),
             (HistoryAction::DepositCredited, HistoryAuthor::Support),
+            (HistoryAction::Renamed, HistoryAuthor::Owner),
             (HistoryAction::Suspended, HistoryAuthor::Support),
         ]
     );
-    let [suspended, deposit, ..] = history.as_slice() else {
+    let [suspended, renamed, deposit, ..] = history.as_slice() else {
         panic!("{history:?}");
     };
     assert_eq!(suspended.detail.as_deref(), Some("A payment was disputed."));
+    let names = (renamed.before.as_deref(), renamed.after.as_deref());
+    assert_eq!(names, (Some("SMS application"), Some("Shop \u{1f6d2}")));
     let balances = (deposit.before.as_deref(), deposit.after.as_deref());
     assert_eq!(balances, (Some("0"), Some("12.5")));
     // Only staff see the payer's text.

@@ -1,0 +1,92 @@
+//! The banner on the list of applications: what keeps the SMS application from sending, and what
+//! to do about it.
+
+use domain::readiness::Blocker;
+use domain::records::ApplicationRecord;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "ssr")]
+use {crate::problem::Problem, domain::Category, domain::readiness::blockers, service::Service};
+
+/// What the customer has to do, or wait for, before an application can send.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NextStep {
+    application: ApplicationRecord,
+    blocker: Blocker,
+}
+
+#[cfg(feature = "ssr")]
+impl NextStep {
+    /// Returns the next step for the SMS application among these, or `None` if it can send or there
+    /// is none. What the customer can do comes before what staff must do.
+    pub async fn find(
+        service: &Service,
+        applications: &[ApplicationRecord],
+    ) -> Result<Option<Self>, Problem> {
+        let sms = applications.iter().find(|one| one.category == Category::Sms);
+        let Some(application) = sms else {
+            return Ok(None);
+        };
+        let local_price = service.money().local_price().await?;
+        let delivers = service.delivery().has_carrier_for_messages().await?;
+        let found = blockers(application, local_price, delivers);
+        let for_customer = found.iter().find(|blocker| blocker.is_for_customer());
+        let blocker = match found.first() {
+            Some(Blocker::Suspended) => Some(Blocker::Suspended),
+            first => for_customer.or(first).copied(),
+        };
+        Ok(blocker.map(|blocker| Self { application: application.clone(), blocker }))
+    }
+}
+
+impl NextStep {
+    /// Returns the sentence, and the link to the page where the step is taken.
+    fn words(&self) -> (String, &'static str, &'static str) {
+        let name = self.application.display_name();
+        let because = |why: &str| format!("{name} can't send yet: {why}");
+        match self.blocker {
+            Blocker::ActivationNotRequested => {
+                (because("it isn't activated."), "#readiness", "Ask for activation")
+            }
+            Blocker::ActivationWaits => {
+                (because("we are checking your request for activation."), "", "See its progress")
+            }
+            Blocker::Suspended => {
+                let reason = self.application.suspend_reason.as_deref().unwrap_or("none given");
+                let words = format!("{name} is suspended and can't send. Reason: {reason}");
+                (words, "", "See what is affected")
+            }
+            Blocker::SenderNameWaits => {
+                (because("we are checking its sender name."), "/sender", "See the request")
+            }
+            Blocker::SenderNameRejected => {
+                (because("its sender name wasn't accepted."), "/sender", "Choose another name")
+            }
+            Blocker::Balance => {
+                let words = format!("{name} can't send: its balance doesn't cover a message.");
+                (words, "#deposits", "Make a deposit")
+            }
+            Blocker::NoCarrier => (
+                "No carrier accepts messages right now. Messages wait for up to 48 hours, and you \
+                 aren't charged for a message that no carrier accepts."
+                    .to_owned(),
+                "",
+                "See what is affected",
+            ),
+            Blocker::Category => (String::new(), "", ""),
+        }
+    }
+}
+
+/// Renders the banner.
+pub fn next_step(step: &NextStep) -> impl IntoView + use<> {
+    let (sentence, page, link) = step.words();
+    let href = format!("/applications/{}{page}", step.application.reference);
+    view! {
+        <section class="notice next-step" aria-label="Next step">
+            <p>{sentence}</p>
+            <a class="button button-primary" href=href>{link}</a>
+        </section>
+    }
+}
