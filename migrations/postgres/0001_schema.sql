@@ -218,6 +218,7 @@ CREATE TABLE applications (
     PRIMARY KEY (id, shard),
     UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+CREATE INDEX applications_by_account ON applications (account_id);
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, shard)
     WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, shard)

@@ -273,6 +273,7 @@ CREATE INDEX applications_by_status ON applications (status, id);
 CREATE INDEX applications_by_activation ON applications (activated_at) WHERE activated_at IS NOT NULL;
 CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance IS NOT NULL;
 CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
+CREATE INDEX applications_by_account ON applications (account_id); -- deleted ones too
 -- An account has at most one application per category, and at most one without a sender name. The
 -- database enforces both rules, even if several forms arrive at once.
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category)
