@@ -112,7 +112,9 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
         }
     });
     let replaced = match requests.iter().find(|request| is_pending(request)) {
-        Some(waiting) => format!(" A new request replaces the one for {}.", waiting.name),
+        Some(waiting) => {
+            format!(" Your request for {} is pending; a new request replaces it.", waiting.name)
+        }
         None => String::new(),
     };
     let hint = format!("1 to 11 letters from A to Z and digits, without spaces.{replaced}");
