@@ -319,7 +319,13 @@ fn alarms(data: &AccountOverview) -> Option<impl IntoView + use<>> {
     let href = format!("/applications/{}#alarms", data.application.reference);
     let items = data.alarms.iter().map(|alarm| {
         let words = alarm.kind.heading();
-        view! { <li><a href=href.clone()>{words}</a> ", " <DateTime at=alarm.at with_zone=true/></li> }
+        view! {
+            <li>
+                <a href=href.clone()>{words}</a>
+                ", "
+                <DateTime at=alarm.at with_zone=true/>
+            </li>
+        }
     });
     let items: Vec<_> = items.collect();
     (!items.is_empty()).then(|| {

@@ -81,7 +81,9 @@ pub fn Copying(text: String, label: &'static str) -> impl IntoView {
                     {label}
                 </button>
                 <button type="button" class="button" on:click=|_| print()>"Print this page"</button>
-                <p class="hint" role="status">{move || if copied.get() { "Copied." } else { "" }}</p>
+                <p class="hint" role="status">
+                    {move || if copied.get() { "Copied." } else { "" }}
+                </p>
             }
         })
     }
