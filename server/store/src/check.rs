@@ -86,7 +86,8 @@ statements! {
                    AND credit_account = {UNMATCHED} AND application_id = 0))
            OR (kind = {return} AND NOT (debit_account = {UNMATCHED}
                    AND credit_account = {BANK} AND application_id = 0))
-           OR (kind NOT IN ({unmatched}, {settle}, {return}) AND application_id = 0))"
+           OR (kind <> {unmatched} AND kind <> {settle} AND kind <> {return}
+                   AND application_id = 0))"
             => " AND shard = $1",
     );
     /// Duplicates the rule in `domain::pricing::cost_at`.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 
-use domain::Refusal;
 use domain::bulk::ForeignFile;
 use domain::records::{BankStatementLine, LineOutcome};
+use domain::{Money, Refusal};
 use service::{Actor, BadStatement, BankColumns, CreditedLines, StatementFile};
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
@@ -179,7 +179,10 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     assert_eq!(refused.refusal(), Some(&Refusal::BankFileGone));
     let found = lines(&world, stored).await;
     assert_eq!((found[0].reference.as_str(), found[0].amount), ("Grüße", money("1.5")));
-    assert_eq!((found[1].outcome, found[1].amount), (LineOutcome::Debit, money("-2")));
+    assert_eq!(
+        (found[1].outcome, found[1].amount),
+        (LineOutcome::Debit, Money::from_micros(-2_000_000))
+    );
     // The purpose names the application.
     let cases = ledger.statement_lines(stored, None, None, 1).await.unwrap();
     assert_eq!(cases.items[0].suggestions, [customer.reference]);
