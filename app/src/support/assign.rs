@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::links::application_link;
+use super::links::{ASSIGN_PATH, application_link};
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -22,9 +22,6 @@ use {
     crate::problem::Cause,
     domain::approval::StaffAct,
 };
-
-/// The path of the page.
-pub const ASSIGN_PATH: &str = "/support/deposits/assign";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]

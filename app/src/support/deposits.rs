@@ -8,8 +8,8 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::assign::{ASSIGN_PATH, assign_form};
-use super::links::{application_link, deposit_link};
+use super::assign::assign_form;
+use super::links::{ASSIGN_PATH, application_link, deposit_link};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;

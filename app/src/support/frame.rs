@@ -7,7 +7,7 @@ use leptos_router::components::Outlet;
 use leptos_router::hooks::{use_location, use_query_map};
 use serde::{Deserialize, Serialize};
 
-use super::search::SEARCH_PATH;
+use super::links::SEARCH_PATH;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;

@@ -4,9 +4,12 @@ use domain::{BatchId, Reference, Transid};
 use leptos::prelude::*;
 use leptos_router::location::Url;
 
-use super::assign::ASSIGN_PATH;
-use super::search::SEARCH_PATH;
 use crate::ui::address;
+
+/// The path of the page that assigns a deposit.
+pub const ASSIGN_PATH: &str = "/support/deposits/assign";
+/// The path of the search.
+pub const SEARCH_PATH: &str = "/support/search";
 
 /// Returns the address of the page of the account with an email.
 pub fn account_path(email: &str) -> String {

@@ -18,9 +18,6 @@ use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Page, Table, parameter};
 
-/// The path of the page.
-pub const SEARCH_PATH: &str = "/support/search";
-
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchView {

@@ -28,7 +28,7 @@ use time::Duration;
 use tower_sessions::Session;
 
 use super::cookies::{self, is_https};
-use super::{FORM_BYTES_MAX, device_cookie, guard, seal};
+use super::{device_cookie, guard, seal};
 
 /// A kind of cookie that brings a form back to its page.
 struct Way {
@@ -39,6 +39,10 @@ struct Way {
     /// used as the other.
     prefix: &'static str,
 }
+
+/// The maximum size of a form, in bytes. The largest form has a few lines. Without this limit,
+/// server functions would read forms of any size into memory.
+pub const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// The cookie of a refused form, which comes back at once.
 const REFUSED: Way = Way { name: "heliograph-form", kept: Duration::MINUTE, prefix: "" };

@@ -71,15 +71,12 @@ use cookies::cookie_name;
 pub use cookies::is_https;
 pub use error_pages::{ErrorPages, wants_page};
 use follow::followers::Followers;
-use forms::Forms;
+use forms::{FORM_BYTES_MAX, Forms};
 use portal_request::{Portal, ServedRequest};
 use session_store::ServiceSessions;
 
 /// The name of the session's cookie.
 const COOKIE: &str = "heliograph";
-/// The maximum size of a form, in bytes. The largest form has a few lines. Without this limit,
-/// server functions would read forms of any size into memory.
-const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns the router for the pages, their server functions and their files. Responses with events
 /// end when `stop` is cancelled. The API reference is built from the OpenAPI `document`. `form_key`

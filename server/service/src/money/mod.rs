@@ -3,6 +3,7 @@
 pub(crate) mod deposits;
 pub(crate) mod funds;
 pub(crate) mod releases;
+mod statement_amounts;
 mod statement_columns;
 pub(crate) mod statement_file;
 pub(crate) mod statements;

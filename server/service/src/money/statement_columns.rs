@@ -7,7 +7,7 @@ use domain::Reference;
 use domain::records::SuggestedColumns;
 
 use super::deposits::is_bank_id;
-use super::statement_file::amount;
+use super::statement_amounts::amount;
 
 /// Names of columns, as [`folded`] returns them: English, German, French, Spanish, Portuguese, Dutch,
 /// Afrikaans and Italian. Earlier names win.

@@ -12,6 +12,7 @@ use domain::bulk::{ForeignFile, HEAD_BYTES};
 use domain::records::{LineOutcome, SuggestedColumns};
 
 use super::deposits::{is_bank_id, written};
+use super::statement_amounts::{Amount, amount};
 use super::statement_columns::{by_data, by_name};
 use store::statements::{BankColumns, FileLine};
 
@@ -410,83 +411,4 @@ fn file_line(
         purpose: None,
         skipped,
     })
-}
-
-/// An amount in a bank statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Amount {
-    Payment(Money),
-    /// The amount isn't above 0, so the line isn't a payment to us.
-    Debit(Money),
-}
-
-/// Parses an amount with a decimal point or comma. Returns `None` if the text isn't an amount.
-///
-/// A single separator with three digits after it may group thousands or begin the decimals, so
-/// `1,234` is refused.
-pub(super) fn amount(text: &str) -> Option<Amount> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let is_debit = text.starts_with('-') || text.ends_with('-');
-    let digits =
-        text.strip_prefix(['-', '+']).or_else(|| text.strip_suffix(['-', '+'])).unwrap_or(&text);
-    let plain = decimal(digits)?;
-    let amount = Money::parse(&plain).ok()?;
-    let is_payment = !is_debit && amount > Money::ZERO;
-    Some(if is_payment {
-        Amount::Payment(amount)
-    } else {
-        Amount::Debit(Money::from_micros(-amount.micros()))
-    })
-}
-
-/// Returns an amount in the form that [`Money::parse`] reads. `None` if its separators are
-/// ambiguous or in the wrong places.
-fn decimal(text: &str) -> Option<String> {
-    let Some(place) = text.rfind([',', '.']) else {
-        return Some(text.to_owned());
-    };
-    let (whole, fraction) = (&text[..place], &text[place + 1..]);
-    let sign = &text[place..=place];
-    let grouped = |whole: &str, sign: &str| {
-        let groups: Vec<_> = whole.split(sign).collect();
-        let fits = groups[1..].iter().all(|group| group.len() == 3);
-        let begins = matches!(groups[0].len(), 1..=3) || groups.len() == 1;
-        (fits && begins).then(|| groups.concat())
-    };
-    if whole.contains(sign) {
-        return grouped(text, sign);
-    }
-    let other = if sign == "," { "." } else { "," };
-    if !whole.contains(other) && fraction.len() == 3 {
-        return None;
-    }
-    Some(format!("{}.{fraction}", grouped(whole, other)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_read_as_banks_write_them() {
-        for (text, expected) in [
-            ("12", "12"),
-            ("12.50", "12.5"),
-            ("12,50", "12.5"),
-            ("+1.234,50", "1234.5"),
-            ("1,234.50", "1234.5"),
-            ("1 234,50", "1234.5"),
-            ("1,234,567", "1234567"),
-        ] {
-            let expected = Money::parse(expected).unwrap();
-            assert_eq!(amount(text), Some(Amount::Payment(expected)), "{text}");
-        }
-        for (debit, micros) in [("-12.50", -12_500_000), ("12,50-", -12_500_000), ("0.00", 0)] {
-            let expected = Amount::Debit(Money::from_micros(micros));
-            assert_eq!(amount(debit), Some(expected), "{debit}");
-        }
-        for bad in ["", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50"] {
-            assert_eq!(amount(bad), None, "{bad}");
-        }
-    }
 }
