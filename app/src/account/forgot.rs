@@ -12,6 +12,7 @@ use crate::ui::{AcceptedNotice, FormState, Loaded, Page, PostForm, SubmitButton}
 
 /// Returns whether a reset link is mailed. Otherwise staff make it.
 #[server(prefix = "/fn", endpoint = "mails-links", input = GetUrl)]
+#[allow(clippy::unused_async, reason = "server functions are async")]
 pub async fn load_mails_links() -> Result<bool, Problem> {
     Ok(current_request()?.service().operations().sends_mail())
 }

@@ -97,8 +97,8 @@ impl AccountOverview {
         let messages = service.messages();
         let found = messages.overview(account_id, reference, &read, BATCHES).await?;
         let figures = found.figures;
-        let sums = [day, month, shown.first].map(|first| sum_from(&figures, first));
-        let counts = counts(&sums);
+        let totals = [day, month, shown.first].map(|first| sum_from(&figures, first));
+        let counts = counts(&totals);
         let from = zone.start_of_day(shown.first);
         let failures = failures(service, account_id, reference, from, &counts);
         let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
@@ -119,7 +119,7 @@ impl AccountOverview {
             sender_ms: usual(Work::SenderNames, sender_waits).await?,
             spending: Spending::before(day, &charged),
             chart: chart(shown, figures),
-            spent: [sums[0].cost, sums[1].cost],
+            spent: [totals[0].cost, totals[1].cost],
             application,
             day,
             month,
@@ -138,15 +138,16 @@ fn sum_from(figures: &FiguresByPeriod, first: i64) -> Figures {
     sum
 }
 
-/// Counts messages by status. `sums` are those of today, the month and all days.
+/// Counts messages by status. `totals` are those of today, the month and all days.
 #[cfg(feature = "ssr")]
-fn counts(sums: &[Figures; 3]) -> Vec<Count> {
+fn counts(totals: &[Figures; 3]) -> Vec<Count> {
     let finals = MessageStatus::ALL.into_iter().filter(|one| one.is_final()).map(Some);
     let counted = std::iter::once(None).chain(finals).map(|status| {
-        let [today, month, all] = [&sums[0], &sums[1], &sums[2]].map(|figures| match status {
-            Some(status) => figures.of_status(status),
-            None => figures.under_way(),
-        });
+        let [today, month, all] =
+            [&totals[0], &totals[1], &totals[2]].map(|figures| match status {
+                Some(status) => figures.of_status(status),
+                None => figures.under_way(),
+            });
         Count { status, today, month, all }
     });
     counted.filter(|count| count.all > 0 || count.month > 0).collect()

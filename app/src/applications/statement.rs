@@ -328,14 +328,14 @@ pub fn statement(
 fn receipts(page: &str, lines: &[StatementLine]) -> impl IntoView + use<> {
     let of_application = page.trim_end_matches("/statement").to_owned();
     let deposits = lines.iter().filter(|line| line.kind == TransferKind::Deposit);
-    let links: Vec<_> = deposits
+    let items: Vec<_> = deposits
         .map(|line| {
             let bank_id = leptos_router::location::Url::escape(&line.subject);
             let href = format!("{of_application}/deposits/{bank_id}");
             view! { <li><a href=href>{format!("Receipt of {}", line.subject)}</a></li> }
         })
         .collect();
-    (!links.is_empty()).then(|| view! { <ul class="not-printed">{links}</ul> })
+    (!items.is_empty()).then(|| view! { <ul class="not-printed">{items}</ul> })
 }
 
 fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) -> AnyView {

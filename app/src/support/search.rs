@@ -127,8 +127,8 @@ fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
         .styled("key", "Bank id", |deposit: &DepositRecord| deposit_link(&deposit.bank_id))
         .time("Time (UTC)", |deposit| deposit.received_at)
         .column("Reference as written", |deposit| deposit.reference.clone())
-        .column("Payer and purpose", |deposit| payer_and_purpose(deposit))
+        .column("Payer and purpose", payer_and_purpose)
         .money("Amount", currency, |deposit| deposit.amount.shown())
-        .column("Application", |deposit| receiver(deposit));
+        .column("Application", receiver);
     (!found.deposits.is_empty()).then(|| table.in_region("Deposits"))
 }

@@ -29,7 +29,7 @@ pub async fn backup(
     let refused = |why: &str| CommandError::Refused(format!("can't copy to {shown}: {why}"));
     if settings.database_url.starts_with("sqlite:") {
         let copied = service.operations().backup(file).await;
-        copied.map_err(|error| refused(&error.for_operator().to_string()))?;
+        copied.map_err(|error| refused(&error.for_operator().clone()))?;
     } else {
         if service.operations().is_distributed() {
             return Err(refused(
@@ -43,11 +43,11 @@ pub async fn backup(
     Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| format!("Copied to {shown}."))?)
 }
 
-pub async fn restore(settings: &Settings, file: &Path, output: Output) -> Result<()> {
+pub fn restore(settings: &Settings, file: &Path, output: Output) -> Result<()> {
     let shown = file.display().to_string();
     let refused = |why: &str| CommandError::Refused(format!("can't restore {shown}: {why}"));
     if settings.database_url.starts_with("sqlite:") {
-        Service::restore(&settings.database_url, &settings.data_dir, file).await?;
+        Service::restore(&settings.database_url, &settings.data_dir, file)?;
     } else {
         let mut restoring = tool("pg_restore", &settings.database_url).map_err(|e| refused(&e))?;
         restoring.args(["--no-owner", "--exit-on-error", "--single-transaction"]).arg(file);

@@ -91,17 +91,17 @@ pub async fn reconcile(
 
 async fn show(service: &Service, output: Output) -> Result<(), CommandError> {
     let hold = service.operations().hold().await?;
-    let held = Held {
+    let shown = Held {
         held_since: hold.map(|hold| DateTime(hold.since)),
         waiting: hold.map_or(0, |hold| hold.waiting),
     };
-    Ok(output.print(&held, |held| match &held.held_since {
+    Ok(output.print(&shown, |shown| match &shown.held_since {
         None => "Messages aren't held.".to_owned(),
         Some(since) => format!(
             "All messages are held since {}. {} of them may have been sent before: sort them with \
              --receipts, --export, --discard-older-than and --rest.",
             since.0.to_table(),
-            held.waiting,
+            shown.waiting,
         ),
     })?)
 }

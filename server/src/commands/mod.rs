@@ -65,7 +65,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
             let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
             return copy::run(settings, from, &to, output).await;
         }
-        Command::Restore { file } => return backup::restore(settings, file, output).await,
+        Command::Restore { file } => return backup::restore(settings, file, output),
         Command::Distribute { shards } => {
             return distribute::run(settings, *shards, output).await;
         }

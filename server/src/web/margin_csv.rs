@@ -87,7 +87,8 @@ mod tests {
             },
         };
         let file = |form: &CsvFile| {
-            String::from_utf8(super::file(form, &[line.clone()], "USD").unwrap()).unwrap()
+            String::from_utf8(super::file(form, std::slice::from_ref(&line), "USD").unwrap())
+                .unwrap()
         };
         let sheet = file(&CsvFile::named("margin", Some(Zone::default())));
         assert!(sheet.starts_with("\u{feff}day,"), "{sheet}");

@@ -391,19 +391,19 @@ impl Operations<'_> {
         for shard in self.shards() {
             let mut after = Transid(0);
             loop {
-                let some = self.held(shard, since, after).await?;
-                let Some(last) = some.last() else { break };
+                let held = self.held(shard, since, after).await?;
+                let Some(last) = held.last() else { break };
                 after = last.id;
                 let network = self.inner.router.network();
-                let mut lost: Vec<_> = some
+                let mut unsure: Vec<_> = held
                     .iter()
-                    .filter(|held| !network.is_sandbox(&held.carrier))
-                    .map(|held| (lease_of(held, &held.carrier), held.due_at))
+                    .filter(|message| !network.is_sandbox(&message.carrier))
+                    .map(|message| (lease_of(message, &message.carrier), message.due_at))
                     .collect();
-                lost.sort_by(|(a, _), (b, _)| a.carrier.cmp(&b.carrier));
-                marked += lost.len();
+                unsure.sort_by(|(a, _), (b, _)| a.carrier.cmp(&b.carrier));
+                marked += unsure.len();
                 let why = "a backup was restored, and nobody knows whether it was sent before";
-                self.lose_some(actor, shard, lost, why.to_owned()).await?;
+                self.lose_some(actor, shard, unsure, why.to_owned()).await?;
             }
         }
         Ok(marked)

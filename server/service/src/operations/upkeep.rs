@@ -166,7 +166,7 @@ impl crate::Service {
     /// # Errors
     /// Fails if the file isn't a whole database, if there is a database or an upload already, or if
     /// the files can't be written.
-    pub async fn restore(
+    pub fn restore(
         database_url: &str,
         data_dir: &Path,
         file: &Path,

@@ -61,7 +61,7 @@ impl Database {
         match self {
             Self::Sqlite(_) => {
                 let file = sqlite::Database::make(folder);
-                Service::restore(&file.url(), &folder.join("data"), backup).await.unwrap();
+                Service::restore(&file.url(), &folder.join("data"), backup).unwrap();
                 Self::Sqlite(file)
             }
             Self::Postgres(_) => {
