@@ -191,8 +191,8 @@ mod tests {
             with_names!("kind = {charge} AND credit_account = {REVENUE}"),
             "kind = 2 AND credit_account = -3"
         );
-        assert_eq!(with_names!("BETWEEN {first_kind} AND {last_kind}"), "BETWEEN 0 AND 4");
-        assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (4, 'release')"));
+        assert_eq!(with_names!("BETWEEN {first_kind} AND {last_kind}"), "BETWEEN 0 AND 5");
+        assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (5, 'return')"));
         assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
         assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");
     }
