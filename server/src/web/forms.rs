@@ -183,8 +183,15 @@ impl Forms {
         form.problem.cause = Cause::SignedOutBefore;
         if !posted.is_empty() {
             let typed = url::form_urlencoded::parse(posted).into_owned();
-            form.problem.typed =
+            let mut typed: Vec<_> =
                 typed.filter(|(field, _)| !SECRETS.contains(&field.as_str())).collect();
+            // A browser doesn't post a box that isn't ticked. The function knows that it is empty.
+            for (field, text) in form.problem.typed {
+                if typed.iter().all(|(posted, _)| *posted != field) {
+                    typed.push((field, text));
+                }
+            }
+            form.problem.typed = typed;
         }
         self.cookie_of(&SIGNED_OUT, form, page, Some(owner))
     }
@@ -377,10 +384,12 @@ mod tests {
             }
         }
         let posted = b"text=It+is+down&carrier=&password=x&credential=123456&code=1";
+        let problem = form.problem.clone().typed("deposit", "").typed("text", "");
+        let form = ReturnedForm { problem, ..form };
         let cookie = forms.keep(&form, posted, "/login", 7).unwrap();
         let request = Request::get("/login").header(COOKIE, cookie).body(Body::empty()).unwrap();
         let kept = forms.opened(&SIGNED_OUT, &request).unwrap();
-        let typed = [("text", "It is down"), ("carrier", "")];
+        let typed = [("text", "It is down"), ("carrier", ""), ("deposit", "")];
         assert_eq!(kept.form.problem.typed, typed.map(|(a, b)| (a.to_owned(), b.to_owned())));
         assert_eq!(kept.account_id, Some(7));
         service.close().await;
