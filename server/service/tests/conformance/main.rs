@@ -32,6 +32,7 @@ mod database;
 mod network;
 mod postgres;
 mod processes;
+mod restores;
 mod sending;
 mod sqlite;
 mod timing;

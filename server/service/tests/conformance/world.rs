@@ -1,6 +1,5 @@
 //! A service on its own database.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -26,14 +25,14 @@ pub const PASSWORD: &str = "correct horse battery";
 pub struct World {
     pub service: Service,
     pub clock: Arc<AtomicI64>,
-    folder: TempDir,
+    pub folder: TempDir,
     pub database: Database,
     /// How many times the service was opened. Seeds the randomness of each process.
-    opened: u64,
-    network: Network,
+    pub opened: u64,
+    pub network: Network,
     /// Takes effect when the service is opened next.
     pub limits: Limits,
-    mail: MailSettings,
+    pub mail: MailSettings,
 }
 
 /// An application with its keys and the account that owns it.
@@ -103,31 +102,6 @@ impl World {
         };
         let service = Service::open(config).await.unwrap();
         Self { service, opened, ..self }
-    }
-
-    /// Makes a backup in the folder of the world.
-    pub async fn back_up(&self) -> PathBuf {
-        let file = self.folder().join("backup");
-        self.database.back_up(&self.service, &file).await;
-        file
-    }
-
-    /// Restores a backup elsewhere, and opens a service on it.
-    pub async fn restored(&self, backup: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let database = self.database.restored(backup, folder.path()).await;
-        let world = Self {
-            service: self.service.clone(),
-            clock: Arc::clone(&self.clock),
-            folder,
-            database,
-            opened: self.opened + 1,
-            network: self.network.clone(),
-            limits: self.limits,
-            mail: self.mail.clone(),
-        };
-        let service = Service::open(world.config()).await.unwrap();
-        Self { service, ..world }
     }
 
     pub fn config(&self) -> Config {

@@ -1,52 +1,59 @@
 //! A backup that is restored after more messages were sent: nobody gets a text twice.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use domain::MessageStatus;
 use domain::MessageStatus::{Cancelled, Delivered, Submitted, Unknown};
-use domain::{MessageStatus, Transid};
 use service::{
     Actor, AuditFilter, CarrierReceipt, Export, ExportLine, Reconciled, Reconciliation, Refusal,
-    Rest, user_reference,
+    Rest, Service, user_reference,
 };
 
+use crate::cases::holds::{reconcile, sent_to, submit_all};
 use crate::database::Backend;
 use crate::network::taken_as;
 use crate::sending::{Sending, receipt};
 use crate::uploads::accepted;
-use crate::world::{HOUR_MS, money};
+use crate::world::{HOUR_MS, World, money};
 
 on_each_backend![
     nobody_gets_a_text_twice_after_a_restore,
     the_rest_of_a_restore_is_never_sent_if_the_operator_says_so,
-    a_hold_by_command_stops_and_resumes_sends,
 ];
 
 const STAFF: Actor = Actor::CommandLine;
 
-async fn sent_to(sending: &Sending, number: &str) -> Transid {
-    let sent = sending.world.send(&sending.customer.live, number).await;
-    sent.unwrap().transid.unwrap()
-}
-
-/// Submits everything that is due, and returns the messages. The carrier calls a message by its ID.
-async fn submit_all(sending: &Sending) -> BTreeSet<Transid> {
-    let mut submitted = BTreeSet::new();
-    // On PostgreSQL, the first claim after the end of a hold only learns that it ended.
-    for _ in 0..2 {
-        for handed in sending.claim("acme").await {
-            assert!(submitted.insert(handed.id()));
-            sending.answer(&handed, taken_as(&handed.id().to_string())).await;
-        }
+impl World {
+    /// Makes a backup in the folder of the world.
+    pub async fn back_up(&self) -> PathBuf {
+        let file = self.folder().join("backup");
+        self.database.back_up(&self.service, &file).await;
+        file
     }
-    submitted
+
+    /// Restores a backup elsewhere, and opens a service on it.
+    pub async fn restored(&self, backup: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = self.database.restored(backup, folder.path()).await;
+        let world = Self {
+            service: self.service.clone(),
+            clock: Arc::clone(&self.clock),
+            folder,
+            database,
+            opened: self.opened + 1,
+            network: self.network.clone(),
+            limits: self.limits,
+            mail: self.mail.clone(),
+        };
+        let service = Service::open(world.config()).await.unwrap();
+        Self { service, ..world }
+    }
 }
 
 fn line(number: &str) -> ExportLine {
     ExportLine { number: number.to_owned(), ..ExportLine::default() }
-}
-
-async fn reconcile(sending: &Sending, by: Reconciliation) -> Reconciled {
-    sending.world.service.operations().reconcile(&STAFF, by).await.unwrap()
 }
 
 async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
@@ -173,19 +180,4 @@ async fn the_rest_of_a_restore_is_never_sent_if_the_operator_says_so(backend: Ba
         .await;
     after.assert_status(id, Delivered).await;
     after.assert_sound().await;
-}
-
-async fn a_hold_by_command_stops_and_resumes_sends(backend: Backend) {
-    let sending = Sending::by_acme(backend).await;
-    let operations = sending.world.service.operations();
-    operations.begin_hold(&STAFF).await.unwrap();
-    sending.world.pass(1000);
-    let id = sent_to(&sending, "12345671").await;
-    sending.assert_nothing_due("acme").await;
-    let held = sending.reopen().await;
-    held.assert_nothing_due("acme").await;
-    let by = Reconciliation { rest: Some(Rest::Unknown), ..Reconciliation::default() };
-    // The message was accepted after the hold began, so it wasn't sent before.
-    assert_eq!(reconcile(&held, by).await.unknown, 0);
-    assert_eq!(submit_all(&held).await, BTreeSet::from([id]));
 }

@@ -1,0 +1,51 @@
+//! Nothing is submitted while messages are held.
+
+use std::collections::BTreeSet;
+
+use domain::Transid;
+use service::{Actor, Reconciled, Reconciliation, Rest};
+
+use crate::database::Backend;
+use crate::network::taken_as;
+use crate::sending::Sending;
+
+on_each_backend![a_hold_by_command_stops_and_resumes_sends];
+
+const STAFF: Actor = Actor::CommandLine;
+
+pub async fn sent_to(sending: &Sending, number: &str) -> Transid {
+    let sent = sending.world.send(&sending.customer.live, number).await;
+    sent.unwrap().transid.unwrap()
+}
+
+/// Submits everything that is due, and returns the messages. The carrier calls a message by its ID.
+pub async fn submit_all(sending: &Sending) -> BTreeSet<Transid> {
+    let mut submitted = BTreeSet::new();
+    // On PostgreSQL, the first claim after the end of a hold only learns that it ended.
+    for _ in 0..2 {
+        for handed in sending.claim("acme").await {
+            assert!(submitted.insert(handed.id()));
+            sending.answer(&handed, taken_as(&handed.id().to_string())).await;
+        }
+    }
+    submitted
+}
+
+pub async fn reconcile(sending: &Sending, by: Reconciliation) -> Reconciled {
+    sending.world.service.operations().reconcile(&STAFF, by).await.unwrap()
+}
+
+async fn a_hold_by_command_stops_and_resumes_sends(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let operations = sending.world.service.operations();
+    operations.begin_hold(&STAFF).await.unwrap();
+    sending.world.pass(1000);
+    let id = sent_to(&sending, "12345671").await;
+    sending.assert_nothing_due("acme").await;
+    let held = sending.reopen().await;
+    held.assert_nothing_due("acme").await;
+    let by = Reconciliation { rest: Some(Rest::Unknown), ..Reconciliation::default() };
+    // The message was accepted after the hold began, so it wasn't sent before.
+    assert_eq!(reconcile(&held, by).await.unknown, 0);
+    assert_eq!(submit_all(&held).await, BTreeSet::from([id]));
+}
