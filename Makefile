@@ -41,6 +41,10 @@ build: setup ## Build in release (target/release/heliograph, target/site)
 package: build ## Build a Debian package (target/package/heliograph_*.deb)
 	@.make/package target/release/heliograph
 
+.PHONY: test-package
+test-package: package ## Install, upgrade and remove the package in a fresh Debian (root, mmdebstrap)
+	@.make/package-test target/package/heliograph_*.deb
+
 .PHONY: dev
 dev: setup ## Start with demo data; rebuild and reload on every change
 	@.make/setup wasm-bindgen cargo-leptos
