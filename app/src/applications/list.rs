@@ -26,7 +26,7 @@ pub struct ApplicationsView {
     pub currency: String,
     /// The sender name that recipients see if an application has none.
     pub default_sender: String,
-    /// What keeps the SMS application from sending.
+    /// The condition that keeps the SMS application from sending.
     pub next_step: Option<NextStep>,
     pub first_steps: FirstSteps,
     /// `None` until the first steps are done.

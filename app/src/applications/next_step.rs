@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "ssr")]
 use {crate::problem::Problem, domain::Category, domain::readiness::blockers, service::Service};
 
-/// What the customer has to do, or wait for, before an application can send.
+/// A step that the customer takes, or waits for, before an application can send.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NextStep {
     application: ApplicationRecord,

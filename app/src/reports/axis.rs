@@ -1,4 +1,6 @@
-//! The chart's scale of counts.
+//! The scale of counts in charts, and bars on it.
+
+use leptos::prelude::*;
 
 /// Returns the end of a scale that begins at 0: a round number of at least `greatest`. The number
 /// is even, so that half of it is a count too.
@@ -17,6 +19,25 @@ pub fn top(greatest: i64) -> i64 {
 pub fn percent(part: i64, whole: i64) -> String {
     let hundredths = part.saturating_mul(10_000) / whole.max(1);
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+}
+
+/// Draws a part of the bar at an index, of a number of bars. `foot` is the total of the parts below
+/// it.
+pub fn bar_part(
+    (at, count): (i64, i64),
+    foot: i64,
+    amount: i64,
+    top: i64,
+) -> impl IntoView + use<> {
+    view! {
+        <rect
+            // A fifth of a bar's width stays empty.
+            x=percent(10 * at + 1, 10 * count)
+            width=percent(8, 10 * count)
+            y=percent(top - foot - amount, top)
+            height=percent(amount, top)
+        ></rect>
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::axis::{percent, top};
+use super::axis::{bar_part, percent, top};
 use super::chart::{By, Chart, Layer, Part, amount_in_words};
 use super::counted;
 use super::periods::Length;
@@ -126,16 +126,7 @@ impl Bars {
 
     /// Draws a part of a period's bar. `foot` is the total of the parts below it.
     fn bar(&self, period: i64, foot: i64, amount: i64, top: i64) -> impl IntoView + use<> {
-        let (at, count) = self.place(period);
-        view! {
-            <rect
-                // A fifth of a period's width stays empty.
-                x=percent(10 * at + 1, 10 * count)
-                width=percent(8, 10 * count)
-                y=percent(top - foot - amount, top)
-                height=percent(amount, top)
-            ></rect>
-        }
+        bar_part(self.place(period), foot, amount, top)
     }
 
     /// Returns the address of the page that lists a period's messages.

@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 
-use super::{Fill, grouped, percent, top};
+use super::axis::{bar_part, percent, top};
+use super::{Fill, grouped};
 use crate::ui::Table;
 
 /// The counts of a period.
@@ -28,7 +29,7 @@ pub struct OutcomeChart<'a> {
     pub title: String,
     /// The heading of the periods in the table.
     pub heading: &'static str,
-    /// What the parts of a bar mean, the good one first.
+    /// The meanings of the parts of a bar, the good one first.
     pub words: (&'static str, &'static str),
     pub bars: &'a [OutcomeBar],
 }
@@ -58,15 +59,7 @@ impl OutcomeChart<'_> {
         let top = top(self.bars.iter().map(OutcomeBar::total).max().unwrap_or_default());
         let count = i64::try_from(self.bars.len()).unwrap_or(1);
         let bar = |at: usize, foot: i64, amount: i64| {
-            let at = i64::try_from(at).unwrap_or_default();
-            view! {
-                <rect
-                    x=percent(10 * at + 1, 10 * count)
-                    width=percent(8, 10 * count)
-                    y=percent(top - foot - amount, top)
-                    height=percent(amount, top)
-                ></rect>
-            }
+            bar_part((i64::try_from(at).unwrap_or_default(), count), foot, amount, top)
         };
         let bars = |amounts: fn(&OutcomeBar) -> (i64, i64)| -> Vec<_> {
             let amounts = self.bars.iter().map(amounts).enumerate();

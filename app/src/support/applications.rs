@@ -104,7 +104,7 @@ async fn next_case(service: &Service) -> Result<String, Problem> {
 }
 
 const APPROVE: &str = "approve";
-/// Said on the page that opens after an approval.
+/// The notice on the page that opens after an approval.
 pub const APPROVED: &str = "The application is approved.";
 const SUSPEND: &str = "suspend";
 const REINSTATE: &str = "reinstate";

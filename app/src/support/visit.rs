@@ -38,7 +38,7 @@ use {
     service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
-/// Said on the application that opens after another one was approved.
+/// The notice on the application that opens after another one was approved.
 const NEXT_CASE: &str = "The application is approved. This one has waited longest since.";
 /// The number of failed messages, and of refused calls.
 #[cfg(feature = "ssr")]

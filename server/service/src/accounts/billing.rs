@@ -1,4 +1,4 @@
-//! What a customer's receipts and statements say about the customer.
+//! The customer's details on receipts and statements.
 
 use domain::billing::BillingDetails;
 

@@ -246,26 +246,33 @@ impl Operations<'_> {
     /// Returns the held messages that were sent according to the proofs.
     async fn proven(&self, since: Timestamp, proofs: &Proofs<'_>) -> Result<Vec<Proven>> {
         let mut proven = Vec::new();
-        for shard in self.shards() {
-            let mut after = Transid(0);
-            loop {
-                let some = self.held(shard, since, after).await?;
-                let Some(last) = some.last() else { break };
-                after = last.id;
-                let code = self.country_code();
-                proven.extend(some.into_iter().filter_map(|held| proofs.find(shard, held, code)));
-            }
-        }
+        let code = self.country_code();
+        self.each_held(since, async |shard, held| {
+            proven.extend(held.into_iter().filter_map(|held| proofs.find(shard, held, code)));
+            Ok(())
+        })
+        .await?;
         Ok(proven)
     }
 
-    async fn held(
+    /// Calls `act` with all held messages, in chunks of a shard.
+    async fn each_held(
         &self,
-        shard: Shard,
         since: Timestamp,
-        after: Transid,
-    ) -> Result<Vec<HeldMessage>> {
-        hold::list(&mut self.store().read_at(shard).await?, since, after, CHUNK).await
+        mut act: impl AsyncFnMut(Shard, Vec<HeldMessage>) -> Result<()>,
+    ) -> Result<()> {
+        for shard in self.shards() {
+            let mut after = Transid(0);
+            loop {
+                let mut conn = self.store().read_at(shard).await?;
+                let held = hold::list(&mut conn, since, after, CHUNK).await?;
+                drop(conn);
+                let Some(last) = held.last() else { break };
+                after = last.id;
+                act(shard, held).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes messages out of the queue that this carrier got.
@@ -323,22 +330,18 @@ impl Operations<'_> {
         before: Timestamp,
     ) -> Result<(usize, Money)> {
         let (mut discarded, mut released) = (0, Money::ZERO);
-        for shard in self.shards() {
-            let mut after = Transid(0);
-            loop {
-                let some = self.held(shard, since, after).await?;
-                let Some(last) = some.last() else { break };
-                after = last.id;
-                let old = some.iter().filter(|held| held.due_at < before);
-                let old: Vec<Transid> = old.map(|held| held.id).collect();
-                if !old.is_empty() {
-                    let (count, money) = self.discard_some(actor, shard, old).await?;
-                    discarded += count;
-                    released =
-                        released.checked_add(money).ok_or(Error::Failed(Fault::MoneyOverflow))?;
-                }
+        self.each_held(since, async |shard, held| {
+            let old = held.iter().filter(|held| held.due_at < before);
+            let old: Vec<Transid> = old.map(|held| held.id).collect();
+            if !old.is_empty() {
+                let (count, money) = self.discard_some(actor, shard, old).await?;
+                discarded += count;
+                released =
+                    released.checked_add(money).ok_or(Error::Failed(Fault::MoneyOverflow))?;
             }
-        }
+            Ok(())
+        })
+        .await?;
         Ok((discarded, released))
     }
 
@@ -387,25 +390,20 @@ impl Operations<'_> {
     /// Makes all held messages `unknown`. Those for the sandbox stay in the queue, because it
     /// delivers to nobody.
     async fn mark_unknown(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
+        const WHY: &str = "a backup was restored, and nobody knows whether it was sent before";
         let mut marked = 0;
-        for shard in self.shards() {
-            let mut after = Transid(0);
-            loop {
-                let held = self.held(shard, since, after).await?;
-                let Some(last) = held.last() else { break };
-                after = last.id;
-                let network = self.inner.router.network();
-                let mut unsure: Vec<_> = held
-                    .iter()
-                    .filter(|message| !network.is_sandbox(&message.carrier))
-                    .map(|message| (lease_of(message, &message.carrier), message.due_at))
-                    .collect();
-                unsure.sort_by(|(a, _), (b, _)| a.carrier.cmp(&b.carrier));
-                marked += unsure.len();
-                let why = "a backup was restored, and nobody knows whether it was sent before";
-                self.lose_some(actor, shard, unsure, why.to_owned()).await?;
-            }
-        }
+        let network = self.inner.router.network();
+        self.each_held(since, async |shard, held| {
+            let mut unsure: Vec<_> = held
+                .iter()
+                .filter(|message| !network.is_sandbox(&message.carrier))
+                .map(|message| (lease_of(message, &message.carrier), message.due_at))
+                .collect();
+            unsure.sort_by(|(a, _), (b, _)| a.carrier.cmp(&b.carrier));
+            marked += unsure.len();
+            self.lose_some(actor, shard, unsure, WHY.to_owned()).await
+        })
+        .await?;
         Ok(marked)
     }
 }
