@@ -115,7 +115,7 @@ impl Database {
     }
 
     pub const fn hold(&self) -> &'static str {
-        "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE"
+        tables::HOLD
     }
 
     pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
