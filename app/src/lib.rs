@@ -65,10 +65,10 @@ use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
 use support::{
-    ApprovalsPage, AssignPage, AuditPage, CarrierReceiptsPage, CarriersPage, DepositsPage,
-    DeskFrame, ImportPage, MailsPage, MarginPage, NumbersPage, SendersPage, SupportAccountPage,
-    SupportAccountsPage, SupportApplicationsPage, SupportMessagePage, SupportPage,
-    SupportPricesPage, SupportSearchPage, UnassignedPage, VisitPage,
+    ApprovalsPage, AssignPage, AuditPage, CarrierReceiptsPage, CarriersPage, ConfirmActPage,
+    DepositsPage, DeskFrame, ImportPage, MailsPage, MarginPage, NumbersPage, SendersPage,
+    SupportAccountPage, SupportAccountsPage, SupportApplicationsPage, SupportMessagePage,
+    SupportPage, SupportPricesPage, SupportSearchPage, UnassignedPage, VisitPage,
 };
 use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
@@ -148,6 +148,7 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     view! {
         <ParentRoute path=path!("") view=DeskFrame>
             <Route path=path!("/support") view=SupportPage/>
+            <Route path=path!("/support/confirm") view=ConfirmActPage/>
             <Route path=path!("/support/carriers") view=CarriersPage/>
             <Route path=path!("/support/carriers/:name/receipts") view=CarrierReceiptsPage/>
             <Route path=path!("/support/applications") view=SupportApplicationsPage/>

@@ -211,6 +211,16 @@ pub async fn step_up(
     renewed.map_err(Problem::after_change)
 }
 
+/// Returns the refusal that asks for step-up authentication, if [`step_up`] would require it now.
+/// Pages with a sensitive action ask at once, so that nothing has to be entered twice.
+pub async fn missing_step_up(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+) -> Result<Option<Refusal>, Problem> {
+    let token = current.token().unwrap_or_default();
+    Ok(current.service().accounts().missing_step_up(&token, account).await?)
+}
+
 /// Returns the request and the signed-in member of staff. Every server function for staff starts
 /// with this call.
 ///

@@ -113,6 +113,16 @@ export class Portal {
     if (await closed.count()) await closed.click();
   }
 
+  /** Confirms an action of staff. Its button has opened the confirmation. */
+  async confirms(label: string, reason?: string): Promise<void> {
+    await this.at(/^\/support\/confirm\?/);
+    await this.hydrated();
+    if (reason !== undefined) {
+      await this.page.getByLabel('Reason', { exact: true }).fill(reason);
+    }
+    await this.button(label).click();
+  }
+
   async register(account: Account = newAccount()): Promise<Account> {
     this.server.keepsSecret(account.password);
     await this.open('/register');

@@ -6,19 +6,16 @@ test('the last carrier is drained only after a confirmation', async ({ portal, s
   await portal.open('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
   await portal.button('Drain').click();
-  await expect(portal.alert('No other carrier takes messages now.')).toBeVisible();
-  await expect(portal.alert(/Messages that wait for this one: \d+\./)).toBeVisible();
+  await portal.at(/^\/support\/confirm\?/);
+  await expect(portal.main.getByText('No other carrier takes messages now.')).toBeVisible();
+  await expect(portal.fact('Waiting messages')).toHaveText(/^\d+$/);
   expect((await server.staff('carrier', 'list'))[0].drained_at).toBeNull();
-  await expect(portal.fact('State')).toHaveText('up');
-
-  await portal.hydrated();
-  await portal.button('Drain all the same').click();
+  await portal.confirms('Drain');
   await expect(portal.fact('State')).toHaveText(/^drained since/);
-  await expect(portal.alert('No other carrier')).toHaveCount(0);
-  await portal.hydrated();
-  await portal.button('Resume').click();
+  await portal.link('Undo').click();
+  await portal.confirms('Resume');
+  await portal.at(/^\/support\/carriers\?/);
   await expect(portal.fact('State')).toHaveText('up');
-  // The next drain has to be confirmed again.
   await expect(portal.button('Drain')).toBeVisible();
 });
 
@@ -77,11 +74,12 @@ test('two members of staff see each other, and the second one sees who decided',
   await portal.reload();
   await expect(portal.row(reference)).toContainText(`${second.email} is looking at this too`);
 
+  const late = colleague.row(reference);
+  await late.getByRole('button', { name: 'Reject', exact: true }).click();
+  await colleague.at(/^\/support\/confirm\?/);
   await portal.row(reference).getByRole('button', { name: 'Accept', exact: true }).click();
   await expect(portal.row(reference)).toHaveCount(0);
-  const late = colleague.row(reference);
-  await late.getByLabel('Reason').fill('Too late');
-  await late.getByRole('button', { name: 'Reject', exact: true }).click();
+  await colleague.confirms('Reject', 'Too late');
   await expect(colleague.alert('This request was decided before: it is accepted.')).toBeVisible();
   await expect(colleague.alert(`${first.email} decided that at`)).toBeVisible();
 });

@@ -25,6 +25,11 @@ test('staff set prices from a time on, and customers see them', async ({
   await page.getByLabel('Prefix', { exact: true }).fill(prefix);
   await page.getByLabel('Price', { exact: true }).fill('0.31');
   await portal.button('Set price').click();
+  await portal.at(/^\/support\/confirm\?/);
+  const change = portal.fact(`Numbers beginning with ${prefix}`);
+  await expect(change).toHaveText('0.25 → 0.31 USD per page (factor 1.24)');
+  await portal.confirms('Set price');
+  await portal.at('/support/prices?done=set-price');
   const inForce = page.getByRole('region', { name: 'Prices in force' });
   const row = inForce.getByRole('row').filter({ hasText: `beginning with ${prefix}` });
   await expect(row).toContainText('0.31');
@@ -40,12 +45,19 @@ test('staff set prices from a time on, and customers see them', async ({
   const year = randomInt(2100, 2999);
   await page.getByLabel('Local numbers').fill('0.06');
   await page.getByLabel('International numbers').fill('0.3');
-  await page.getByLabel('Base prices from (UTC)').fill(`${year}-03-04 05:06`);
+  await page.getByLabel('Base prices from (UTC)').fill(`${year}-03-04T05:06`);
   await portal.button('Set base prices').click();
+  await portal.confirms('Set base prices');
+  await portal.at(/^\/support\/prices\?/);
   const later = page.getByRole('region', { name: 'Prices that are set for later' });
   await expect(later).toContainText(`${year}-03-04`);
   const history = page.getByRole('region', { name: 'History of prices' });
   await expect(history).toContainText('Base prices: local 0.06, international 0.30 USD');
+
+  await portal.link('Undo').click();
+  await portal.confirms('Cancel the change');
+  await portal.at(/^\/support\/prices\?/);
+  await expect(later).not.toContainText(`${year}-03-04`);
 
   await customer.open('/docs');
   const seen = customer.page.getByRole('region', { name: 'Prices in force' });
@@ -55,6 +67,8 @@ test('staff set prices from a time on, and customers see them', async ({
 
   await page.getByLabel('Prefix', { exact: true }).fill(prefix);
   await portal.button('Remove price').click();
+  await portal.confirms('Remove price');
+  await portal.at('/support/prices?done=remove-price');
   await expect(row).toHaveCount(0);
   await expect(history).toContainText(`Prefix ${prefix}: removed`);
 });
@@ -70,8 +84,8 @@ test('invalid prices are refused, and the fields keep their text', async ({ port
     ['abc', '0.3', '', 'A prefix is 1 to 15 digits'],
     ['99977', 'much', '', 'A price is an amount like 0.05'],
     ['99977', '0.01', '', 'prefixes must cost more'],
-    ['99977', '0.3', '2020-01-01', 'can\'t begin in the past'],
-    ['99977', '0.3', 'tomorrow', 'A time is written like'],
+    ['99977', '0,3', '', 'without commas, spaces, an exponent or a currency sign'],
+    ['99977', '0.3', '2020-01-01T00:00', 'can\'t begin in the past'],
   ] as const) {
     await prefix.fill(digits);
     await price.fill(amount);
@@ -81,6 +95,22 @@ test('invalid prices are refused, and the fields keep their text', async ({ port
     await expect(prefix).toHaveValue(digits);
     await expect(price).toHaveValue(amount);
   }
+});
+
+test('a price that is far off has to be typed twice', async ({ portal }) => {
+  await portal.staff();
+  await portal.open('/support/prices');
+  const { page } = portal;
+  await page.getByLabel('Prefix', { exact: true }).fill(newPrefix());
+  await page.getByLabel('Price', { exact: true }).fill('31');
+  await portal.button('Set price').click();
+  await portal.at(/^\/support\/confirm\?/);
+  await portal.hydrated();
+  await page.getByLabel('New price again').fill('0.31');
+  await portal.button('Set price').click();
+  await expect(portal.alert("This isn't the new price")).toBeVisible();
+  await portal.link('Back').click();
+  await portal.at('/support/prices');
 });
 
 test('staff see margins by day, prefix and application', async ({ portal }) => {

@@ -57,13 +57,14 @@ test('staff disable and enable an account, and make a reset link that is shown o
   await portal.link(email).click();
   await portal.at(/^\/support\/accounts\/\d+$/);
   await portal.hydrated();
-  await portal.page.getByLabel('Reason to disable').fill('A payment was disputed.');
   await portal.button('Disable').click();
+  await portal.confirms('Disable', 'A payment was disputed.');
   await expect(portal.fact('State')).toHaveText('disabled');
   await customer.page.goto('/applications');
   await customer.at('/login');
 
-  await portal.button('Enable').click();
+  await portal.link('Undo').click();
+  await portal.confirms('Enable');
   await expect(portal.fact('State')).toHaveText('enabled');
   await portal.button('Make a reset link').click();
   const link = portal.page.getByLabel('Reset link');

@@ -228,9 +228,9 @@ lookedAt('pages of staff', async ({ portal, look, server }) => {
   await expect(portal.fact('State')).toHaveText('up');
   await look('carriers');
   await portal.button('Drain').click();
-  await expect(portal.button('Drain all the same')).toBeVisible();
-  await look('carriers-last');
-  await portal.button('Drain all the same').click();
+  await portal.at(/^\/support\/confirm\?/);
+  await look('support-confirm');
+  await portal.confirms('Drain');
   await expect(portal.fact('State')).toContainText('drained');
   await look('carriers-drained');
   await server.staff('carrier', 'resume', 'sandbox');

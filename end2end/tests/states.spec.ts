@@ -249,8 +249,8 @@ looked('states of the support desk', async ({ portal, look, page, anotherBrowser
   await look('a search that finds nothing');
   await portal.open('/support/senders');
   await page.getByText('Reasons to reject').first().click();
-  await portal.row(reference).getByLabel('Reason').fill(' ');
   await portal.row(reference).getByRole('button', { name: 'Reject', exact: true }).click();
+  await portal.confirms('Reject', ' ');
   await expect(portal.alert('Write a reason.')).toBeVisible();
   await look('a decision without a reason');
   await portal.open('/support/applications?list=all');

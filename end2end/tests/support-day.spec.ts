@@ -40,8 +40,9 @@ test("support's day, and what the customer sees of it", async ({
     await expect(portal.row(reference)).toHaveCount(0);
     await portal.open('/support/senders');
     const asked = portal.row(reference);
-    await asked.getByLabel('Reason').fill('Please ask for the name of your company.');
     await asked.getByRole('button', { name: 'Reject', exact: true }).click();
+    await portal.confirms('Reject', 'Please ask for the name of your company.');
+    await portal.at(/^\/support\/senders\?/);
     await expect(portal.row(reference)).toHaveCount(0);
     await customer.open(`/applications/${reference}`);
     await expect(customer.fact('Status')).toHaveText('Active');
@@ -105,8 +106,10 @@ test("support's day, and what the customer sees of it", async ({
     await portal.open('/support/prices');
     await portal.page.getByLabel('Prefix', { exact: true }).fill(prefix);
     await portal.page.getByLabel('Price', { exact: true }).fill('0.33');
-    await portal.page.getByLabel('Prefix from (UTC)').fill(tomorrow());
+    await portal.page.getByLabel('When').last().selectOption('tomorrow');
     await portal.button('Set price').click();
+    await portal.confirms('Set price');
+    await portal.at(/^\/support\/prices\?/);
     const later = portal.page.getByRole('region', { name: 'Prices that are set for later' });
     await expect(later).toContainText(prefix);
     const list = await server.api(`prices/${key}`, { number: `${prefix}1234` });
@@ -120,8 +123,8 @@ test("support's day, and what the customer sees of it", async ({
   await test.step('suspend, and send the reason by mail', async () => {
     await portal.open('/support/applications?list=all');
     const row = portal.row(reference);
-    await row.getByLabel('Reason').fill('A payment was disputed.');
     await row.getByRole('button', { name: 'Suspend', exact: true }).click();
+    await portal.confirms('Suspend', 'A payment was disputed.');
     await expect(row).toContainText('Suspended');
     await customer.open(`/applications/${reference}`);
     await expect(customer.main).toContainText('A payment was disputed.');

@@ -35,7 +35,10 @@ CREATE TABLE prices (
     in_force_at   BIGINT NOT NULL,
     set_at        BIGINT NOT NULL,
     set_by        TEXT NOT NULL,
-    CHECK (CASE WHEN prefix IS NULL
+    cancels       BIGINT UNIQUE,
+    CHECK (CASE WHEN cancels IS NOT NULL
+           THEN prefix IS NULL AND local IS NULL AND international IS NULL
+           WHEN prefix IS NULL
            THEN local IS NOT NULL AND international IS NOT NULL AND international > local
            ELSE local IS NULL END)
 );

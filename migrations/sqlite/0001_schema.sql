@@ -28,7 +28,7 @@ CREATE TABLE installation (
 ) STRICT;
 
 -- Price changes. Rows are never updated. For the base prices and for each prefix, the newest change
--- that has come into force applies.
+-- that has come into force applies, unless it was cancelled before.
 CREATE TABLE prices (
     id            INTEGER PRIMARY KEY,  -- grows with each change
     -- first digits of international numbers; null if the row sets the base prices
@@ -41,7 +41,11 @@ CREATE TABLE prices (
     set_at        INTEGER NOT NULL,     -- when it was set
     -- like the actor in audit; 'settings' if the service set it when it started
     set_by        TEXT NOT NULL,
-    CHECK (CASE WHEN prefix IS NULL
+    -- the change that this row cancels before it comes into force; such a row has no prices
+    cancels       INTEGER UNIQUE,
+    CHECK (CASE WHEN cancels IS NOT NULL
+           THEN prefix IS NULL AND local IS NULL AND international IS NULL
+           WHEN prefix IS NULL
            THEN local IS NOT NULL AND international IS NOT NULL AND international > local
            ELSE local IS NULL END)
 ) STRICT;

@@ -63,6 +63,7 @@ impl fmt::Display for StaffAct {
                     PriceChange::Prefix(prefix, None) => {
                         write!(f, "Remove the price of the prefix {prefix}")
                     }
+                    PriceChange::Cancel(id) => write!(f, "Cancel the price change {id}"),
                 }?;
                 from.map_or(Ok(()), |from| write!(f, " from {from}"))
             }

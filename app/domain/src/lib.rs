@@ -16,6 +16,7 @@ pub mod bulk;
 pub mod carrier_figures;
 pub mod decision;
 pub mod delivery_error;
+pub mod desk_act;
 pub mod endpoint_check;
 pub mod event;
 pub mod first_steps;
@@ -78,6 +79,7 @@ pub use bulk::{
     BadFile, BadRow, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, TooManyRows,
 };
 pub use delivery_error::DeliveryError;
+pub use desk_act::DeskAct;
 pub use event::{EventId, EventStream, EventType};
 pub use home_country::HomeCountry;
 pub use ids::{
@@ -98,7 +100,9 @@ pub use opening_hours::OpeningHours;
 pub use opt_out::{CommandWords, OptOutRecord, OptOutSource};
 pub use password::Password;
 pub use prefix::Prefix;
-pub use price_history::{PriceChange, PriceHistory, PriceRecord, PriceRow};
+pub use price_history::{
+    PriceChange, PriceHistory, PriceRecord, PriceRequest, PriceRow, PriceStep,
+};
 pub use pricing::{PageCount, PagesByPrice, Prices, PricesInForce, UnitPrice};
 pub use reason::Reason;
 pub use refusal::Refusal;

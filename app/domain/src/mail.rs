@@ -28,6 +28,8 @@ words! {
         WrongCodes = "wrong-codes",
         KeyReplaced = "key-replaced",
         AccountClosed = "account-closed",
+        /// Staff made the account staff, or a customer again.
+        Role = "role",
         /// Staff approved, suspended or reinstated an application, or paused or resumed a batch.
         Application = "application",
         /// Staff accepted or rejected a sender name.

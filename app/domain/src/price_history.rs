@@ -1,7 +1,9 @@
 //! The history of all prices, and the rules for changing them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Money;
@@ -11,6 +13,13 @@ use crate::pricing::{Prices, PricesInForce, UnitPrice};
 use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
+/// A change that comes into force within this time can't be cancelled any more. Another process,
+/// whose clock is ahead, may charge the new price already.
+const CANCEL_BEFORE_MS: i64 = 60_000;
+/// A new price that is more than this many times the old one, or less than one part in this many,
+/// is probably a mistake.
+const LARGE_FACTOR: i64 = 3;
+
 /// The content of a price change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PriceChange {
@@ -18,15 +27,91 @@ pub enum PriceChange {
     /// The price per page of international numbers that start with the prefix. `None` removes the
     /// prefix's own price.
     Prefix(Prefix, Option<Money>),
+    /// Cancels the change with this ID, which isn't in force yet.
+    Cancel(i64),
 }
 
 impl PriceChange {
     /// Returns the prefix whose price changes, or `None` for the base prices.
     pub const fn prefix(&self) -> Option<&Prefix> {
         match self {
-            Self::Base(_) => None,
+            Self::Base(_) | Self::Cancel(_) => None,
             Self::Prefix(prefix, _) => Some(prefix),
         }
+    }
+}
+
+/// A price change that somebody asks for. As a text it has 3 or 4 words: `base 0.06 0.3 now`,
+/// `27 0.31 2026-12-01T00:00:00.000Z`, `27 none now`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriceRequest {
+    pub change: PriceChange,
+    /// When the change comes into force. `None` for at once.
+    pub from: Option<Timestamp>,
+}
+
+impl PriceRequest {
+    /// Parses the text of a request.
+    pub fn parse(text: &str) -> Option<Self> {
+        let words: Vec<_> = text.split(' ').collect();
+        let price = |text: &str| Money::parse(text).ok();
+        let (change, from) = match *words.as_slice() {
+            ["base", local, international, from] => {
+                let prices = Prices::new(price(local)?, price(international)?).ok()?;
+                (PriceChange::Base(prices), from)
+            }
+            [prefix, "none", from] => {
+                (PriceChange::Prefix(Prefix::parse(prefix).ok()?, None), from)
+            }
+            [prefix, amount, from] => {
+                (PriceChange::Prefix(Prefix::parse(prefix).ok()?, Some(price(amount)?)), from)
+            }
+            _ => return None,
+        };
+        let from = match from {
+            "now" => None,
+            time => Some(Timestamp::parse(time)?),
+        };
+        Some(Self { change, from })
+    }
+}
+
+impl fmt::Display for PriceRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.change {
+            PriceChange::Base(prices) => {
+                write!(f, "base {} {}", prices.local, prices.international)
+            }
+            PriceChange::Prefix(prefix, Some(price)) => write!(f, "{prefix} {price}"),
+            PriceChange::Prefix(prefix, None) => write!(f, "{prefix} none"),
+            PriceChange::Cancel(id) => write!(f, "cancel {id}"),
+        }?;
+        match self.from {
+            Some(from) => write!(f, " {from}"),
+            None => f.write_str(" now"),
+        }
+    }
+}
+
+/// What a change does to the price of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceStep {
+    pub kind: Kind,
+    pub old: Money,
+    pub new: Money,
+}
+
+impl PriceStep {
+    /// Whether the price changes by a factor so large that it is probably a mistake.
+    pub const fn is_large(&self) -> bool {
+        let (old, new) = (self.old.micros(), self.new.micros());
+        new > old.saturating_mul(LARGE_FACTOR) || old > new.saturating_mul(LARGE_FACTOR)
+    }
+
+    /// Returns the new price divided by the old one, with at most two decimals.
+    pub fn factor(&self) -> String {
+        let [old, new] = [self.old, self.new].map(|price| Decimal::from(price.micros()));
+        new.checked_div(old).unwrap_or_default().round_dp(2).normalize().to_string()
     }
 }
 
@@ -56,19 +141,25 @@ pub struct PriceRecord {
 /// All price changes stored so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceHistory {
-    /// In the order in which they come into force.
+    /// Those that aren't cancelled, in the order in which they come into force.
     rows: Vec<PriceRow>,
+    /// All, also cancelled changes and the cancellations.
+    all: Vec<PriceRow>,
     version: i64,
     last_set: Option<Timestamp>,
 }
 
 impl PriceHistory {
-    pub fn new(mut rows: Vec<PriceRow>) -> Self {
+    pub fn new(all: Vec<PriceRow>) -> Self {
+        let cancelled: BTreeSet<_> = all.iter().filter_map(cancelled_by).collect();
+        let holds = |row: &&PriceRow| cancelled_by(row).is_none() && !cancelled.contains(&row.id);
+        let mut rows: Vec<_> = all.iter().filter(holds).cloned().collect();
         rows.sort_by_key(|row| (row.from, row.id));
         Self {
-            version: rows.iter().map(|row| row.id).max().unwrap_or(0),
-            last_set: rows.iter().map(|row| row.set_at).max(),
+            version: all.iter().map(|row| row.id).max().unwrap_or(0),
+            last_set: all.iter().map(|row| row.set_at).max(),
             rows,
+            all,
         }
     }
 
@@ -77,14 +168,48 @@ impl PriceHistory {
         self.version
     }
 
+    /// Returns the changes that aren't cancelled, in the order in which they come into force.
     pub fn rows(&self) -> &[PriceRow] {
         &self.rows
     }
 
     /// Returns the history as it was when the change with this ID was the newest.
     pub fn as_of(&self, version: i64) -> Self {
-        let known = self.rows.iter().filter(|row| row.id <= version);
+        let known = self.all.iter().filter(|row| row.id <= version);
         Self::new(known.cloned().collect())
+    }
+
+    /// Returns what a change would do to the prices at the time `from`. Both base prices have a
+    /// step, and so has the price of a prefix. A cancelled change has its steps from the time at
+    /// which it would have come into force.
+    pub fn steps(&self, change: &PriceChange, from: Timestamp) -> Vec<PriceStep> {
+        let (subject, from) = match change {
+            PriceChange::Cancel(id) => match self.rows.iter().find(|row| row.id == *id) {
+                Some(row) => (&row.change, row.from),
+                None => return Vec::new(),
+            },
+            change => (change, from),
+        };
+        let prices = self.at(from).zip(self.with(change, from, from).at(from));
+        let Some((old, new)) = prices else {
+            return Vec::new();
+        };
+        let step = |kind, digits: &str| PriceStep {
+            kind,
+            old: old.per_page(kind, digits),
+            new: new.per_page(kind, digits),
+        };
+        match subject.prefix() {
+            Some(prefix) => vec![step(Kind::International, prefix.digits())],
+            None => [Kind::Local, Kind::International].map(|kind| step(kind, "")).to_vec(),
+        }
+    }
+
+    /// Returns the history with one more change.
+    fn with(&self, change: &PriceChange, from: Timestamp, now: Timestamp) -> Self {
+        let id = self.version.saturating_add(1);
+        let row = PriceRow { id, change: change.clone(), from, set_at: now };
+        Self::new(self.all.iter().cloned().chain([row]).collect())
     }
 
     /// Returns the time whose prices apply when the clock shows `now`. The clocks of processes
@@ -126,6 +251,7 @@ impl PriceHistory {
     /// - `PriceInPast` if `from` is in the past.
     /// - `PriceSetTwice` if another change of the same price begins at `from`.
     /// - `NoSuchPrefix` if the change removes a price that doesn't exist at that time.
+    /// - `PriceNotCancellable` if the change to cancel is in force, or nearly, or doesn't exist.
     /// - `PriceNotDearer` if a prefix wouldn't cost more than a local number, with the first time
     ///   at which that happens.
     pub fn judge(
@@ -142,7 +268,12 @@ impl PriceHistory {
         }
         let prefix = change.prefix();
         let is_taken = |row: &PriceRow| row.from == from && row.change.prefix() == prefix;
-        if self.rows.iter().any(is_taken) {
+        if let PriceChange::Cancel(id) = change {
+            let mut rows = self.rows.iter().filter(|row| row.id == *id);
+            if !rows.any(|row| row.from > now.plus_ms(CANCEL_BEFORE_MS)) {
+                return Err(Refusal::PriceNotCancellable);
+            }
+        } else if self.rows.iter().any(is_taken) {
             return Err(Refusal::PriceSetTwice { at: from });
         }
         if let PriceChange::Prefix(prefix, None) = change {
@@ -152,13 +283,7 @@ impl PriceHistory {
                 return Err(Refusal::NoSuchPrefix);
             }
         }
-        let row = PriceRow {
-            id: self.version.saturating_add(1),
-            change: change.clone(),
-            from,
-            set_at: now,
-        };
-        let after = Self::new(self.rows.iter().cloned().chain([row]).collect());
+        let after = self.with(change, from, now);
         let later = after.rows.iter().map(|row| row.from);
         let times: BTreeSet<_> = later.filter(|time| *time >= from).collect();
         times.into_iter().try_for_each(|time| after.must_be_dearer(time))
@@ -217,6 +342,15 @@ fn records(row: &PriceRow) -> Vec<PriceRecord> {
             .map(|kind| record(kind, Some(prices.per_page(kind))))
             .to_vec(),
         PriceChange::Prefix(_, per_page) => vec![record(Kind::International, *per_page)],
+        PriceChange::Cancel(_) => Vec::new(),
+    }
+}
+
+/// Returns the ID of the change that this one cancels.
+const fn cancelled_by(row: &PriceRow) -> Option<i64> {
+    match row.change {
+        PriceChange::Cancel(id) => Some(id),
+        _ => None,
     }
 }
 
@@ -229,6 +363,8 @@ fn in_force<'r>(changes: impl Iterator<Item = &'r PriceRow>) -> Option<PricesInF
             PriceChange::Prefix(prefix, price) => {
                 by_prefix.insert(prefix, *price);
             }
+            // `PriceHistory::new` leaves cancellations out.
+            PriceChange::Cancel(_) => {}
         }
     }
     let known = by_prefix.into_iter();

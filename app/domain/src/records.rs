@@ -53,6 +53,7 @@ impl PriceTable {
 /// A price change, as staff see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceChangeRecord {
+    pub id: i64,
     pub change: PriceChange,
     /// When the change comes into force.
     pub from: Timestamp,
@@ -287,6 +288,8 @@ pub struct ApplicationRecord {
     pub batch_mails_since: Option<Timestamp>,
     /// The email of the application's account.
     pub email: String,
+    /// Whether the owner closed the account for good.
+    pub account_closed: bool,
 }
 
 impl ApplicationRecord {

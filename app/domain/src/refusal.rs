@@ -237,9 +237,25 @@ pub enum Refusal {
         /// The decision. `None` if the customer replaced the request.
         decided: Option<Decided>,
     },
+    #[error(
+        "This changed after you opened the page, and nothing was done now.{} Check what the page \
+         shows, and confirm again if you still want this.",
+        By(.decided)
+    )]
+    ChangedMeanwhile {
+        /// The last change, if any.
+        decided: Option<Decided>,
+    },
+    #[error("There is nothing to do: this was done before.{}", By(.decided))]
+    NothingToDo {
+        /// The last change, if any.
+        decided: Option<Decided>,
+    },
     #[error("Write a reason.")]
     ReasonMissing,
-    #[error("A reason has at most {REASON_CHARS_MAX} characters, and no control characters.")]
+    #[error(
+        "A reason has at most {REASON_CHARS_MAX} characters, and no control characters. Shorten it."
+    )]
     ReasonInvalid,
     #[error(
         "A list has at most {LIST_LINES_MAX} lines, each of at most {REASON_CHARS_MAX} characters."
@@ -250,8 +266,20 @@ pub enum Refusal {
          fewer days if a file would have more than 100,000 lines."
     )]
     DaysInvalid,
-    #[error("A price is an amount like 0.05, with at most 6 decimals.")]
+    #[error(
+        "A price is an amount like 0.05: digits with a point and at most 6 decimals, without \
+         commas, spaces, an exponent or a currency sign."
+    )]
     PriceInvalid,
+    #[error(
+        "This isn't the new price that is shown above. If that one is wrong, go back and correct it."
+    )]
+    PriceRepeatDiffers,
+    #[error(
+        "This price change can't be cancelled: it is in force, begins within a minute, or was \
+         cancelled before. Set another price instead."
+    )]
+    PriceNotCancellable,
     #[error("Local numbers must cost more than 0, and international numbers more than local ones.")]
     PricesInvalid,
     #[error("{InvalidPrefix}")]
@@ -261,8 +289,8 @@ pub enum Refusal {
     #[error("Prices can't begin in the past. Leave the time out to begin now.")]
     PriceInPast,
     #[error(
-        "A price that begins at {at} is set already and can't be replaced. Choose another time for \
-         this one, for example a minute later."
+        "A price that begins at {at} is set already. Cancel that change first, or choose another \
+         time for this one, for example a minute later."
     )]
     PriceSetTwice { at: Timestamp },
     #[error("The prefix has no price of its own at that time, so there is nothing to remove.")]

@@ -206,7 +206,7 @@ fn removal(id: i64, form: FormState) -> impl IntoView {
         <PostForm form inline=true>
             <input type="hidden" name="passkey" value=id.to_string()/>
             {move || was_sent.get().then(|| view! { <StepUpField form/> })}
-            <SubmitButton label="Remove" form/>
+            <SubmitButton label="Remove" form danger=true/>
         </PostForm>
     }
 }

@@ -1,7 +1,7 @@
 //! `/account/two-factor`: setting up, replacing and removing a second factor, its recovery codes
 //! and its passkeys.
 
-use domain::Timestamp;
+use domain::{Refusal, Timestamp};
 use leptos::either::{Either, EitherOf3};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,18 @@ use super::fields::CodeField;
 use super::passkeys::passkeys_of;
 use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::page_data::PageData;
-use crate::problem::{Cause, Problem};
+use crate::problem::Problem;
 use crate::ui::{
     Copying, DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
     parameter,
 };
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{CurrentRequest, is_shown, setting_up, signed_in, step_up},
-    domain::{Refusal, records::AccountRecord},
+    crate::portal_request::{
+        CurrentRequest, is_shown, missing_step_up, setting_up, signed_in, step_up,
+    },
+    crate::problem::Cause,
+    domain::records::AccountRecord,
     fast_qr::convert::svg::SvgBuilder,
     fast_qr::qr::QRBuilder,
     service::TotpSecret,
@@ -44,8 +47,8 @@ pub struct TwoFactor {
     new_codes: Vec<String>,
     offer: Option<Offer>,
     /// Step-up authentication comes before a new secret is shown, so that nobody sets up a phone
-    /// for nothing. The cause says what it takes.
-    needed: Option<Cause>,
+    /// for nothing. The refusal says what it takes.
+    missing: Option<Refusal>,
 }
 
 /// A new secret for an authenticator app.
@@ -66,9 +69,9 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let factor = service.accounts().factor(account.id).await?;
     let new_codes = if is_shown() { current.take_text(NEW_CODES).await? } else { None };
     let wants_offer = factor.is_none() || replace && new_codes.is_none();
-    let needed = if wants_offer { needed(&current, &account).await? } else { None };
-    let offer =
-        if wants_offer && needed.is_none() { Some(offer(&current, &account).await?) } else { None };
+    let missing = if wants_offer { missing_step_up(&current, &account).await? } else { None };
+    let wants_offer = wants_offer && missing.is_none();
+    let offer = if wants_offer { Some(offer(&current, &account).await?) } else { None };
     Ok(TwoFactor {
         since: factor.map(|factor| factor.since),
         recovery_codes_left: factor.map_or(0, |factor| factor.recovery_codes),
@@ -76,22 +79,8 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
         required: service.accounts().needs_factor(&account),
         new_codes: lines(&new_codes.unwrap_or_default()),
         offer,
-        needed,
+        missing,
     })
-}
-
-/// Returns the cause with which step-up authentication without a credential is refused, or `None`
-/// if it succeeded within the last 10 minutes.
-#[cfg(feature = "ssr")]
-async fn needed(
-    current: &CurrentRequest,
-    account: &AccountRecord,
-) -> Result<Option<Cause>, Problem> {
-    match step_up(current, account, "").await {
-        Ok(()) => Ok(None),
-        Err(Problem { cause: cause @ Cause::Refused(_), .. }) => Ok(Some(cause)),
-        Err(problem) => Err(problem),
-    }
 }
 
 /// Performs step-up authentication before the page shows a new secret.
@@ -231,15 +220,15 @@ pub fn TwoFactorPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
-    let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer, needed } =
+    let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer, missing } =
         data;
     let codes = (!new_codes.is_empty()).then(|| view! { <NewCodes codes=new_codes/> });
     let replaces = since.is_some();
-    let body = match (offer, needed) {
+    let body = match (offer, missing) {
         (Some(offer), _) => {
             EitherOf3::A(view! { <SetUp offer required replaces form=forms.set_up/> })
         }
-        (None, Some(needed)) => EitherOf3::B(view! { <ConfirmFirst needed form=forms.confirm/> }),
+        (None, Some(missing)) => EitherOf3::B(view! { <ConfirmFirst missing form=forms.confirm/> }),
         (None, None) => EitherOf3::C(view! {
             {codes_left(recovery_codes_left).filter(|_| codes.is_none())}
             <dl class="facts">
@@ -260,11 +249,11 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
 
 /// Asks for step-up authentication before the page shows a new secret.
 #[component]
-fn ConfirmFirst(needed: Cause, form: FormState) -> impl IntoView {
+fn ConfirmFirst(missing: Refusal, form: FormState) -> impl IntoView {
     view! {
         <p class="lead">"Confirm it's you. Then we show what your new phone needs."</p>
         <PostForm form>
-            <StepUpField form code_label="Code of the app in use" needed=Some(needed)/>
+            <StepUpField form code_label="Code of the app in use" missing=Some(missing)/>
             <SubmitButton label="Confirm it's you" form primary=true/>
         </PostForm>
     }
@@ -362,7 +351,7 @@ fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView 
         Either::Right(view! {
             <PostForm form=forms.remove>
                 <StepUpField form=forms.remove/>
-                <SubmitButton label="Remove two-factor" form=forms.remove/>
+                <SubmitButton label="Remove two-factor" form=forms.remove danger=true/>
             </PostForm>
         })
     };

@@ -6,17 +6,27 @@ use leptos::prelude::*;
 
 use crate::problem::Problem;
 use crate::reports::{REPORTS_PATH, ReportFilter, counted};
-use crate::ui::{AcceptedNotice, DateTime, FormState, PostForm, SubmitButton, in_zone, parameter};
+use crate::ui::{
+    AcceptedNotice, Confirmation, ConfirmationForm, DateTime, FormState, in_zone, parameter,
+};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, domain::KeyKind, service::StopAuthor};
+use {
+    crate::portal_request::{signed_in, step_up},
+    domain::KeyKind,
+    service::StopAuthor,
+};
 
 /// The confirmation's name in the page's address.
 const CANCEL: &str = "cancel-scheduled";
 
 /// Cancels everything that an application has scheduled with its live key.
 #[server(prefix = "/fn", endpoint = "cancel-scheduled")]
-pub async fn cancel_scheduled(reference: Reference) -> Result<(), Problem> {
+pub async fn cancel_scheduled(
+    reference: Reference,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
+    step_up(&current, &account, &credential).await?;
     let service = current.service();
     let access = service.webhooks().access_of(account.id, reference, KeyKind::Live).await?;
     service.messages().cancel_scheduled(&access, StopAuthor::Owner(account.id)).await?;
@@ -59,18 +69,13 @@ fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> 
             }
             .into_any();
         }
-        let warning =
-            format!("{count} aren't sent, and their price is released. You can't undo this.");
-        let label = "Cancel everything scheduled";
+        let effect = format!("{count} aren't sent, and their price is released.");
+        let confirmation = Confirmation::of(effect, "You can't undo this.");
+        let (label, back) = ("Cancel everything scheduled", format!("/applications/{reference}"));
         view! {
-            <PostForm form>
-                <p>{warning}</p>
+            <ConfirmationForm confirmation label danger=true back form>
                 <input type="hidden" name="reference" value=reference.to_string()/>
-                <div class="buttons">
-                    <SubmitButton label form danger=true/>
-                    <a class="button button-quiet" href=format!("/applications/{reference}")>"Back"</a>
-                </div>
-            </PostForm>
+            </ConfirmationForm>
         }
         .into_any()
     };

@@ -8,7 +8,9 @@ use super::filter::CSV_PATH;
 use super::progress::{progress, spoken};
 use super::stop::{CANCEL, PAUSE, RESUME, Stop, StopAction};
 use super::{counted, grouped};
-use crate::ui::{DateTime, Downloads, Fact, FormState, StateMark, Table, in_zone, optional_fact};
+use crate::ui::{
+    Confirmation, DateTime, Downloads, Fact, FormState, StateMark, Table, in_zone, optional_fact,
+};
 
 /// The path of the server-sent events with a batch's changes. Each event is a [`BatchRecord`] in
 /// JSON.
@@ -64,24 +66,30 @@ fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) 
     }
     let (count, cost) = affected.unwrap_or_default();
     let subject = format!("Up to {} ({} {currency})", counted(count, "message"), cost.shown());
-    let (action, label, effect) = if batch.status == BatchStatus::Paused {
-        (RESUME, "Resume batch", "can be submitted again.")
+    let (action, label, effect, undo) = if batch.status == BatchStatus::Paused {
+        let undo = "You can pause it again. Messages that are sent meanwhile stay sent.";
+        (RESUME, "Resume batch", "can be submitted again.", undo)
     } else {
         (
             PAUSE,
             "Pause batch",
             "wait until you resume the batch. They expire as they would otherwise.",
+            "You can undo this: resume the batch.",
         )
     };
+    let confirmation = Confirmation::of(format!("{subject} {effect}"), undo);
     // The owner can't end a pause by support.
-    let change = StopAction { action, label, warning: format!("{subject} {effect}") };
+    let change = StopAction { action, label, confirmation };
     let change = batch.pause_reason.is_none().then_some(change);
     let cancel = StopAction {
         action: CANCEL,
         label: "Cancel batch",
-        warning: format!(
-            "{subject} aren't sent, and their price is released. Messages that a carrier has or \
-             may have go on. You can't undo this."
+        confirmation: Confirmation::of(
+            format!(
+                "{subject} aren't sent, and their price is released. Messages that a carrier has \
+                 or may have go on."
+            ),
+            "You can't undo this.",
         ),
     };
     change.into_iter().chain([cancel]).collect()

@@ -9,7 +9,7 @@ use super::explained::{advice, meaning};
 use super::stop::{CANCEL, Stop, StopAction};
 use super::text::MessageText;
 use super::timeline::Timeline;
-use crate::ui::{DateTime, Fact, FormState, StateMark, in_zone, optional_fact};
+use crate::ui::{Confirmation, DateTime, Fact, FormState, StateMark, in_zone, optional_fact};
 
 #[component]
 pub fn MessageContent(
@@ -51,11 +51,10 @@ pub fn MessageContent(
 /// attempt, so it may still be cancelled.
 fn actions(record: &MessageRecord, currency: &str) -> Vec<StopAction> {
     let is_open = record.status <= MessageStatus::Sending && !record.is_reply();
-    let warning = format!(
-        "1 message isn't sent, and {} {currency} is released. You can't undo this.",
-        record.cost.shown()
-    );
-    let action = StopAction { action: CANCEL, label: "Cancel message", warning };
+    let effect =
+        format!("1 message isn't sent, and {} {currency} is released.", record.cost.shown());
+    let confirmation = Confirmation::of(effect, "You can't undo this.");
+    let action = StopAction { action: CANCEL, label: "Cancel message", confirmation };
     is_open.then_some(action).into_iter().collect()
 }
 

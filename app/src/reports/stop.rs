@@ -4,10 +4,10 @@
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, FormState, PostForm, SubmitButton, parameter};
+use crate::ui::{AcceptedNotice, Confirmation, ConfirmationForm, FormState, parameter};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::signed_in,
+    crate::portal_request::{signed_in, step_up},
     crate::problem::Cause,
     domain::{BatchId, KeyKind, Transid},
     service::{BatchChange, CancelTarget, KeyAccess, Service, StopAuthor},
@@ -18,10 +18,18 @@ pub const CANCEL: &str = "cancel";
 pub const PAUSE: &str = "pause";
 pub const RESUME: &str = "resume";
 
-/// Cancels, pauses or resumes what the page shows.
+/// Cancels, pauses or resumes what the page shows. Only a cancellation can't be undone, so only it
+/// needs step-up authentication: a pause has to be quick.
 #[server(prefix = "/fn", endpoint = "stop-report")]
-pub async fn stop_report(id: String, action: String) -> Result<(), Problem> {
+pub async fn stop_report(
+    id: String,
+    action: String,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
+    if action == CANCEL {
+        step_up(&current, &account, &credential).await?;
+    }
     let service = current.service();
     let (access, target) = find(service, account.id, &id).await?;
     let (messages, author) = (service.messages(), StopAuthor::Owner(account.id));
@@ -73,8 +81,7 @@ pub async fn find(
 pub struct StopAction {
     pub action: &'static str,
     pub label: &'static str,
-    /// The text of the confirmation.
-    pub warning: String,
+    pub confirmation: Confirmation,
 }
 
 /// Renders the buttons, or the confirmation of one of them.
@@ -92,17 +99,13 @@ pub fn Stop(id: String, actions: Vec<StopAction>, form: FormState) -> impl IntoV
         let address = format!("/reports/{id}");
         let chosen = confirm.get();
         let chosen = actions.iter().find(|it| Some(it.action) == chosen.as_deref());
-        if let Some(StopAction { action, label, warning }) = chosen.cloned() {
+        if let Some(StopAction { action, label, confirmation }) = chosen.cloned() {
             let (id, danger) = (id.clone(), action == CANCEL);
             return view! {
-                <PostForm form>
-                    <p>{warning}</p>
+                <ConfirmationForm confirmation label danger back=address form>
                     <input type="hidden" name="id" value=id/>
-                    <div class="buttons">
-                        <SubmitButton label form primary={!danger} danger field=("action", action)/>
-                        <a class="button button-quiet" href=address>"Back"</a>
-                    </div>
-                </PostForm>
+                    <input type="hidden" name="action" value=action/>
+                </ConfirmationForm>
             }
             .into_any();
         }

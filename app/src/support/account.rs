@@ -3,44 +3,34 @@
 use domain::records::ApplicationRecord;
 use domain::support::{AccountFile, NoteRecord};
 use domain::webhook::WebhookRecord;
-use domain::{KeyKind, Reference, Timestamp};
+use domain::{DeskAct, KeyKind, Reference, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
+use super::confirm::confirm_button;
 use super::links::{application_link, named_link};
 use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, SecretField, StepUpField,
+    DateTime, Fact, FormState, Loaded, Page, PostForm, SecretField, State, StepUpField,
     SubmitButton, Table, in_path, optional_fact, text_in_area,
 };
 use crate::webhooks::status;
 #[cfg(feature = "ssr")]
 use {
-    super::desk::APPROVALS_PATH,
-    crate::portal_request::{CurrentRequest, is_shown, staff, step_up},
+    crate::portal_request::{is_shown, staff, step_up},
     crate::problem::Cause,
     domain::Refusal,
-    domain::approval::StaffAct,
-    domain::records::AccountRecord,
-    service::{AccountChange, Actor, AuditFilter},
+    service::{Actor, AuditFilter},
 };
 
 /// The session entry that holds a new reset link until this page shows it.
 #[cfg(feature = "ssr")]
 const NEW_LINK: &str = "account-reset-link";
-
-const DISABLE: &str = "disable";
-const ENABLE: &str = "enable";
-const SIGN_OUT: &str = "sign-out";
-const PROMOTE: &str = "promote";
-const DEMOTE: &str = "demote";
-const RESET_FACTOR: &str = "reset-factor";
-const RESET_LINK: &str = "reset-link";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,64 +72,24 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     Ok(AccountView { file, currency: current.site().currency.clone(), link, last_link })
 }
 
-/// Disables or enables an account, signs it out, changes its role, removes its second factor, or
-/// makes a reset link. The page shows the link once.
-#[server(prefix = "/fn", endpoint = "change-account")]
-pub async fn change_account(
+/// Makes a reset link. The page shows the link once.
+#[server(prefix = "/fn", endpoint = "make-reset-link")]
+pub async fn make_reset_link(
     id: i64,
-    action: String,
-    #[server(default)] reason: String,
     #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let done = change(&current, &account, id, (&action, &reason), &credential).await;
-    if done.map_err(|problem| problem.typed("reason", &reason))? {
-        leptos_axum::redirect(&format!("/support/accounts/{id}"));
-    } else {
-        leptos_axum::redirect(APPROVALS_PATH);
-    }
-    Ok(())
-}
-
-/// Runs an action on an account. Returns `false` if a second member of staff has to approve it
-/// first.
-#[cfg(feature = "ssr")]
-async fn change(
-    current: &CurrentRequest,
-    account: &AccountRecord,
-    id: i64,
-    (action, reason): (&str, &str),
-    credential: &str,
-) -> Result<bool, Problem> {
     let service = current.service();
     let found = service.accounts().account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
-    step_up(current, account, credential).await?;
+    step_up(&current, &account, &credential).await?;
     let actor = Actor::Account(account.id);
-    match action {
-        DISABLE => service.accounts().disable_account(&actor, &email, reason).await?,
-        ENABLE => service.accounts().enable_account(&actor, &email).await?,
-        SIGN_OUT => {
-            service.accounts().change_account(&actor, &email, AccountChange::SignOut).await?;
-        }
-        PROMOTE => {
-            let act = StaffAct::Promote { email };
-            return Ok(service.support().act(account.id, act).await?);
-        }
-        DEMOTE => service.accounts().change_account(&actor, &email, AccountChange::Demote).await?,
-        RESET_FACTOR => {
-            let act = StaffAct::ResetFactor { email };
-            return Ok(service.support().act(account.id, act).await?);
-        }
-        RESET_LINK => {
-            let token = service.accounts().issue_reset(&actor, &email).await?;
-            let link = format!("{}/reset/{token}", current.site().base_url);
-            let kept = current.keep_text(NEW_LINK, &link).await;
-            kept.map_err(Problem::after_change)?;
-        }
-        _ => return Err(Cause::Unreadable.into()),
-    }
-    Ok(true)
+    let token = service.accounts().issue_reset(&actor, &email).await?;
+    let link = format!("{}/reset/{token}", current.site().base_url);
+    let kept = current.keep_text(NEW_LINK, &link).await;
+    kept.map_err(Problem::after_change)?;
+    leptos_axum::redirect(&format!("/support/accounts/{id}"));
+    Ok(())
 }
 
 /// Adds a note to an account.
@@ -159,19 +109,19 @@ pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
 
 #[derive(Clone, Copy)]
 struct Forms {
-    change: FormState,
+    link: FormState,
     note: FormState,
 }
 
 #[component]
 pub fn SupportAccountPage() -> impl IntoView {
     let forms = Forms {
-        change: FormState::new::<ChangeAccount>("change-alert"),
+        link: FormState::new::<MakeResetLink>("reset-link-alert"),
         note: FormState::new::<AddNote>("note-alert"),
     };
     let id = in_path("account");
     let data = PageData::new(move || {
-        forms.change.accepted.track();
+        forms.link.accepted.track();
         forms.note.accepted.track();
         LoadSupportAccount { id: id.get() }
     });
@@ -188,7 +138,7 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
             <LetterWarning email/>
             {link.map(|link| view! { <ResetLink link/> })}
             {facts(file.clone(), last_link)}
-            <ChangeForm file=file.clone() form=forms.change/>
+            <Actions file=file.clone() form=forms.link/>
             <h2>"Applications"</h2>
             {applications(&file.applications, &currency)}
             <h2>"Endpoints"</h2>
@@ -248,38 +198,27 @@ fn ResetLink(link: String) -> impl IntoView {
     }
 }
 
+/// Renders a button for each action that the account's state allows.
 #[component]
-fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
+fn Actions(file: AccountFile, form: FormState) -> impl IntoView {
     let (disabled, account) = (file.disabled_at.is_some(), file.account);
-    let buttons = [
-        (!disabled, "Disable", DISABLE),
-        (disabled && !account.closed, "Enable", ENABLE),
-        (file.devices > 0, "Sign out", SIGN_OUT),
-        (!account.staff, "Promote", PROMOTE),
-        (account.staff, "Demote", DEMOTE),
-        (account.second_factor, "Reset the factor", RESET_FACTOR),
-        (true, "Make a reset link", RESET_LINK),
+    let (id, next) = (account.id.to_string(), format!("/support/accounts/{}", account.id));
+    let acts = [
+        (!account.staff, DeskAct::Promote),
+        (account.staff, DeskAct::Demote),
+        (disabled && !account.closed, DeskAct::Enable),
+        (file.devices > 0, DeskAct::SignOut),
+        (account.second_factor, DeskAct::ResetFactor),
+        (!disabled, DeskAct::Disable),
     ];
-    let buttons = buttons.into_iter().filter(|(is_possible, ..)| *is_possible);
-    let buttons = buttons
-        .map(|(_, label, action)| view! { <SubmitButton label form field=("action", action)/> })
-        .collect_view();
+    let acts = acts.into_iter().filter(|(is_possible, _)| *is_possible);
+    let acts: Vec<_> = acts.map(|(_, act)| confirm_button(act, id.clone(), next.clone())).collect();
     view! {
+        <div class="buttons">{acts}</div>
         <PostForm form>
-            <input type="hidden" name="id" value=account.id.to_string()/>
-            {(!disabled)
-                .then(|| {
-                    view! {
-                        <Field
-                            label="Reason to disable"
-                            name="reason"
-                            hint="Only staff can read it."
-                            form
-                        />
-                    }
-                })}
+            <input type="hidden" name="id" value=id/>
             <StepUpField form/>
-            <div class="filters-do">{buttons}</div>
+            <div class="buttons"><SubmitButton label="Make a reset link" form/></div>
         </PostForm>
     }
 }
@@ -288,7 +227,7 @@ fn applications(applications: &[ApplicationRecord], currency: &str) -> AnyView {
     Table::wide(applications)
         .styled("key", "Reference", |application| application_link(application.reference))
         .column("Category", |application| application.category.as_str())
-        .state("Status", |application| application.status)
+        .state("Status", |application| State::from(application))
         .money("Balance", currency, |application| application.balance.shown())
         .in_region_or("Applications", "The account has no application.")
 }

@@ -3,30 +3,24 @@
 use domain::application::StatusAction;
 use domain::decision::{ApplicationList, CaseKind, StaffList, Viewer};
 use domain::records::{ApplicationRecord, Paged};
-use domain::{ApplicationStatus, Reference};
+use domain::{ApplicationStatus, DeskAct};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{CaseForms, row_form};
+use super::confirm::{ActOn, confirm_button};
+use super::desk::{CaseForms, act_form};
 use super::links::application_link;
-#[cfg(feature = "ssr")]
-use super::links::application_path;
-use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
+use super::lists::{ListForm, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter, tabs,
+    BUTTONS, FormAlert, FormState, Loaded, Page, State, Table, next_link, parameter, tabs,
 };
 #[cfg(feature = "ssr")]
-use {
-    super::viewers::view,
-    crate::portal_request::staff,
-    crate::problem::Cause,
-    service::{Actor, Service},
-};
+use {super::viewers::view, crate::portal_request::staff};
 
 /// The number of applications on a page.
 #[cfg(feature = "ssr")]
@@ -65,50 +59,6 @@ pub async fn load_support_applications(
     })
 }
 
-/// Approves, suspends or reinstates an application.
-#[server(prefix = "/fn", endpoint = "change-application")]
-pub async fn change_application(
-    reference: Reference,
-    action: String,
-    #[server(default)] reason: String,
-    #[server(default)] opens_next: Option<String>,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let (service, actor) = (current.service(), Actor::Account(account.id));
-    match action.as_str() {
-        APPROVE => {
-            let approved = service.applications().approve(&actor, reference).await?;
-            if opens_next.is_some() {
-                leptos_axum::redirect(&next_case(service).await.map_err(Problem::after_change)?);
-            }
-            approved
-        }
-        SUSPEND => service.applications().suspend(&actor, reference, &reason).await?,
-        REINSTATE => service.applications().reinstate(&actor, reference).await?,
-        _ => return Err(Cause::Unreadable.into()),
-    };
-    Ok(())
-}
-
-/// Returns the address of the application that has waited longest for activation, or of the list if
-/// none waits.
-#[cfg(feature = "ssr")]
-async fn next_case(service: &Service) -> Result<String, Problem> {
-    let applications = service.applications();
-    let waiting = applications.application_list(ApplicationList::Waiting, None, 1);
-    let next = waiting.await?.items.into_iter().next();
-    Ok(next.map_or_else(
-        || "/support/applications?approved=1".to_owned(),
-        |next| format!("{}?approved=1", application_path(next.reference)),
-    ))
-}
-
-const APPROVE: &str = "approve";
-/// The notice on the page that opens after an approval.
-pub const APPROVED: &str = "The application is approved.";
-const SUSPEND: &str = "suspend";
-const REINSTATE: &str = "reinstate";
-
 /// Returns the identifiers of the cases on a page. Only the list of activation requests has cases.
 fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<String> {
     let waiting = applications.iter().filter(|_| list == ApplicationList::Waiting);
@@ -117,7 +67,7 @@ fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<Strin
 
 #[component]
 pub fn SupportApplicationsPage() -> impl IntoView {
-    let forms = CaseForms::new::<ChangeApplication>();
+    let forms = CaseForms::new::<ActOn>();
     let (list, cursor) = (parameter("list"), parameter("cursor"));
     let data = PageData::new(move || {
         forms.track();
@@ -134,14 +84,11 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     let ApplicationsView { list, applications, viewers, reasons, currency } = data;
     let cases = cases(list, &applications.items);
     let viewers = followed(CaseKind::Application, cases, viewers);
-    let address = |list: ApplicationList| format!("/support/applications?list={}", list.as_str());
     let lists = ApplicationList::ALL.map(|each| (address(each), title(each), each == list));
     view! {
         <Page title="Applications">
             {tabs("Lists of applications", lists)}
-            <AcceptedNotice parameter="approved" sentence=APPROVED/>
             <FormAlert form=forms.decide/>
-            <OfferedReasons list=StaffList::SuspendReasons reasons=reasons.clone()/>
             {listed(list, &applications.items, viewers, &currency, forms.decide)}
             {next_link(&address(list), applications.next, "More applications")}
             <FormAlert form=forms.lists/>
@@ -154,6 +101,10 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
             />
         </Page>
     }
+}
+
+fn address(list: ApplicationList) -> String {
+    format!("/support/applications?list={}", list.as_str())
 }
 
 const fn title(list: ApplicationList) -> &'static str {
@@ -175,7 +126,10 @@ fn listed(
 ) -> AnyView {
     let none = match list {
         ApplicationList::Waiting => "No application waits for activation.",
-        _ => "There is no such application.",
+        ApplicationList::Pending => "No application is Pending.",
+        ApplicationList::Active => "No application is Active.",
+        ApplicationList::Suspended => "No application is Suspended.",
+        ApplicationList::All => "There is no application yet.",
     };
     Table::wide(applications)
         .styled("key", "Reference", move |application| {
@@ -191,37 +145,39 @@ fn listed(
         .column("Sender name", |application| {
             application.sender_name.as_deref().unwrap_or("none").to_owned()
         })
-        .state("Status", |application| application.status)
+        .state("Status", |application| State::from(application))
         .time("Requested (UTC)", |application| application.activation_requested_at)
         .money("Balance", currency, |application| application.balance.shown())
-        .styled(BUTTONS, "Action", move |application| actions(application, form, false))
+        .styled(BUTTONS, "Action", move |application| actions(application, form, address(list)))
         .in_region_or("Applications", none)
 }
 
-/// Renders a form for each action that the application's status allows. With `opens_next`, the next
-/// waiting application opens after an approval.
+/// Renders a button for each action that the application's status allows. `next` is the page to
+/// return to.
 pub fn actions(
     application: &ApplicationRecord,
     form: FormState,
-    opens_next: bool,
+    next: String,
 ) -> impl IntoView + use<> {
     let reference = application.reference.to_string();
     let allowed = [
-        (StatusAction::Approve, APPROVE, "Approve"),
-        (StatusAction::Reinstate, REINSTATE, "Reinstate"),
-        (StatusAction::Suspend, SUSPEND, "Suspend"),
+        (StatusAction::Approve, DeskAct::Approve),
+        (StatusAction::Reinstate, DeskAct::Reinstate),
+        (StatusAction::Suspend, DeskAct::Suspend),
     ];
     let before = ApplicationStatus::Pending;
     allowed
         .into_iter()
-        .filter(|(action, ..)| application.status.after(*action, before).is_some())
-        .map(|(action, word, label)| {
-            let mut fields = vec![("reference", reference.clone()), ("action", word.to_owned())];
-            if opens_next {
-                fields.push(("opens_next", "1".to_owned()));
+        .filter(|(action, _)| {
+            !application.account_closed && application.status.after(*action, before).is_some()
+        })
+        .map(|(_, act)| {
+            let (subject, next) = (reference.clone(), next.clone());
+            if act.is_confirmed() {
+                confirm_button(act, subject, next).into_any()
+            } else {
+                act_form(form, act, subject, next).into_any()
             }
-            let suspends = action == StatusAction::Suspend;
-            row_form(form, label, fields, suspends.then_some(StaffList::SuspendReasons))
         })
         .collect_view()
 }

@@ -6,7 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use super::desk::row_form;
+use super::desk::removal_form;
 use super::import::IMPORT_PATH;
 use super::links::{deposit_path, named_link};
 use crate::page_data::PageData;
@@ -131,6 +131,6 @@ fn actions(request: &ApprovalRecord, reader: i64, form: FormState) -> impl IntoV
     });
     view! {
         {approve}
-        {row_form(form, "Decline", declined, None)}
+        {removal_form(form, "Decline", declined)}
     }
 }

@@ -1,8 +1,8 @@
 //! `/support/deposits/assign`: shows the application that an unmatched deposit would be credited
 //! to, and asks for confirmation.
 
-use domain::Reference;
 use domain::records::{ApplicationRecord, DepositRecord};
+use domain::{Reference, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton,
+    Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Page, StateMark,
     optional_fact, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{staff, step_up},
+    crate::portal_request::{missing_step_up, staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
 };
@@ -32,6 +32,8 @@ pub struct AssignmentView {
     /// `None` if no application has the reference that staff typed.
     application: Option<ApplicationRecord>,
     currency: String,
+    /// The refusal that asks for step-up authentication, if it is needed.
+    step_up: Option<Refusal>,
 }
 
 /// Loads a deposit and the application that it would be assigned to.
@@ -40,7 +42,7 @@ pub async fn load_assignment(
     bank_id: String,
     #[server(default)] reference: String,
 ) -> Result<AssignmentView, Problem> {
-    let (current, _) = staff().await?;
+    let (current, account) = staff().await?;
     let service = current.service();
     let deposit = service.money().deposit(&bank_id).await?.ok_or(Cause::NotFound)?;
     let application = match Reference::parse(reference.trim()) {
@@ -48,12 +50,9 @@ pub async fn load_assignment(
         Err(_) => None,
     };
     let reference = reference.trim().to_owned();
-    Ok(AssignmentView {
-        deposit,
-        reference,
-        application,
-        currency: current.site().currency.clone(),
-    })
+    let step_up = missing_step_up(&current, &account).await?;
+    let currency = current.site().currency.clone();
+    Ok(AssignmentView { deposit, reference, application, currency, step_up })
 }
 
 /// Marks an unmatched deposit as returned to the bank.
@@ -110,8 +109,9 @@ pub fn AssignPage() -> impl IntoView {
 
 #[component]
 fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
-    let AssignmentView { deposit, reference, application, currency } = data;
-    let is_unmatched = deposit.is_unmatched();
+    let AssignmentView { deposit, reference, application, currency, step_up } = data;
+    // The confirmation of one action doesn't offer another one.
+    let may_return = deposit.is_unmatched() && application.is_none();
     let bank_id = deposit.bank_id.clone();
     let returned = deposit.returned.clone().map(|(at, note)| {
         view! {
@@ -119,7 +119,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
             <Fact term="Note">{note}</Fact>
         }
     });
-    let action = action(&deposit, &reference, application.clone(), forms.assign);
+    let action = action(&deposit, &reference, application.clone(), (step_up.clone(), forms.assign));
     let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
         <Page title back=("/support/deposits", "Deposits")>
@@ -136,7 +136,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
                 {application.map(receiver)}
             </dl>
             {action}
-            {is_unmatched.then(|| view! { <ReturnForm bank_id form=forms.give_back/> })}
+            {may_return.then(|| view! { <ReturnForm bank_id step_up form=forms.give_back/> })}
         </Page>
     }
 }
@@ -146,7 +146,7 @@ fn action(
     deposit: &DepositRecord,
     typed: &str,
     application: Option<ApplicationRecord>,
-    form: FormState,
+    (step_up, form): (Option<Refusal>, FormState),
 ) -> AnyView {
     match (deposit.assigned_to, application) {
         (Some(reference), _) => view! {
@@ -170,7 +170,18 @@ fn action(
             view! { {unknown} {assign_form(&deposit.bank_id)} }.into_any()
         }
         (None, Some(application)) => {
-            confirmation(deposit.bank_id.clone(), application.reference, form).into_any()
+            let effect = "The amount is added to the balance at once.".to_owned();
+            let confirmation =
+                Confirmation { step_up, ..Confirmation::of(effect, "You can't undo this.") };
+            let (bank_id, reference) = (deposit.bank_id.clone(), application.reference.to_string());
+            let back = "/support/deposits".to_owned();
+            view! {
+                <ConfirmationForm confirmation label="Assign" danger=false back form>
+                    <input type="hidden" name="bank_id" value=bank_id/>
+                    <input type="hidden" name="reference" value=reference/>
+                </ConfirmationForm>
+            }
+            .into_any()
         }
     }
 }
@@ -200,15 +211,15 @@ pub fn assign_form(bank_id: &str) -> impl IntoView + use<> {
 
 /// The form for a payment that no application gets.
 #[component]
-fn ReturnForm(bank_id: String, form: FormState) -> impl IntoView {
+fn ReturnForm(bank_id: String, step_up: Option<Refusal>, form: FormState) -> impl IntoView {
+    let effect = "This only records it: the deposit leaves the unmatched ones.".to_owned();
+    let confirmation = Confirmation { step_up, ..Confirmation::of(effect, "You can't undo this.") };
+    let back = "/support/deposits".to_owned();
     view! {
         <details open=form.problem.with_untracked(Option::is_some)>
             <summary>"Return it to the bank"</summary>
-            <p>
-                "Transfer the amount back at your bank first. This only records it: the deposit \
-                 leaves the unmatched ones. You can't undo this."
-            </p>
-            <PostForm form>
+            <p>"Transfer the amount back at your bank first."</p>
+            <ConfirmationForm confirmation label="Mark as returned" danger=true back form>
                 <input type="hidden" name="bank_id" value=bank_id/>
                 <Field
                     label="Note"
@@ -217,9 +228,7 @@ fn ReturnForm(bank_id: String, form: FormState) -> impl IntoView {
                     hint="For example who asked for it. Only staff can read it."
                     form
                 />
-                <StepUpField form/>
-                <SubmitButton label="Mark as returned" form danger=true/>
-            </PostForm>
+            </ConfirmationForm>
         </details>
     }
 }
@@ -234,17 +243,5 @@ fn receiver(application: ApplicationRecord) -> impl IntoView {
             {application_link(application.reference)} {category}
         </Fact>
         <Fact term="Status"><StateMark state=status/></Fact>
-    }
-}
-
-fn confirmation(bank_id: String, reference: Reference, form: FormState) -> impl IntoView {
-    view! {
-        <p>"The amount is added to the balance at once. You can't undo this."</p>
-        <PostForm form>
-            <input type="hidden" name="bank_id" value=bank_id/>
-            <input type="hidden" name="reference" value=reference.to_string()/>
-            <StepUpField form/>
-            <SubmitButton label="Assign" form primary=true/>
-        </PostForm>
     }
 }

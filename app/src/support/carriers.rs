@@ -1,22 +1,20 @@
 //! `/support/carriers`: the carriers. The page updates itself while it is open.
 
-use domain::Refusal;
+use domain::DeskAct;
 use domain::incident::IncidentRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::carrier::{CarrierNow, connections, facts, figures};
+use super::confirm::confirm_button;
 use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
 use crate::page_data::PageData;
-use crate::problem::{Cause, Problem};
-use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, StepUpField, TableRegion};
+use crate::problem::Problem;
+use crate::ui::{Loaded, Page, TableRegion};
 #[cfg(feature = "ssr")]
-use {
-    crate::portal_request::{staff, step_up},
-    service::{Actor, Service},
-};
+use {crate::portal_request::staff, service::Service};
 
 /// The path of the server-sent events with the carriers' changes. Each event is a [`CarriersNow`]
 /// in JSON.
@@ -51,44 +49,19 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     Ok(CarriersNow::read(current.service()).await?)
 }
 
-/// Drains or resumes a carrier. Nothing happens if it is drained or resumed already. The last
-/// carrier that accepts messages is drained only if `confirmed` is true.
-#[server(prefix = "/fn", endpoint = "change-carrier")]
-pub async fn change_carrier(
-    name: String,
-    action: String,
-    #[server(default)] confirmed: bool,
-    #[server(default)] credential: String,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has this form for each carrier. Only the form that was submitted asks for step-up
-    // authentication or a confirmation.
-    let of_it = |problem: Problem| problem.typed("name", &name);
-    stepped_up.map_err(of_it)?;
-    let (service, actor) = (current.service(), Actor::Account(account.id));
-    let changed = match action.as_str() {
-        DRAIN => service.delivery().drain_carrier(&actor, &name, confirmed).await,
-        RESUME => service.delivery().resume_carrier(&actor, &name).await,
-        _ => return Err(Cause::Unreadable.into()),
-    };
-    changed.map(drop).map_err(|error| of_it(error.into()))
-}
-
-const DRAIN: &str = "drain";
-const RESUME: &str = "resume";
+/// The path of the page.
+const CARRIERS_PATH: &str = "/support/carriers";
 
 #[component]
 pub fn CarriersPage() -> impl IntoView {
-    let form = FormState::new::<ChangeCarrier>("carrier-alert");
     let notes = IncidentForms::new();
     let data = PageData::new(|| LoadCarriers {});
-    let render = move |carriers| view! { <Carriers carriers form notes/> };
+    let render = move |carriers| view! { <Carriers carriers notes/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> impl IntoView {
+fn Carriers(carriers: CarriersNow, notes: IncidentForms) -> impl IntoView {
     let live = RwSignal::new(carriers);
     // A reload of the settings may add and remove carriers.
     let names = Memo::new(move |_| {
@@ -98,9 +71,8 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
-        if form.accepted.get() + notes.accepted() > 0 {
-            // Loads the states without waiting for the next event. They are replaced in place, so
-            // that the pressed button stays on the page and keeps the focus.
+        if notes.accepted() > 0 {
+            // Loads the notes without waiting for the next event.
             leptos::task::spawn_local(async move {
                 if let Ok(carriers) = call(LoadCarriers {}).await {
                     live.try_set(carriers);
@@ -110,14 +82,13 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
     });
     let open = Memo::new(move |_| live.with(|live| live.incidents.clone()));
     let carriers = names.get_untracked();
-    let section = move |name: String| view! { <Carrier name live form/> };
+    let section = move |name: String| view! { <Carrier name live/> };
     view! {
         <Page title="Carriers">
             <p class="lead">
                 "We submit no more messages to a drained carrier. It still delivers the messages \
                  that it has. Waiting messages take another route if there is one."
             </p>
-            <FormAlert form/>
             <div class="visually-hidden" role="status">
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>
@@ -137,8 +108,7 @@ fn spoken(carriers: &[CarrierNow]) -> String {
 }
 
 #[component]
-fn Carrier(name: String, live: RwSignal<CarriersNow>, form: FormState) -> impl IntoView {
-    let heading = format!("carrier-{name}");
+fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
     let wanted = name.clone();
     let carrier = Memo::new(move |_| {
         live.with(|live| live.carriers.iter().find(|it| it.record.name == wanted).cloned())
@@ -146,18 +116,11 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>, form: FormState) -> impl I
     let drained = Memo::new(move |_| {
         carrier.with(|it| it.as_ref().is_some_and(|it| it.record.drained_at.is_some()))
     });
-    let was_sent = form.was_sent("name", name.clone());
-    let must_confirm = Memo::new(move |_| {
-        let is_last = form.problem.with(|problem| {
-            let cause = problem.as_ref().map(|problem| &problem.cause);
-            matches!(cause, Some(Cause::Refused(Refusal::LastCarrier { .. })))
-        });
-        is_last && was_sent.get() && !drained.get()
-    });
-    let confirmation = || view! { <input type="hidden" name="confirmed" value="true"/> };
+    let act = move || if drained.get() { DeskAct::Resume } else { DeskAct::Drain };
+    let subject = name.clone();
     view! {
         <section>
-            <h2 id=heading.clone()>{name.clone()}</h2>
+            <h2>{name.clone()}</h2>
             {move || carrier.with(|it| it.as_ref().map(facts))}
             <TableRegion label=format!("Figures of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(figures))}
@@ -166,24 +129,7 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>, form: FormState) -> impl I
             <TableRegion label=format!("Connections of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>
-            <PostForm form inline=true>
-                <input type="hidden" name="name" value=name/>
-                {move || was_sent.get().then(|| view! { <StepUpField form/> })}
-                {move || must_confirm.get().then(confirmation)}
-                <button
-                    type="submit"
-                    class="button"
-                    name="action"
-                    value=move || if drained.get() { RESUME } else { DRAIN }
-                    aria-describedby=heading
-                >
-                    {move || match (drained.get(), must_confirm.get()) {
-                        (true, _) => "Resume",
-                        (false, true) => "Drain all the same",
-                        (false, false) => "Drain",
-                    }}
-                </button>
-            </PostForm>
+            {move || confirm_button(act(), subject.clone(), CARRIERS_PATH.to_owned())}
         </section>
     }
 }

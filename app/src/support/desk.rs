@@ -1,5 +1,6 @@
 //! Parts that the pages of staff share: the forms of cases, and forms in table rows.
 
+use domain::DeskAct;
 use domain::decision::StaffList;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -45,6 +46,24 @@ pub fn row_form(
     fields: Vec<(&'static str, String)>,
     reasons: Option<StaffList>,
 ) -> impl IntoView {
+    button_form(form, (label, false), fields, reasons)
+}
+
+/// Like [`row_form`], for an action that takes something away: its button is red.
+pub fn removal_form(
+    form: FormState,
+    label: &'static str,
+    fields: Vec<(&'static str, String)>,
+) -> impl IntoView {
+    button_form(form, (label, true), fields, None)
+}
+
+fn button_form(
+    form: FormState,
+    (label, danger): (&'static str, bool),
+    fields: Vec<(&'static str, String)>,
+    reasons: Option<StaffList>,
+) -> impl IntoView {
     let fields = fields
         .into_iter()
         .map(|(name, value)| view! { <input type="hidden" name=name value=value/> })
@@ -53,7 +72,18 @@ pub fn row_form(
         <PostForm form inline=true>
             {fields}
             {reasons.map(|list| view! { <ReasonField list/> })}
-            <SubmitButton label form/>
+            <SubmitButton label form danger/>
         </PostForm>
     }
+}
+
+/// Renders the form of an action without a confirmation. `next` is the page to return to.
+pub fn act_form(
+    form: FormState,
+    act: DeskAct,
+    subject: String,
+    next: String,
+) -> impl IntoView + use<> {
+    let fields = vec![("act", act.as_str().to_owned()), ("subject", subject), ("next", next)];
+    row_form(form, act.label(), fields, None)
 }

@@ -7,6 +7,7 @@ use leptos_router::components::Outlet;
 use leptos_router::hooks::{use_location, use_query_map};
 use serde::{Deserialize, Serialize};
 
+use super::confirm::DoneNotice;
 use super::links::SEARCH_PATH;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
@@ -76,8 +77,8 @@ pub async fn load_desk_work() -> Result<DeskWork, Problem> {
     })
 }
 
-/// The search and the navigation beside a support page. Times are in UTC, so that staff in different
-/// time zones see the same times.
+/// The search and the navigation beside a support page, and above the page what its reader has just
+/// done. Times are in UTC, so that staff in different time zones see the same times.
 #[component]
 pub fn DeskFrame() -> impl IntoView {
     ShownZone::provide_utc();
@@ -103,6 +104,7 @@ pub fn DeskFrame() -> impl IntoView {
                 })}
             </Transition>
             <div class="desk-page">
+                <DoneNotice/>
                 <Outlet/>
             </div>
         </div>

@@ -21,7 +21,7 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
 
 /// The hint below a list of reasons.
 pub const REASONS_HINT: &str =
-    "Write one reason per line. The page suggests them above. Customers read the reason you send.";
+    "Write one reason per line. Confirmations suggest them. Customers read the reason you send.";
 
 /// Renders the form that changes a list.
 #[component]
@@ -73,7 +73,6 @@ pub fn ReasonField(list: StaffList) -> impl IntoView {
                 name="reason"
                 list=list.as_str()
                 required
-                maxlength="500"
                 autocomplete="off"
             />
         </label>

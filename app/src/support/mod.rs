@@ -9,6 +9,9 @@ mod audit;
 mod audit_words;
 mod carrier;
 mod carriers;
+mod confirm;
+#[cfg(feature = "ssr")]
+mod consequences;
 mod deposits;
 mod desk;
 mod frame;
@@ -39,6 +42,7 @@ pub use approvals::ApprovalsPage;
 pub use assign::AssignPage;
 pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
+pub use confirm::ConfirmActPage;
 pub use deposits::DepositsPage;
 pub use frame::DeskFrame;
 pub use home::SupportPage;

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::desk::row_form;
+use super::desk::removal_form;
 use super::links::application_link;
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -132,7 +132,7 @@ fn listed(numbers: &[InboundNumberRecord], form: FormState) -> AnyView {
             // The number has its country code already.
             let written = format!("+{}", number.number);
             let fields = vec![("number", written), ("keyword", keyword(number))];
-            row_form(form, "Remove", fields, None)
+            removal_form(form, "Remove", fields)
         })
         .in_region_or("Numbers", "No application has a number.")
 }

@@ -1,26 +1,31 @@
 //! `/support/prices`: the prices, when they come into force, and the forms that change them.
 
 use domain::records::{NumberPrice, PriceChangeRecord, PriceTable};
-use domain::{PriceChange, Timestamp};
+use domain::{DeskAct, PriceChange, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::confirm::confirm_button;
 use super::links::named_link;
 use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, parameter,
+    BUTTONS, Choice, DateTime, Field, FormState, Loaded, Page, PostForm, SubmitButton, Table,
+    parameter,
 };
 #[cfg(feature = "ssr")]
 use {
-    super::desk::APPROVALS_PATH,
-    crate::portal_request::{staff, step_up},
+    super::confirm::CONFIRM_PATH,
+    crate::portal_request::staff,
     crate::problem::{Cause, Filter},
-    domain::approval::StaffAct,
-    domain::{Money, Number, Prefix, Prices, Refusal},
+    crate::ui::address,
+    domain::{Money, Month, Number, Prefix, PriceRequest, Prices, Refusal},
 };
+
+/// The path of the page.
+const PRICES_PATH: &str = "/support/prices";
 
 /// The number of changes that the page shows.
 #[cfg(feature = "ssr")]
@@ -31,6 +36,10 @@ const CHANGES: usize = 100;
 pub struct PricesView {
     table: PriceTable,
     changes: Vec<PriceChangeRecord>,
+    /// The changes that aren't in force yet and aren't cancelled.
+    coming: Vec<PriceChangeRecord>,
+    /// The start of tomorrow and of the next month.
+    presets: (Timestamp, Timestamp),
     /// The price of the number that staff looked up, or why it can't be shown.
     asked: Option<Result<NumberPrice, Problem>>,
 }
@@ -48,77 +57,104 @@ pub async fn load_support_prices(
         Some(Ok(number)) => Some(Ok(service.money().price_of(&number).await?)),
         Some(Err(_)) => Some(Err(Cause::Filter(Filter::Number).into())),
     };
+    let now = service.clock().now();
     let mut changes = service.money().price_changes().await?;
+    let is_cancelled = |id| changes.iter().any(|change| change.change == PriceChange::Cancel(id));
+    let is_coming = |change: &&PriceChangeRecord| {
+        let is_cancel = matches!(change.change, PriceChange::Cancel(_));
+        change.from > now && !is_cancel && !is_cancelled(change.id)
+    };
+    let mut coming: Vec<_> = changes.iter().filter(is_coming).cloned().collect();
+    coming.sort_by_key(|change| change.from);
     changes.truncate(CHANGES);
-    Ok(PricesView { table: service.money().price_table().await?, changes, asked })
+    let table = service.money().price_table().await?;
+    Ok(PricesView { table, changes, coming, presets: starts_after(now), asked })
 }
 
-/// Sets the base prices from the time `from` on, or at once if `from` is empty.
-#[server(prefix = "/fn", endpoint = "set-base-prices")]
-pub async fn set_base_prices(
+/// Checks new base prices and opens their confirmation. They begin at the time `from` if
+/// it isn't empty, else at the preset `when`.
+#[server(prefix = "/fn", endpoint = "ask-base-prices")]
+pub async fn ask_base_prices(
     local: String,
     international: String,
+    #[server(default)] when: String,
     #[server(default)] from: String,
-    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
-        problem.typed("local", &local).typed("international", &international).typed("from", &from)
+        let problem = problem.typed("local", &local).typed("international", &international);
+        problem.typed("when", &when).typed("from", &from)
     };
     let change = || {
         let prices = Prices::new(price(&local)?, price(&international)?);
         Ok(PriceChange::Base(prices.map_err(Refusal::from)?))
     };
-    set(change(), &from, &credential).await.map_err(keep)
+    ask(DeskAct::SetBasePrices, change, (&when, &from)).await.map_err(keep)
 }
 
-/// Sets or removes the price of a prefix from the time `prefix_from` on, or at once if
-/// `prefix_from` is empty.
-#[server(prefix = "/fn", endpoint = "set-prefix-price")]
-pub async fn set_prefix_price(
+/// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
+#[server(prefix = "/fn", endpoint = "ask-prefix-price")]
+pub async fn ask_prefix_price(
     prefix: String,
     #[server(default)] price: String,
+    #[server(default)] prefix_when: String,
     #[server(default)] prefix_from: String,
     #[server(default)] action: String,
-    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
-        problem.typed("prefix", &prefix).typed("price", &price).typed("prefix_from", &prefix_from)
+        let problem = problem.typed("prefix", &prefix).typed("price", &price);
+        problem.typed("prefix_when", &prefix_when).typed("prefix_from", &prefix_from)
     };
+    let removes = action == DeskAct::RemovePrice.as_str();
     let change = || {
-        let prefix = Prefix::parse(&prefix).map_err(Refusal::from)?;
-        let price = match action.as_str() {
-            REMOVE => None,
-            _ => Some(self::price(&price)?),
-        };
+        let prefix = Prefix::parse(prefix.trim()).map_err(Refusal::from)?;
+        let price = if removes { None } else { Some(self::price(&price)?) };
         Ok(PriceChange::Prefix(prefix, price))
     };
-    set(change(), &prefix_from, &credential).await.map_err(keep)
+    let act = if removes { DeskAct::RemovePrice } else { DeskAct::SetPrice };
+    ask(act, change, (&prefix_when, &prefix_from)).await.map_err(keep)
 }
 
-const SET: &str = "set";
-const REMOVE: &str = "remove";
-
-/// Stores a change after step-up authentication, or requests its approval.
+/// Opens the confirmation of a price change, if the rules allow it.
 #[cfg(feature = "ssr")]
-async fn set(
-    change: Result<PriceChange, Refusal>,
-    from: &str,
-    credential: &str,
+async fn ask(
+    act: DeskAct,
+    change: impl Fn() -> Result<PriceChange, Refusal> + Send,
+    (when, from): (&str, &str),
 ) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
+    let (current, _) = staff().await?;
+    let change = change().map_err(Cause::from)?;
     let from = match from.trim() {
-        "" => None,
+        "" => beginning(when, current.service().clock().now()),
         text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::TimeInvalid))?),
     };
-    let change = change.map_err(Cause::from)?;
-    step_up(&current, &account, credential).await?;
-    let act = StaffAct::SetPrice { change, from };
-    if !current.service().support().act(account.id, act).await? {
-        leptos_axum::redirect(APPROVALS_PATH);
-    }
+    current.service().money().price_steps(&change, from).await?;
+    let subject = PriceRequest { change, from }.to_string();
+    let parameters = [("act", act.as_str()), ("subject", subject.as_str()), ("next", PRICES_PATH)];
+    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
     Ok(())
 }
 
+/// Returns the time that an option of the field When stands for, or `None` for now.
+#[cfg(feature = "ssr")]
+fn beginning(when: &str, now: Timestamp) -> Option<Timestamp> {
+    let (tomorrow, first) = starts_after(now);
+    match when {
+        TOMORROW => Some(tomorrow),
+        FIRST => Some(first),
+        _ => None,
+    }
+}
+
+/// Returns the start of the next day and of the next month, in UTC.
+#[cfg(feature = "ssr")]
+fn starts_after(now: Timestamp) -> (Timestamp, Timestamp) {
+    (Timestamp::of_day(now.day() + 1), Month::of(now).next().start())
+}
+
+const TOMORROW: &str = "tomorrow";
+const FIRST: &str = "first";
+
+/// Parses a price. A blank before or after it is ignored.
 #[cfg(feature = "ssr")]
 fn price(text: &str) -> Result<Money, Refusal> {
     Money::parse(text.trim()).map_err(|_| Refusal::PriceInvalid)
@@ -133,24 +169,28 @@ struct Forms {
 #[component]
 pub fn SupportPricesPage() -> impl IntoView {
     let forms = Forms {
-        base: FormState::new::<SetBasePrices>("base-prices-alert"),
-        prefix: FormState::new::<SetPrefixPrice>("prefix-price-alert"),
+        base: FormState::new::<AskBasePrices>("base-prices-alert"),
+        prefix: FormState::new::<AskPrefixPrice>("prefix-price-alert"),
     };
     let number = parameter("number");
-    let data = PageData::new(move || {
-        forms.base.accepted.track();
-        forms.prefix.accepted.track();
-        LoadSupportPrices { number: number.get() }
-    });
+    let data = PageData::new(move || LoadSupportPrices { number: number.get() });
     let render = move |data| view! { <Contents data number=number.get_untracked() forms/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
 fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl IntoView {
-    let PricesView { table, changes, asked } = data;
+    let PricesView { table, changes, coming, presets, asked } = data;
     let currency = table.currency.clone();
-    let coming = listed(&table.coming, &currency)
+    let of_change = currency.clone();
+    let coming = Table::wide(&coming)
+        .column("What", move |change| what(&change.change, &of_change))
+        .styled("figures", "From (UTC)", |change| time(change.from))
+        .column("By", |change| named_link(&change.set_by))
+        .styled(BUTTONS, "Action", |change| {
+            let next = PRICES_PATH.to_owned();
+            confirm_button(DeskAct::CancelPrice, change.id.to_string(), next)
+        })
         .in_region_or("Prices that are set for later", "No change is set for later.");
     view! {
         <Page title="Prices">
@@ -163,8 +203,8 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
             <h2>"Set for later"</h2>
             {coming}
             <Lookup number asked/>
-            <BaseForm currency=currency.clone() form=forms.base/>
-            <PrefixForm currency=currency.clone() form=forms.prefix/>
+            <BaseForm currency=currency.clone() presets form=forms.base/>
+            <PrefixForm currency=currency.clone() presets form=forms.prefix/>
             <h2>"History"</h2>
             {history(&changes, &currency)}
         </Page>
@@ -204,26 +244,52 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     }
 }
 
-/// The hint that says how to write a time.
-const FROM_HINT: &str = "Like 2026-12-01 or 2026-12-01 08:30. Leave the field empty to begin now.";
+/// Renders the fields for the time from which a price is in force: presets, and another time.
+fn beginning_fields(
+    when: &'static str,
+    (label, from): (&'static str, &'static str),
+    (tomorrow, first): (Timestamp, Timestamp),
+    form: FormState,
+) -> impl IntoView {
+    let preset = |value: &str, text: &str| (value.to_owned(), text.to_owned());
+    let at = |at: Timestamp| at.to_table().get(..16).unwrap_or_default().to_owned();
+    let options = vec![
+        preset("now", "Now"),
+        preset(TOMORROW, &format!("Tomorrow 00:00 ({} UTC)", at(tomorrow))),
+        preset(FIRST, &format!("On the 1st ({} UTC)", at(first))),
+    ];
+    view! {
+        <Choice label="When" name=when options chosen=form.typed(when).unwrap_or_default()/>
+        <Field
+            label
+            name=from
+            kind="datetime-local"
+            hint="Another time than above, in UTC. Leave this empty to use the choice above."
+            form
+        />
+    }
+}
 
 #[component]
-fn BaseForm(currency: String, form: FormState) -> impl IntoView {
+fn BaseForm(currency: String, presets: (Timestamp, Timestamp), form: FormState) -> impl IntoView {
     let hint = format!("In {currency} per page, like 0.05.");
     view! {
         <h2>"Base prices"</h2>
         <PostForm form>
             <Field label="Local numbers" name="local" hint=hint.clone() required=true form/>
             <Field label="International numbers" name="international" hint required=true form/>
-            <Field label="Base prices from (UTC)" name="from" hint=FROM_HINT form/>
-            <StepUpField form/>
-            <SubmitButton label="Set base prices" form/>
+            {beginning_fields("when", ("Base prices from (UTC)", "from"), presets, form)}
+            <SubmitButton label=DeskAct::SetBasePrices.label() form/>
         </PostForm>
     }
 }
 
 #[component]
-fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
+fn PrefixForm(currency: String, presets: (Timestamp, Timestamp), form: FormState) -> impl IntoView {
+    let fields = ("Prefix from (UTC)", "prefix_from");
+    let button = move |act: DeskAct, danger| {
+        view! { <SubmitButton label=act.label() form danger field=("action", act.as_str())/> }
+    };
     view! {
         <h2>"Price of a prefix"</h2>
         <PostForm form>
@@ -240,11 +306,10 @@ fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
                 hint=format!("In {currency} per page, more than a local number costs.")
                 form
             />
-            <Field label="Prefix from (UTC)" name="prefix_from" hint=FROM_HINT form/>
-            <StepUpField form/>
+            {beginning_fields("prefix_when", fields, presets, form)}
             <div class="buttons">
-                <SubmitButton label="Set price" form field=("action", SET)/>
-                <SubmitButton label="Remove price" form field=("action", REMOVE)/>
+                {button(DeskAct::SetPrice, false)}
+                {button(DeskAct::RemovePrice, true)}
             </div>
         </PostForm>
     }
@@ -253,6 +318,7 @@ fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
 fn history(changes: &[PriceChangeRecord], currency: &str) -> AnyView {
     let currency = currency.to_owned();
     Table::wide(changes)
+        .column("Change", |change| change.id.to_string())
         .time("Set (UTC)", |change| change.set_at)
         .column("By", |change| named_link(&change.set_by))
         .column("What", move |change| what(&change.change, &currency))
@@ -275,5 +341,6 @@ fn what(change: &PriceChange, currency: &str) -> String {
             format!("Prefix {prefix}: {} {currency}", price.shown())
         }
         PriceChange::Prefix(prefix, None) => format!("Prefix {prefix}: removed"),
+        PriceChange::Cancel(id) => format!("The change {id} is cancelled"),
     }
 }

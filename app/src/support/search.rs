@@ -16,7 +16,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{FormAlert, FormState, Loaded, Page, Table, parameter};
+use crate::ui::{FormAlert, FormState, Loaded, Page, State, Table, parameter};
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
         .styled("key", "Reference", |(owner, _)| application_link(owner.reference))
         .column("Account", |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> })
         .column("Category", |(_, application)| application.category.as_str())
-        .state("Status", |(_, application)| application.status)
+        .state("Status", |(_, application)| State::from(application))
         .money("Balance", currency, |(_, application)| application.balance.shown());
     (!found.applications.is_empty()).then(|| table.in_region("Applications"))
 }

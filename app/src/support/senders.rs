@@ -1,14 +1,16 @@
 //! `/support/senders`: the sender names that wait for a decision.
 
+use domain::DeskAct;
 use domain::decision::{CaseKind, StaffList, Viewer};
 use domain::records::{Paged, SenderCase, SenderRequestRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::desk::{CaseForms, row_form};
+use super::confirm::{ActOn, confirm_button};
+use super::desk::{CaseForms, act_form};
 use super::links::application_link;
-use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
+use super::lists::{ListForm, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
@@ -17,11 +19,14 @@ use crate::ui::{
     BUTTONS, FormAlert, FormState, Loaded, Page, StateMark, Table, next_link, parameter,
 };
 #[cfg(feature = "ssr")]
-use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {super::viewers::view, crate::portal_request::staff};
 
 /// The number of requests on a page.
 #[cfg(feature = "ssr")]
 const CASES: i64 = 25;
+
+/// The path of the page.
+const SENDERS_PATH: &str = "/support/senders";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,26 +57,6 @@ pub async fn load_support_senders(
     })
 }
 
-/// Accepts or rejects a sender name.
-#[server(prefix = "/fn", endpoint = "decide-sender")]
-pub async fn decide_sender(
-    id: i64,
-    action: String,
-    #[server(default)] reason: String,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let (service, actor) = (current.service(), Actor::Account(account.id));
-    match action.as_str() {
-        ACCEPT => service.applications().accept_sender(&actor, id).await?,
-        REJECT => service.applications().reject_sender(&actor, id, &reason).await?,
-        _ => return Err(Cause::Unreadable.into()),
-    };
-    Ok(())
-}
-
-const ACCEPT: &str = "accept";
-const REJECT: &str = "reject";
-
 /// Returns the identifiers of cases, which are the IDs of the requests.
 fn names(cases: &[SenderCase]) -> Vec<String> {
     cases.iter().map(|case| case.request.id.to_string()).collect()
@@ -79,7 +64,7 @@ fn names(cases: &[SenderCase]) -> Vec<String> {
 
 #[component]
 pub fn SendersPage() -> impl IntoView {
-    let forms = CaseForms::new::<DecideSender>();
+    let forms = CaseForms::new::<ActOn>();
     let cursor = parameter("cursor");
     let data = PageData::new(move || {
         forms.track();
@@ -95,9 +80,8 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     view! {
         <Page title="Sender names">
             <FormAlert form=forms.decide/>
-            <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
             {listed(&cases.items, viewers, forms.decide)}
-            {next_link("/support/senders", cases.next, "Later requests")}
+            {next_link(SENDERS_PATH, cases.next, "Later requests")}
             <FormAlert form=forms.lists/>
             <ListForm
                 list=StaffList::RejectReasons
@@ -175,9 +159,9 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
 }
 
 fn actions(id: i64, form: FormState) -> impl IntoView + use<> {
-    let fields = |action: &str| vec![("id", id.to_string()), ("action", action.to_owned())];
+    let next = || SENDERS_PATH.to_owned();
     view! {
-        {row_form(form, "Accept", fields(ACCEPT), None)}
-        {row_form(form, "Reject", fields(REJECT), Some(StaffList::RejectReasons))}
+        {act_form(form, DeskAct::Accept, id.to_string(), next())}
+        {confirm_button(DeskAct::Reject, id.to_string(), next())}
     }
 }

@@ -14,7 +14,8 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::account::notes;
-use super::applications::{ChangeApplication, actions};
+use super::applications::actions;
+use super::confirm::ActOn;
 use super::desk::row_form;
 use super::links::{application_link, application_path, named_link};
 use super::lists::OfferedReasons;
@@ -26,8 +27,8 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table,
-    in_path, parameter,
+    BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table, in_path,
+    parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -38,8 +39,6 @@ use {
     service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
-/// The notice on the application that opens after another one was approved.
-const NEXT_CASE: &str = "The application is approved. This one has waited longest since.";
 /// The number of failed messages, and of refused calls.
 #[cfg(feature = "ssr")]
 const FAILURES: i64 = 5;
@@ -211,7 +210,7 @@ const RESUME: &str = "resume";
 pub fn VisitPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
     let change = FormState::new::<ChangeBatch>("batch-alert");
-    let decide = FormState::new::<ChangeApplication>("decision-alert");
+    let decide = FormState::new::<ActOn>("decision-alert");
     let reference = in_path("reference");
     let (cursor, messages) = (parameter("cursor"), parameter("messages"));
     let batches = parameter("batches");
@@ -263,9 +262,8 @@ fn Visit(
             back=("/support/applications", "Applications")
         >
             <OfferedReasons list=StaffList::SuspendReasons reasons/>
-            <AcceptedNotice parameter="approved" sentence=NEXT_CASE/>
             <FormAlert form=decide/>
-            <div class="buttons">{actions(&application, decide, true)}</div>
+            <div class="buttons">{actions(&application, decide, here.clone())}</div>
             <SendsNow
                 application=application.clone()
                 blockers=data.blockers

@@ -20,6 +20,9 @@ pub fn Field(
     /// The initial text.
     #[prop(optional, into)]
     value: Option<String>,
+    /// The ID of the list with suggested texts.
+    #[prop(optional_no_strip)]
+    list: Option<&'static str>,
     form: FormState,
     /// Checks the text while it is typed. Returns a sentence if the text is invalid.
     #[prop(optional)]
@@ -57,6 +60,7 @@ pub fn Field(
                 name=name
                 value=text_at_first
                 autocomplete=autocomplete
+                list=list
                 required=required
                 spellcheck="false"
                 autocapitalize="none"

@@ -317,29 +317,59 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
     }
 }
 
-/// The notice that a form was accepted. It is shown while the page's address has this parameter,
-/// unless a form was refused later. When it appears, screen readers announce it and it gets the
-/// focus.
+/// The notice that a form was accepted. It is shown while the page's address has this parameter.
 #[component]
 pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl IntoView {
     let query = use_query_map();
+    let notice = Signal::derive(move || {
+        query.with(|query| query.get(parameter).map(|_| Notice::of(sentence)))
+    });
+    view! { <NoticeSlot notice/> }
+}
+
+/// A sentence about what was done, with links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub sentence: &'static str,
+    /// The addresses and the texts of the links.
+    pub links: Vec<(String, String)>,
+}
+
+impl Notice {
+    /// Creates a notice without links.
+    pub const fn of(sentence: &'static str) -> Self {
+        Self { sentence, links: Vec::new() }
+    }
+}
+
+/// Shows a notice, unless a form was refused later. When it appears, screen readers announce it and
+/// it gets the focus.
+#[component]
+pub fn NoticeSlot(notice: Signal<Option<Notice>>) -> impl IntoView {
     let submits = use_context::<Submits>();
-    let is_shown = move || {
+    let shown = move || {
         let refused = submits.is_some_and(Submits::was_refused);
-        !refused && query.with(|query| query.get(parameter).is_some())
+        notice.get().filter(|_| !refused)
     };
     let node = NodeRef::new();
     Effect::new(move || {
         let Some(submits) = submits else { return };
         submits.last.track();
-        if is_shown() && submits.focuses_notice.get_value() {
+        if shown().is_some() && submits.focuses_notice.get_value() {
             submits.focuses_notice.set_value(false);
             focus_soon(node);
         }
     });
+    let link = |(href, text): (String, String)| view! { " " <a href=href>{text}</a> };
     view! {
         <div class="status-slot" role="status" tabindex="-1" node_ref=node>
-            {move || is_shown().then(|| view! { <p class="notice notice-good">{sentence}</p> })}
+            {move || {
+                shown()
+                    .map(|Notice { sentence, links }| {
+                        let links: Vec<_> = links.into_iter().map(link).collect();
+                        view! { <p class="notice notice-good">{sentence} {links}</p> }
+                    })
+            }}
         </div>
     }
 }

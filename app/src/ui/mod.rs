@@ -1,6 +1,7 @@
 //! Components that the portal's pages share.
 
 mod address;
+mod confirmation;
 mod copy;
 mod date_time;
 mod downloads;
@@ -25,6 +26,7 @@ mod step_up;
 mod table;
 
 pub use address::{address, in_path, next_link, parameter, tabs};
+pub use confirmation::{Confirmation, ConfirmationForm, confirmed_facts};
 pub use copy::{Copying, SecretField};
 pub use date_time::{DateTime, in_zone};
 pub use downloads::Downloads;
@@ -33,7 +35,10 @@ pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field, text_in_area};
 #[cfg(feature = "hydrate")]
 pub use follow::{follow, follow_by};
-pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SearchForm, SubmitButton, Submits};
+pub use form::{
+    AcceptedNotice, FormAlert, FormState, Notice, NoticeSlot, PostForm, SearchForm, SubmitButton,
+    Submits,
+};
 #[cfg(feature = "ssr")]
 pub use frame::PlainHeader;
 pub use frame::{Frame, LostPage};
@@ -48,6 +53,6 @@ pub use passkey::{PasskeyButton, passkeys_run};
 pub use password::PasswordBox;
 pub use session_notice::SessionNotice;
 pub use side::Parts;
-pub use state::StateMark;
+pub use state::{State, StateMark};
 pub use step_up::StepUpField;
 pub use table::{BUTTONS, Table, TableRegion};

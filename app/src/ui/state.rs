@@ -1,7 +1,7 @@
 //! States in one style for all pages.
 
 use domain::endpoint_check::Verdict;
-use domain::records::{BatchStatus, CarrierState, ConnectionState};
+use domain::records::{ApplicationRecord, BatchStatus, CarrierState, ConnectionState};
 use domain::status::Mark;
 use domain::webhook::{AttemptRecord, WebhookRecord};
 use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus};
@@ -57,6 +57,18 @@ states! {
         Closed => WAITING,
     }
     MailState { Queued | Kept => WAITING, Sending => MOVING, Sent => GOOD, Failed => BAD, }
+}
+
+/// An application, as staff see it. The keys of a closed account don't work, whatever the status of
+/// its applications is.
+impl From<&ApplicationRecord> for State {
+    fn from(application: &ApplicationRecord) -> Self {
+        if application.account_closed {
+            Self(UNCLEAR, "Account closed")
+        } else {
+            application.status.into()
+        }
+    }
 }
 
 impl From<&WebhookRecord> for State {

@@ -8,22 +8,24 @@ use crate::problem::Cause;
 
 /// A field for a code of the authenticator app, with a button for a passkey if the account has one.
 /// An account without the app gets a field for the password. The field appears after the server has
-/// refused the form because the credential was missing. Its name is `credential`.
+/// refused the form because the credential was missing, or at once with `missing`. Its name is
+/// `credential`.
 #[component]
 pub fn StepUpField(
     form: FormState,
     #[prop(default = "Code")] code_label: &'static str,
-    /// The cause with which the server would refuse the form without a credential, if it is known
-    /// before the form is sent.
+    /// The refusal that asks for the credential, if the page knew it when it was loaded.
     #[prop(optional_no_strip)]
-    needed: Option<Cause>,
+    missing: Option<Refusal>,
 ) -> impl IntoView {
+    let at_first = missing.and_then(|refusal| asked(&Cause::Refused(refusal), None));
     // Two problems in a row that need the same credential share one field, so that its text stays.
+    // After another problem there is no field, because the server checks the credential first.
     let asked = Memo::new(move |before: Option<&Option<Asked>>| {
         let before = before.copied().flatten();
-        form.problem.with(|problem| {
-            let refused = problem.as_ref().and_then(|problem| asked(&problem.cause, before));
-            refused.or_else(|| asked(needed.as_ref()?, before))
+        form.problem.with(|problem| match problem {
+            Some(problem) => asked(&problem.cause, before),
+            None => at_first,
         })
     });
     move || {

@@ -293,8 +293,6 @@ pub struct ApplicationRow {
     pub account_id: i64,
     pub status_before: Option<ApplicationStatus>,
     pub test_day: i64,
-    /// Whether the account was closed permanently.
-    pub closed: bool,
     pub record: ApplicationRecord,
 }
 
@@ -445,13 +443,13 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         low_balance: row.get("low_balance")?,
         batch_mails_since: row.get("batch_mails_since")?,
         email: row.get("email")?,
+        account_closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
     };
     Ok(ApplicationRow {
         id: row.get("id")?,
         account_id: row.get("account_id")?,
         status_before: before.as_deref().and_then(ApplicationStatus::parse),
         test_day: row.get("test_day")?,
-        closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
         record,
     })
 }
@@ -744,13 +742,14 @@ pub async fn set_zone_of_limits(
     Ok(())
 }
 
-/// Requests the activation of an application. Returns false if the application isn't Pending.
+/// Sets when the activation of an application was requested, or withdraws the request. Returns
+/// false if the application isn't Pending.
 pub async fn set_activation(
     conn: &mut dyn Connection,
     id: ApplicationId,
-    now: Timestamp,
+    requested_at: Option<Timestamp>,
 ) -> Result<bool> {
-    Ok(query(SET_ACTIVATION, (id, now)).execute(conn).await? == 1)
+    Ok(query(SET_ACTIVATION, (id, requested_at)).execute(conn).await? == 1)
 }
 
 pub async fn set_sender(

@@ -106,7 +106,8 @@ statements! {
             || ' was never in force' AS what
         FROM messages m WHERE m.cost > 0 AND NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
             CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
-            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix))"
+            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)
+            AND NOT EXISTS (SELECT 1 FROM prices c WHERE c.cancels = p.id))"
             => " AND m.shard = $1",
     );
     const MESSAGE_IS_CHARGED: Sql = in_shard!(

@@ -19,12 +19,12 @@ statements! {
         SELECT MAX(id) AS version, NULL AS name FROM prices
         UNION ALL SELECT 0, name FROM carriers WHERE drained_at IS NOT NULL");
     const CHANGES: Sql = Sql::same(r"
-        SELECT id, prefix, local, international, in_force_at, set_at, set_by
+        SELECT id, prefix, local, international, in_force_at, set_at, cancels, set_by
         FROM prices ORDER BY id");
     const SET_BY_STAFF: Sql = Sql::same("SELECT id FROM prices WHERE set_by <> $1 LIMIT 1");
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO prices (prefix, local, international, in_force_at, set_at, set_by)
-        VALUES ($1, $2, $3, $4, $5, $6)");
+        INSERT INTO prices (prefix, local, international, in_force_at, set_at, set_by, cancels)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)");
 }
 
 /// Returns the ID of the newest price change, or 0 if there is none.
@@ -56,8 +56,8 @@ pub async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
 /// Returns all price changes and who set them, in the order in which they were set.
 pub async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>> {
     let read = |row: &Row<'_>| {
-        let PriceRow { change, from, set_at, .. } = change(row)?;
-        Ok(PriceChangeRecord { change, from, set_at, set_by: row.get("set_by")? })
+        let PriceRow { id, change, from, set_at } = change(row)?;
+        Ok(PriceChangeRecord { id, change, from, set_at, set_by: row.get("set_by")? })
     };
     query(CHANGES, ()).fetch_all(conn, read).await
 }
@@ -74,25 +74,28 @@ pub async fn insert(
     from: Timestamp,
     (now, by): (Timestamp, &str),
 ) -> Result<()> {
-    let (prefix, local, international) = match change {
-        PriceChange::Base(prices) => (None, Some(prices.local), Some(prices.international)),
-        PriceChange::Prefix(prefix, price) => (Some(prefix.digits()), None, *price),
+    let (prefix, local, international, cancels) = match change {
+        PriceChange::Base(prices) => (None, Some(prices.local), Some(prices.international), None),
+        PriceChange::Prefix(prefix, price) => (Some(prefix.digits()), None, *price, None),
+        PriceChange::Cancel(id) => (None, None, None, Some(*id)),
     };
-    query(INSERT, (prefix, local, international, from, now, by)).execute(conn).await.map(drop)
+    let row = (prefix, local, international, from, now, by, cancels);
+    query(INSERT, row).execute(conn).await.map(drop)
 }
 
 /// A price change as `run_commit_group` returns it: ID, prefix, local price, international price,
-/// when it comes into force and when it was set.
+/// when it comes into force, when it was set, and the ID of the change that it cancels.
 #[derive(Deserialize)]
-pub struct ChangeFields(i64, Option<String>, Option<Money>, Option<Money>, i64, i64);
+pub struct ChangeFields(i64, Option<String>, Option<Money>, Option<Money>, i64, i64, Option<i64>);
 
 impl ChangeFields {
     pub fn read(self) -> Result<PriceRow> {
-        let Self(id, prefix, local, international, from, set_at) = self;
+        let Self(id, prefix, local, international, from, set_at, cancels) = self;
         let corrupt = |column: &'static str, value: String| {
             Error::Failed(Fault::Corrupt { table: "prices", column: column.into(), value })
         };
         let change = match (prefix, local, international) {
+            _ if cancels.is_some() => PriceChange::Cancel(cancels.unwrap_or_default()),
             (Some(prefix), ..) => {
                 let parsed = Prefix::parse(&prefix).map_err(|_| corrupt("prefix", prefix))?;
                 PriceChange::Prefix(parsed, international)
@@ -119,6 +122,7 @@ fn change(row: &Row<'_>) -> Result<PriceRow> {
         row.get("international")?,
         row.get("in_force_at")?,
         row.get("set_at")?,
+        row.get("cancels")?,
     );
     fields.read()
 }

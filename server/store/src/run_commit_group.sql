@@ -945,7 +945,8 @@ BEGIN
         unchanged := drained = known_drained AND newest_price = known_price;
         IF NOT unchanged THEN
             SELECT json_agg(
-                json_build_array(id, prefix, local, international, in_force_at, set_at))
+                json_build_array(
+                    id, prefix, local, international, in_force_at, set_at, cancels))
             INTO all_prices
             FROM prices WHERE newest_price <> known_price;
             answer := answer || jsonb_build_object('prices', all_prices, 'drained', drained);

@@ -183,17 +183,17 @@ fn a_stream_ends_when_its_role_is_taken() {
 #[test]
 fn only_staff_follow_or_change_the_carriers() {
     let server = TestServer::demo();
-    let change = [("name", "sandbox"), ("action", "drain"), ("confirmed", "true")];
+    let change = [("act", "drain"), ("subject", "sandbox"), ("seen", "in use, the last one")];
     let mut visitor = Browser::new(&server);
     assert_eq!(visitor.get(CARRIERS).status, 401);
-    visitor.post("change-carrier", &change);
+    visitor.post("act", &change);
     let mut customer = Browser::of_customer(&server);
     assert_eq!(customer.get(CARRIERS).status, 404);
     assert_eq!(customer.get("/support/carriers").status, 404);
     assert_eq!(customer.get("/support").status, 404);
-    customer.post("change-carrier", &change);
+    customer.post("act", &change);
     assert!(server.place.json(&["carrier", "list"])[0]["drained_at"].is_null());
 
-    Browser::of_staff(&server).post("change-carrier", &change);
+    Browser::of_staff(&server).post("act", &change);
     assert!(server.place.json(&["carrier", "list"])[0]["drained_at"].is_string());
 }

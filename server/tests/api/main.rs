@@ -20,6 +20,7 @@ mod clients;
 mod codes;
 mod commands;
 mod concurrency;
+mod confirmations;
 mod connection_limits;
 mod connections;
 mod costs;

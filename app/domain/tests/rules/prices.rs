@@ -3,8 +3,8 @@
 
 use domain::records::PriceTable;
 use domain::{
-    Kind, Money, Number, PagesByPrice, Prefix, PriceChange, PriceHistory, PriceRecord, PriceRow,
-    Prices, Refusal, Timestamp,
+    Kind, Money, Number, PagesByPrice, Prefix, PriceChange, PriceHistory, PriceRecord,
+    PriceRequest, PriceRow, PriceStep, Prices, Refusal, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -154,6 +154,76 @@ fn a_price_that_is_removed_in_time_holds_up_no_dearer_base_price() {
     let history = PriceHistory::new(rows.chain([removal]).collect());
     assert_eq!(history.judge(&base("0.12", "0.3"), at(100), at(0)), Ok(()));
     assert!(history.judge(&base("0.12", "0.3"), at(99), at(0)).is_err());
+}
+
+#[test]
+fn a_change_is_cancelled_before_it_comes_into_force() {
+    let minute = 60_000;
+    let known = history(&[
+        (0, base("0.05", "0.25")),
+        (10 * minute, of_prefix("27", "0.3")),
+        (20 * minute, base("0.28", "0.4")),
+    ]);
+    let cancel = PriceChange::Cancel;
+    for (id, now, refusal) in [
+        (1, 0, Some(Refusal::PriceNotCancellable)),
+        (2, 9 * minute - 1, None),
+        (2, 9 * minute, Some(Refusal::PriceNotCancellable)),
+        (4, 0, Some(Refusal::PriceNotCancellable)),
+        (3, 0, None),
+    ] {
+        assert_eq!(known.judge(&cancel(id), at(now), at(now)).err(), refusal, "{id} {now}");
+    }
+    let step = PriceStep { kind: Kind::International, old: money("0.3"), new: money("0.25") };
+    assert_eq!(known.steps(&cancel(2), at(0)), [step]);
+    assert_eq!(known.steps(&cancel(9), at(0)), []);
+    let mut rows = known.rows().to_vec();
+    rows.push(PriceRow { id: 4, change: cancel(2), from: at(5), set_at: at(5) });
+    let after = PriceHistory::new(rows);
+    assert_eq!((after.version(), after.rows().len(), after.listed(at(5)).1.len()), (4, 2, 2));
+    assert_eq!(price(&after, 11 * minute, "27821234567").0, "0.25");
+    assert_eq!(price(&after.as_of(3), 11 * minute, "27821234567").0, "0.3");
+    // It can't be cancelled twice, and its time is free again.
+    assert!(after.judge(&cancel(2), at(6), at(6)).is_err());
+    assert_eq!(after.judge(&of_prefix("27", "0.31"), at(10 * minute), at(6)), Ok(()));
+    // What depends on a change keeps it.
+    let known = history(&[
+        (0, base("0.05", "0.25")),
+        (0, of_prefix("27", "0.1")),
+        (10 * minute, of_prefix("27", "0.3")),
+        (20 * minute, base("0.2", "0.4")),
+    ]);
+    let refused = known.judge(&cancel(3), at(0), at(0)).unwrap_err();
+    assert!(matches!(refused, Refusal::PriceNotDearer { .. }), "{refused}");
+}
+
+#[test]
+fn a_request_is_a_text_and_a_large_factor_is_noticed() {
+    let time = Some(at(1_767_225_600_000));
+    for (change, from, text) in [
+        (base("0.06", "0.3"), None, "base 0.06 0.3 now"),
+        (of_prefix("27", "0.31"), time, "27 0.31 2026-01-01T00:00:00.000Z"),
+        (removed("27"), None, "27 none now"),
+    ] {
+        let request = PriceRequest { change, from };
+        assert_eq!(request.to_string(), text);
+        assert_eq!(PriceRequest::parse(text), Some(request));
+    }
+    for text in
+        ["", "27 0.31", "base 0.3 0.06 now", "27 1e3 now", "27 0,3 now", "x 1 now", "27 1 x"]
+    {
+        assert_eq!(PriceRequest::parse(text), None, "{text}");
+    }
+    for (old, new, factor, is_large) in [
+        ("0.05", "6", "120", true),
+        ("0.05", "0.15", "3", false),
+        ("0.05", "0.150001", "3", true),
+        ("0.3", "0.1", "0.33", false),
+        ("0.3", "0.099999", "0.33", true),
+    ] {
+        let step = PriceStep { kind: Kind::Local, old: money(old), new: money(new) };
+        assert_eq!((step.factor().as_str(), step.is_large()), (factor, is_large), "{old} {new}");
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub fn ready() -> ApplicationRecord {
         suspend_reason: None,
         low_balance: None,
         batch_mails_since: None,
+        account_closed: false,
         email: "owner@example.org".to_owned(),
     }
 }

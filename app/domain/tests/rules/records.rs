@@ -65,6 +65,7 @@ fn applications_arrive() {
         suspend_reason: Some(String::new()),
         low_balance: None,
         batch_mails_since: Some(at),
+        account_closed: false,
         email: "name@example.org".to_owned(),
     };
     arrives(&Paged {

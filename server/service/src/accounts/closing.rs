@@ -8,6 +8,7 @@ use domain::{ApiKey, KeyKind};
 
 use crate::Accounts;
 use crate::accounts::{audit_owner, still_in_force};
+use crate::applications::sender_names::withdraw_requests;
 use crate::mail::{self, texts};
 use crate::transactions::work;
 use store::audit::Change;
@@ -18,8 +19,8 @@ use store::{
 
 impl Accounts<'_> {
     /// Closes an account permanently. Once this commits, nobody can sign in, and the account's keys
-    /// no longer work. Its queued messages are deferred until they expire, and their price is then
-    /// released. `references` is the owner's input, which must list the references of all the
+    /// no longer work. Its open requests are withdrawn. Its queued messages are deferred until they
+    /// expire, and their price is then released. `references` is the owner's input, which must list the references of all the
     /// account's applications.
     ///
     /// # Errors
@@ -68,6 +69,7 @@ impl Accounts<'_> {
                 webhooks::remove_all(tx, application.id, now).await?;
                 inbound_numbers::remove_all(tx, application.id).await?;
                 opt_outs::remove_all(tx, application.id).await?;
+                withdraw_requests(tx, application.reference, now).await?;
             }
             applications::set_disabled(tx, id, Some(now)).await?;
             accounts::close(tx, id, now).await?;

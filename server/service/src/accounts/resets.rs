@@ -42,6 +42,12 @@ impl Accounts<'_> {
         .await
     }
 
+    /// Returns whether a reset link is valid now.
+    pub async fn is_reset_valid(&self, token: &str) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        Ok(accounts::email_of_reset(&mut conn, &token_hash(token), self.now()).await?.is_some())
+    }
+
     /// Sets a new password with a reset link and signs out every device. If the link was mailed and
     /// the email wasn't confirmed yet, this confirms it. The second factor is then removed, because
     /// a stranger may have registered the email and set up the factor to lock the owner out.

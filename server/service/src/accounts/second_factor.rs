@@ -324,15 +324,37 @@ impl Accounts<'_> {
         Ok(account)
     }
 
+    /// Returns the refusal that asks for a credential, if this session needs step-up authentication
+    /// before a sensitive action: `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded`. Returns
+    /// `None` if step-up authentication succeeded within the last 10 minutes.
+    pub async fn missing_step_up(
+        &self,
+        token: &str,
+        account: &AccountRecord,
+    ) -> Result<Option<Refusal>> {
+        let hash = token_hash(token);
+        let stepped_up_at =
+            sessions::stepped_up_at(&mut self.store().read().await?, &hash, account.id).await?;
+        if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < STEP_UP_VALID_MS) {
+            return Ok(None);
+        }
+        Ok(Some(if !account.second_factor {
+            Refusal::PasswordNeeded
+        } else if self.has_passkeys(account.id).await? {
+            Refusal::CodeOrPasskeyNeeded
+        } else {
+            Refusal::CodeNeeded
+        }))
+    }
+
     /// Performs step-up authentication in a session. Does nothing if it succeeded in this session
     /// within the last 10 minutes. `credential` is a code of the authenticator app, a passkey's
     /// answer, or the password of an account without a second factor. It is empty if the user
     /// hasn't entered one yet.
     ///
     /// # Errors
-    /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` if `credential` is empty.
-    /// `StepUpCodeWrong`, `StepUpPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`,
-    /// `Throttled`.
+    /// Those of [`Accounts::missing_step_up`] if `credential` is empty. `StepUpCodeWrong`,
+    /// `StepUpPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`, `Throttled`.
     pub async fn step_up(
         &self,
         token: &str,
@@ -340,27 +362,19 @@ impl Accounts<'_> {
         credential: &str,
     ) -> Result<()> {
         let (hash, account_id) = (token_hash(token), account.id);
-        let stepped_up_at =
-            sessions::stepped_up_at(&mut self.store().read().await?, &hash, account_id).await?;
-        if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < STEP_UP_VALID_MS) {
+        let Some(missing) = self.missing_step_up(token, account).await? else {
             return Ok(());
+        };
+        if credential.trim().is_empty() {
+            return Err(missing.into());
         }
-        let given = !credential.trim().is_empty();
-        let verified = match (account.second_factor, given) {
-            (true, false) if self.has_passkeys(account_id).await? => {
-                return Err(Refusal::CodeOrPasskeyNeeded.into());
-            }
-            (true, false) => return Err(Refusal::CodeNeeded.into()),
-            (false, false) => return Err(Refusal::PasswordNeeded.into()),
-            (true, true) => {
-                let step = SecondStep::of_credential(credential);
-                self.use_second_step(token, account_id, &step).await.map_err(as_step_up)?;
-                None
-            }
-            (false, true) => {
-                let verified = self.verify_password(account_id, credential).await;
-                Some(verified.map_err(as_step_up)?)
-            }
+        let verified = if account.second_factor {
+            let step = SecondStep::of_credential(credential);
+            self.use_second_step(token, account_id, &step).await.map_err(as_step_up)?;
+            None
+        } else {
+            let verified = self.verify_password(account_id, credential).await;
+            Some(verified.map_err(as_step_up)?)
         };
         self.in_transaction(work!(|tx, now| {
             if let Some(verified) = verified {

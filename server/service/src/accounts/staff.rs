@@ -6,6 +6,7 @@ use domain::decision;
 use domain::records::AccountRecord;
 
 use crate::accounts::second_factor::FactorChange;
+use crate::mail::{self, texts};
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{Accounts, Verb};
@@ -89,7 +90,8 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Changes an account. Any change but [`AccountChange::Enable`] signs out its devices.
+    /// Changes an account. Any change but [`AccountChange::Enable`] signs out its devices. The
+    /// account's owner gets a mail about a new role and about a removed second factor.
     ///
     /// # Errors
     /// `NoSuchAccount`, `StaffAlready`, `NotStaff`, `LastStaff`, `NoSecondFactor`.
@@ -125,8 +127,13 @@ impl Accounts<'_> {
             if change != AccountChange::Enable {
                 sessions::delete_others(tx, id, "").await?;
             }
-            if change == AccountChange::ResetFactor {
-                factor_removed.store(tx, now).await?;
+            match change {
+                AccountChange::ResetFactor => factor_removed.store(tx, now).await?,
+                AccountChange::Promote | AccountChange::Demote => {
+                    let staff = change == AccountChange::Promote;
+                    mail::put(tx, &row.record, &texts::role_changed(staff), now).await?;
+                }
+                _ => {}
             }
             let subject = Actor::Account(id).to_string();
             let (action, changed) = (audited(change), changed(change));

@@ -194,7 +194,7 @@ impl Applications<'_> {
                 if is_pending && row.record.activation_requested_at.is_some() {
                     return Ok(());
                 }
-                if !applications::set_activation(tx, row.id, now).await? {
+                if !applications::set_activation(tx, row.id, Some(now)).await? {
                     return Err(Refusal::ActivationNotPossible { status: row.record.status }.into());
                 }
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());

@@ -128,11 +128,19 @@ impl Applications<'_> {
         Ok(requests)
     }
 
-    /// Returns the shard of the application that a request is for.
-    async fn shard_of_request(&self, id: i64) -> Result<Shard> {
+    /// Returns a request, for staff.
+    ///
+    /// # Errors
+    /// `NoSuchSenderRequest`.
+    pub async fn sender_request(&self, id: i64) -> Result<SenderRequestRecord> {
+        Ok(self.find_request(id).await?.1)
+    }
+
+    /// Returns a request with the shard of its application.
+    async fn find_request(&self, id: i64) -> Result<(Shard, SenderRequestRecord)> {
         let found = self.in_each_shard(|shard| async move {
             let request = senders::by_id(&mut self.store().read_at(shard).await?, id).await?;
-            Ok(request.map(|_| shard))
+            Ok(request.map(|request| (shard, request)))
         });
         let found = found.await?.into_iter().flatten().next();
         Ok(found.ok_or(Refusal::NoSuchSenderRequest)?)
@@ -144,7 +152,7 @@ impl Applications<'_> {
     /// `NoSuchSenderRequest`, `SenderDecided`, `OwnApplication`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
         let (service, actor) = (self.0.clone(), *actor);
-        let shard = self.shard_of_request(id).await?;
+        let (shard, _) = self.find_request(id).await?;
         self.in_transaction(work!(|tx, now| {
             tx.at(shard);
             let (request, application) = pending(tx, id).await?;
@@ -190,7 +198,7 @@ impl Applications<'_> {
         reason: &str,
     ) -> Result<SenderRequestRecord> {
         let (actor, reason) = (*actor, decision::parse_reason(reason).map_err(Refusal::from)?);
-        let shard = self.shard_of_request(id).await?;
+        let (shard, _) = self.find_request(id).await?;
         self.in_transaction(work!(|tx, now| {
             tx.at(shard);
             let (request, application) = pending(tx, id).await?;
@@ -209,6 +217,26 @@ impl Applications<'_> {
         }))
         .await
     }
+}
+
+/// Withdraws the open requests of an application whose account is being closed: for its activation
+/// and for a sender name.
+pub(crate) async fn withdraw_requests(
+    conn: &mut dyn Connection,
+    reference: Reference,
+    now: domain::Timestamp,
+) -> Result<()> {
+    let row = applications::by_reference(conn, reference).await?;
+    let row = row.ok_or(Refusal::NoSuchApplication)?;
+    // Does nothing to an application that isn't Pending, whose request was decided.
+    applications::set_activation(conn, row.id, None).await?;
+    let newest = senders::of_application(conn, row.id, 1).await?.pop();
+    if let Some(request) = newest.filter(|newest| newest.status == SenderStatus::Pending) {
+        senders::withdraw(conn, request.id, now).await?;
+        // An account can have only one application without a name, so the state stays another one.
+        set_state(conn, &row, row.record.sender_state.after_rejection(false)).await?;
+    }
+    Ok(())
 }
 
 /// Whether the newest request can be withdrawn while its application is in this state.

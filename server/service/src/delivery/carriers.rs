@@ -105,8 +105,24 @@ impl Delivery<'_> {
         Ok(changed)
     }
 
-    /// Whether a route leads to a carrier that is connected, in any process, and not drained.
+    /// Whether no other carrier accepts messages now.
+    pub async fn is_last_carrier(&self, name: &str) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        Ok(!self.has_usable_carrier_but(&mut conn, name, self.now()).await?)
+    }
+
     async fn has_usable_carrier(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<bool> {
+        self.has_usable_carrier_but(conn, "", now).await
+    }
+
+    /// Whether a route leads to a carrier that is connected, in any process, and not drained. The
+    /// carrier `name` doesn't count.
+    async fn has_usable_carrier_but(
+        &self,
+        conn: &mut dyn Connection,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<bool> {
         let rows = carriers::all(&mut *conn).await?;
         let mut connections = carriers::connections(conn).await?;
         connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
@@ -115,7 +131,8 @@ impl Delivery<'_> {
         Ok(routes.any(|route| {
             let drained_at = rows.get(&route.carrier).and_then(|row| row.drained_at);
             let of_it = connections.iter().filter(|c| c.carrier == route.carrier);
-            matches!(state(drained_at, of_it), CarrierState::Up | CarrierState::Degraded)
+            route.carrier != name
+                && matches!(state(drained_at, of_it), CarrierState::Up | CarrierState::Degraded)
         }))
     }
 

@@ -175,6 +175,32 @@ pub(crate) fn account_closed() -> Mail {
     }
 }
 
+/// Tells a person that they became staff, or that they no longer are.
+pub(crate) fn role_changed(staff: bool) -> Mail {
+    let (subject, body) = if staff {
+        (
+            "You are a member of staff now",
+            "A member of staff made your account a staff account. You can see and change the \
+             accounts of all customers. All your devices were signed out. Sign in again with your \
+             second factor; without one, you can only set one up.\n\n\
+             If you didn't expect this, contact support at once.",
+        )
+    } else {
+        (
+            "You are no longer a member of staff",
+            "A member of staff made your account a customer's account. You can no longer open the \
+             support pages. All your devices were signed out. Your own applications stay as they \
+             are.",
+        )
+    };
+    Mail {
+        kind: MailKind::Role,
+        subject: subject.to_owned(),
+        body: body.to_owned(),
+        path: Some(if staff { "/support" } else { "/applications" }.to_owned()),
+    }
+}
+
 /// Shows only the browser's family, because the client controls the whole `User-Agent` header.
 pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail {
     Mail {

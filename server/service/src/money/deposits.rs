@@ -215,7 +215,7 @@ impl crate::Money<'_> {
             let application = applications::by_reference(tx, reference)
                 .await?
                 .ok_or(Refusal::NoSuchApplication)?;
-            if application.closed {
+            if application.record.account_closed {
                 return Err(Refusal::AccountClosed.into());
             }
             service.applications().refuse_own(&actor, &application)?;
@@ -443,7 +443,7 @@ async fn find(
     };
     tx.at(shard);
     let found = applications::by_reference(tx, reference).await?;
-    Ok(found.filter(|row| !row.closed))
+    Ok(found.filter(|row| !row.record.account_closed))
 }
 
 /// Answers a payment whose bank ID is already stored. If the data is the same, returns the

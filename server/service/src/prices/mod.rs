@@ -5,7 +5,9 @@ pub(crate) mod known;
 use std::sync::Arc;
 
 use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
-use domain::{Kind, Money, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
+use domain::{
+    Kind, Money, Number, PriceChange, PriceHistory, PriceRow, PriceStep, PricesInForce, Timestamp,
+};
 
 use crate::Verb;
 use crate::support::audit::name_accounts;
@@ -66,6 +68,22 @@ impl crate::Money<'_> {
         Ok(NumberPrice { rule: price.rule(number), price, currency, why })
     }
 
+    /// Returns what a change would do to the prices from a time on, or at once without a time.
+    ///
+    /// # Errors
+    /// Those of [`PriceHistory::judge`].
+    pub async fn price_steps(
+        &self,
+        change: &PriceChange,
+        from: Option<Timestamp>,
+    ) -> Result<Vec<PriceStep>> {
+        let history = self.price_history(&mut self.store().read().await?).await?;
+        let now = history.time(self.now());
+        let from = from.unwrap_or(now);
+        history.judge(change, from, now)?;
+        Ok(history.steps(change, from))
+    }
+
     /// Sets a price from a time on, or at once without a time. Returns the time from which the
     /// price is in force.
     ///
@@ -100,12 +118,8 @@ impl crate::Money<'_> {
             let from = from.unwrap_or(now);
             history.judge(&change, from, now)?;
             prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
-            let subject = change
-                .prefix()
-                .map_or_else(|| "base prices".to_owned(), |prefix| format!("prefix {prefix}"));
-            let before = shown_before(&history, &change, from);
+            let (subject, before, detail) = audited(&history, &change, from);
             let after = shown(&change);
-            let detail = format!("from {from}");
             let change = Change::of(&before, &after).because(Some(&detail));
             audit::insert_change(tx, now, &actor, "price.set", &subject, change).await?;
             Ok(from)
@@ -136,7 +150,30 @@ fn shown(change: &PriceChange) -> String {
         }
         PriceChange::Prefix(_, Some(price)) => price.to_string(),
         PriceChange::Prefix(_, None) => "none".to_owned(),
+        PriceChange::Cancel(id) => format!("change {id} cancelled"),
     }
+}
+
+/// Returns a change's subject, the state before it, and its detail, for the audit log.
+fn audited(
+    history: &PriceHistory,
+    change: &PriceChange,
+    from: Timestamp,
+) -> (String, String, String) {
+    if let PriceChange::Cancel(id) = change
+        && let Some(row) = history.rows().iter().find(|row| row.id == *id)
+    {
+        let set = format!("{} from {}", shown(&row.change), row.from);
+        return (price_subject(&row.change), set, "cancelled".to_owned());
+    }
+    let before = shown_before(history, change, from);
+    (price_subject(change), before, format!("from {from}"))
+}
+
+/// Returns the name of the prices that a change sets, for the audit log.
+fn price_subject(change: &PriceChange) -> String {
+    let of_prefix = |prefix| format!("prefix {prefix}");
+    change.prefix().map_or_else(|| "base prices".to_owned(), of_prefix)
 }
 
 /// Describes what would be in force at this time without the change.

@@ -60,6 +60,11 @@ async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Back
     let later = world.now().plus_ms(HOUR_MS);
     set(&world, of_prefix("2782", Some("0.1")), Some(later)).await;
     set(&world, base("0.06", "0.3"), Some(later)).await;
+    set(&world, of_prefix("27821", Some("0.9")), Some(later)).await;
+    let mistake = world.service.money().price_changes().await.unwrap()[0].id;
+    set(&world, PriceChange::Cancel(mistake), None).await;
+    let twice = refused(&world, PriceChange::Cancel(mistake), None).await;
+    assert_eq!(twice, Refusal::PriceNotCancellable);
     assert_eq!(cost(&world, &customer).await, "0.2");
     let table = world.service.money().price_table().await.unwrap();
     let shown = |record: &PriceRecord| record.per_page.unwrap().to_string();
@@ -67,7 +72,7 @@ async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Back
     assert_eq!(in_force, ["0.05", "0.25", "0.2"]);
     let coming: Vec<_> = table.coming.iter().map(shown).collect();
     assert_eq!(coming, ["0.06", "0.3", "0.1"]);
-    world.pass(HOUR_MS - 3);
+    world.pass(HOUR_MS - 5);
     assert_eq!(cost(&world, &customer).await, "0.2");
     world.pass(HOUR_MS);
     assert_eq!(cost(&world, &customer).await, "0.1");
@@ -81,8 +86,8 @@ async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Back
     assert_eq!(kept.charge.unit_price, money("0.25"));
     assert_eq!(kept.charge.rule, "international_not_8_digits");
     let changes = world.service.money().price_changes().await.unwrap();
-    assert_eq!(changes.len(), 6);
-    assert_eq!(changes[5].set_by, "settings");
+    assert_eq!(changes.len(), 8);
+    assert_eq!(changes[7].set_by, "settings");
     assert!(changes[0].set_by.starts_with("command line"));
     world.assert_sound().await;
 }

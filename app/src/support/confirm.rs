@@ -1,0 +1,430 @@
+//! `/support/confirm`: the confirmation of every action of staff that affects others or can't be
+//! undone.
+//!
+//! The page's address carries the action, its subject, and the page to return to. The form adds the
+//! state that the page showed, so that an action is done only on what the person has seen.
+
+use domain::decision::StaffList;
+use domain::{DeskAct, Reference, Refusal};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_location;
+use serde::{Deserialize, Serialize};
+
+use super::links::application_path;
+use super::lists::OfferedReasons;
+use super::marked_email::LetterWarning;
+use crate::page_data::PageData;
+use crate::problem::{Cause, Problem};
+use crate::ui::{
+    Confirmation, ConfirmationForm, Field, FormState, Loaded, Notice, NoticeSlot, Page, address,
+    confirmed_facts, parameter,
+};
+#[cfg(feature = "ssr")]
+use {
+    super::consequences::{Consequences, last_mark},
+    super::desk::APPROVALS_PATH,
+    crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
+    domain::approval::StaffAct,
+    domain::decision::ApplicationList,
+    domain::records::AccountRecord,
+    domain::{Money, PriceChange, Timestamp},
+    leptos_router::location::Url,
+    service::{AccountChange, Actor, Service},
+};
+
+/// The path of the page.
+pub const CONFIRM_PATH: &str = "/support/confirm";
+/// The parameters that [`DoneNotice`] reads.
+const DONE: &str = "done";
+const SUBJECT: &str = "subject";
+const REFERENCE: &str = "of";
+const ASKED: &str = "asked";
+/// The path of the lists of applications. The page of each is below it.
+const APPLICATIONS_PATH: &str = "/support/applications";
+/// Said on the application that opens after another one was approved.
+const NEXT_CASE: &str = "The application is approved. This one has waited longest since.";
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConfirmationView {
+    act: DeskAct,
+    subject: String,
+    confirmation: Confirmation,
+    /// The email of the account that the action affects.
+    email: Option<String>,
+    seen: String,
+    refused: Option<Refusal>,
+    /// Suggested reasons.
+    reasons: Vec<String>,
+    /// Whether new prices have to be typed again.
+    repeat: bool,
+}
+
+/// Loads the confirmation of an action.
+#[server(prefix = "/fn", endpoint = "confirmation", input = GetUrl)]
+pub async fn load_confirmation(
+    #[server(default)] act: String,
+    #[server(default)] subject: String,
+) -> Result<ConfirmationView, Problem> {
+    let (current, account) = staff().await?;
+    let act = DeskAct::parse(&act).filter(|act| act.is_confirmed()).ok_or(Cause::NotFound)?;
+    let found = Consequences::of(&current, act, &subject).await?;
+    let mut confirmation = found.confirmation;
+    confirmation.step_up = missing_step_up(&current, &account).await?;
+    let reasons = match reasons_of(act) {
+        Some(list) => current.service().applications().staff_list(list).await?,
+        None => Vec::new(),
+    };
+    Ok(ConfirmationView {
+        act,
+        subject,
+        confirmation,
+        email: found.email,
+        seen: found.seen,
+        refused: found.refused,
+        reasons,
+        repeat: !found.large.is_empty(),
+    })
+}
+
+/// Returns the list of reasons that the page suggests for an action.
+const fn reasons_of(act: DeskAct) -> Option<StaffList> {
+    match act {
+        DeskAct::Suspend => Some(StaffList::SuspendReasons),
+        DeskAct::Reject => Some(StaffList::RejectReasons),
+        _ => None,
+    }
+}
+
+/// Does an action of staff and returns to the page `next`, which then says what was done. An
+/// approval on the application's own page opens the next case instead. `seen` is the state that the
+/// confirmation showed. `repeated` has the new prices that are typed again.
+#[server(prefix = "/fn", endpoint = "act")]
+pub async fn act_on(
+    act: String,
+    subject: String,
+    #[server(default)] seen: String,
+    #[server(default)] reason: String,
+    #[server(default)] repeated: String,
+    #[server(default)] credential: String,
+    #[server(default)] next: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| problem.typed("reason", &reason).typed("repeated", &repeated);
+    let (current, account) = staff().await.map_err(keep)?;
+    let act = DeskAct::parse(&act).ok_or(Cause::Unreadable)?;
+    let found = Consequences::of(&current, act, &subject).await.map_err(keep)?;
+    if found.refused == Some(Refusal::AccountClosed) {
+        return Err(keep(Cause::Refused(Refusal::AccountClosed).into()));
+    }
+    if act.is_confirmed() {
+        step_up(&current, &account, &credential).await.map_err(keep)?;
+        refuse(&found, &seen, &repeated).map_err(|refusal| keep(Cause::from(refusal).into()))?;
+    }
+    let reference = found.reference.clone().unwrap_or_default();
+    let done = perform(&current, &account, (act, &subject, &reason), found).await;
+    let Some(subject) = done.map_err(keep)? else {
+        leptos_axum::redirect(&format!("{APPROVALS_PATH}?{ASKED}=1"));
+        return Ok(());
+    };
+    let is_on_its_page = next == format!("{APPLICATIONS_PATH}/{reference}");
+    let next = if act == DeskAct::Approve && is_on_its_page {
+        next_case(current.service()).await.map_err(Problem::after_change)?
+    } else {
+        next
+    };
+    let notice = [(DONE, act.as_str()), (SUBJECT, subject.as_str()), (REFERENCE, &reference)];
+    leptos_axum::redirect(&with_notice(&next, notice));
+    Ok(())
+}
+
+/// Returns the address of the application that has waited longest for activation, or of the list if
+/// none waits.
+#[cfg(feature = "ssr")]
+async fn next_case(service: &Service) -> Result<String, Problem> {
+    let applications = service.applications();
+    let waiting = applications.application_list(ApplicationList::Waiting, None, 1);
+    let next = waiting.await?.items.into_iter().next();
+    let path = next.map(|next| application_path(next.reference));
+    Ok(path.unwrap_or_else(|| APPLICATIONS_PATH.to_owned()))
+}
+
+/// Refuses an action on anything but what its confirmation showed.
+#[cfg(feature = "ssr")]
+fn refuse(found: &Consequences, seen: &str, repeated: &str) -> Result<(), Refusal> {
+    if let Some(refusal) = &found.refused {
+        return Err(refusal.clone());
+    }
+    if found.seen != seen {
+        return Err(Refusal::ChangedMeanwhile { decided: found.decided.clone() });
+    }
+    let typed: Vec<_> = repeated.split_whitespace().map(|text| Money::parse(text).ok()).collect();
+    let new: Vec<_> = found.large.iter().map(|step| Some(step.new)).collect();
+    if typed != new {
+        return Err(Refusal::PriceRepeatDiffers);
+    }
+    Ok(())
+}
+
+/// Does an action. Returns the subject for the notice, which is empty if the action can't be
+/// undone. Returns `None` if a second member of staff has to approve the action first.
+#[cfg(feature = "ssr")]
+async fn perform(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+    (act, subject, reason): (DeskAct, &str, &str),
+    found: Consequences,
+) -> Result<Option<String>, Problem> {
+    let (service, actor) = (current.service(), Actor::Account(account.id));
+    let (applications, accounts) = (service.applications(), service.accounts());
+    let email = found.email.unwrap_or_default();
+    let reference = || Reference::parse(subject);
+    let id = || subject.parse::<i64>().map_err(|_| Cause::NotFound);
+    match act {
+        DeskAct::Approve => drop(applications.approve(&actor, reference()?).await?),
+        DeskAct::Suspend => drop(applications.suspend(&actor, reference()?, reason).await?),
+        DeskAct::Reinstate => drop(applications.reinstate(&actor, reference()?).await?),
+        DeskAct::Accept => drop(applications.accept_sender(&actor, id()?).await?),
+        DeskAct::Reject => drop(applications.reject_sender(&actor, id()?, reason).await?),
+        DeskAct::Disable => accounts.disable_account(&actor, &email, reason).await?,
+        DeskAct::Enable => accounts.enable_account(&actor, &email).await?,
+        DeskAct::SignOut => {
+            accounts.change_account(&actor, &email, AccountChange::SignOut).await?;
+        }
+        DeskAct::Demote => accounts.change_account(&actor, &email, AccountChange::Demote).await?,
+        DeskAct::Drain => {
+            let even_the_last = found.seen.ends_with(last_mark(true));
+            service.delivery().drain_carrier(&actor, subject, even_the_last).await?;
+        }
+        DeskAct::Resume => {
+            service.delivery().resume_carrier(&actor, subject).await?;
+        }
+        DeskAct::Promote => {
+            return act_of_two(current, account.id, StaffAct::Promote { email }, subject).await;
+        }
+        DeskAct::ResetFactor => {
+            return act_of_two(current, account.id, StaffAct::ResetFactor { email }, subject).await;
+        }
+        DeskAct::SetBasePrices
+        | DeskAct::SetPrice
+        | DeskAct::RemovePrice
+        | DeskAct::CancelPrice => {
+            let (change, from) = found.price.ok_or(Cause::Unreadable)?;
+            return set_price(current, account.id, change, from).await;
+        }
+    }
+    Ok(Some(subject.to_owned()))
+}
+
+/// Does an act that may need two members of staff. Returns the subject once it is done.
+#[cfg(feature = "ssr")]
+async fn act_of_two(
+    current: &CurrentRequest,
+    account_id: i64,
+    act: StaffAct,
+    subject: &str,
+) -> Result<Option<String>, Problem> {
+    let done = current.service().support().act(account_id, act).await?;
+    Ok(done.then(|| subject.to_owned()))
+}
+
+/// Changes prices. The subject for the notice is the ID of a change that can be cancelled.
+#[cfg(feature = "ssr")]
+async fn set_price(
+    current: &CurrentRequest,
+    account_id: i64,
+    change: PriceChange,
+    from: Option<Timestamp>,
+) -> Result<Option<String>, Problem> {
+    let money = current.service().money();
+    let act = StaffAct::SetPrice { change: change.clone(), from };
+    let done = act_of_two(current, account_id, act, "").await?;
+    if done.is_none() || from.is_none() {
+        return Ok(done);
+    }
+    let changes =
+        money.price_changes().await.map_err(|error| Problem::from(error).after_change())?;
+    let set = changes.iter().find(|set| set.change == change && Some(set.from) == from);
+    Ok(set.map(|set| set.id.to_string()).or(done))
+}
+
+/// Returns the address of a page of staff with the parameters of its notice. An earlier notice's
+/// are replaced.
+#[cfg(feature = "ssr")]
+fn with_notice(next: &str, notice: [(&str, &str); 3]) -> String {
+    let next = if is_local(next) && next.starts_with("/support") { next } else { "/support" };
+    let (path, query) = next.split_once('?').unwrap_or((next, ""));
+    let query = query.split('#').next().unwrap_or_default();
+    let kept = query.split('&').filter_map(|pair| pair.split_once('='));
+    let kept: Vec<_> = kept
+        .filter(|(name, _)| notice.iter().all(|(of_notice, _)| name != of_notice))
+        .map(|(name, text)| (name, Url::unescape(text)))
+        .collect();
+    let kept = kept.iter().map(|(name, text)| (*name, text.as_str()));
+    address(path, kept.chain(notice))
+}
+
+#[component]
+pub fn ConfirmActPage() -> impl IntoView {
+    let form = FormState::new::<ActOn>("act-alert");
+    let (act, subject) = (parameter("act"), parameter("subject"));
+    // If the subject has changed meanwhile, the page shows it as it is now.
+    let changed = Memo::new(move |_| {
+        let cause = form.problem.with(|problem| Some(problem.as_ref()?.cause.clone()));
+        cause.filter(|cause| is_change(cause))
+    });
+    let data = PageData::new(move || {
+        changed.track();
+        LoadConfirmation {
+            act: act.get().unwrap_or_default(),
+            subject: subject.get().unwrap_or_default(),
+        }
+    });
+    let next = parameter("next");
+    let render = move |data| {
+        let next = next.get_untracked().filter(|next| next.starts_with("/support"));
+        view! { <Contents data next=next.unwrap_or_else(|| "/support".to_owned()) form/> }
+    };
+    view! { <Loaded data render/> }
+}
+
+/// Whether a form was refused because its subject isn't as the page shows it.
+const fn is_change(cause: &Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Refused(
+            Refusal::ChangedMeanwhile { .. }
+                | Refusal::NothingToDo { .. }
+                | Refusal::StatusConflict { .. }
+                | Refusal::SenderDecided { .. }
+                | Refusal::LastCarrier { .. }
+        )
+    )
+}
+
+#[component]
+fn Contents(data: ConfirmationView, next: String, form: FormState) -> impl IntoView {
+    let ConfirmationView { act, subject, confirmation, email, seen, refused, reasons, repeat } =
+        data;
+    let warning = email.map(|email| view! { <LetterWarning email/> });
+    let contents = if let Some(refusal) = refused {
+        view! {
+            <p class="alert" role="alert">{refusal.to_string()}</p>
+            {confirmed_facts(confirmation.facts)}
+            <p><a class="button" href=next>"Back"</a></p>
+        }
+        .into_any()
+    } else {
+        let back = next.clone();
+        view! {
+            <ConfirmationForm confirmation label=act.label() danger=act.takes_away() back form>
+                <input type="hidden" name="act" value=act.as_str()/>
+                <input type="hidden" name="subject" value=subject/>
+                <input type="hidden" name="seen" value=seen/>
+                <input type="hidden" name="next" value=next/>
+                {act.needs_reason().then(|| view! { <Reason act reasons form/> })}
+                {repeat.then(|| view! { <RepeatedPrice form/> })}
+            </ConfirmationForm>
+        }
+        .into_any()
+    };
+    view! {
+        <Page title=act.label()>
+            {warning}
+            {contents}
+        </Page>
+    }
+}
+
+#[component]
+fn Reason(act: DeskAct, reasons: Vec<String>, form: FormState) -> impl IntoView {
+    let list = reasons_of(act);
+    let hint = match list {
+        Some(_) => "The customer reads it. At most 500 characters.",
+        None => "Only staff can read it. At most 500 characters.",
+    };
+    view! {
+        {list.map(|list| view! { <OfferedReasons list reasons/> })}
+        <Field
+            label="Reason"
+            name="reason"
+            hint=hint
+            required=true
+            list=list.map(StaffList::as_str)
+            form
+        />
+    }
+}
+
+#[component]
+fn RepeatedPrice(form: FormState) -> impl IntoView {
+    view! {
+        <Field
+            label="New price again"
+            name="repeated"
+            hint="A price changes by more than a factor of 3. Type the new price again. If both base \
+                  prices do, type the local one, a space, and the international one."
+            required=true
+            form
+        />
+    }
+}
+
+/// Renders the button that opens the confirmation of an action. `next` is the page to return to.
+pub fn confirm_button(act: DeskAct, subject: String, next: String) -> impl IntoView {
+    let class = if act.takes_away() { "button button-danger" } else { "button" };
+    view! {
+        <form class="form-inline" method="get" action=CONFIRM_PATH>
+            <input type="hidden" name="act" value=act.as_str()/>
+            <input type="hidden" name="subject" value=subject/>
+            <input type="hidden" name="next" value=next/>
+            <button type="submit" class=class>{act.label()}</button>
+        </form>
+    }
+}
+
+/// Says what a member of staff has just done, with a link to it and one that undoes it. Reads the
+/// page's address.
+#[component]
+pub fn DoneNotice() -> impl IntoView {
+    let parameters = [DONE, SUBJECT, REFERENCE, ASKED].map(parameter);
+    let path = use_location().pathname;
+    let notice = Signal::derive(move || {
+        let [done, subject, reference, asked] = parameters.map(|it| it.get());
+        if asked.is_some() {
+            return Some(Notice::of("Your request waits for another member of staff."));
+        }
+        let act = DeskAct::parse(&done?)?;
+        Some(notice_of(act, &subject.unwrap_or_default(), reference, &path.get()))
+    });
+    view! { <NoticeSlot notice/> }
+}
+
+fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str) -> Notice {
+    let application = reference.and_then(|reference| Reference::parse(&reference).ok());
+    // After an approval, the page may be that of the next case.
+    let shown = path.strip_prefix(APPLICATIONS_PATH).and_then(|rest| rest.strip_prefix('/'));
+    let is_next = act == DeskAct::Approve
+        && application.zip(shown).is_some_and(|(approved, shown)| approved.to_string() != shown);
+    let of_application = application.map(|reference| {
+        let before = if is_next { "Back to" } else { "Application" };
+        (application_path(reference), format!("{before} {reference}"))
+    });
+    let of_account = matches!(
+        act,
+        DeskAct::Disable
+            | DeskAct::Enable
+            | DeskAct::SignOut
+            | DeskAct::Promote
+            | DeskAct::Demote
+            | DeskAct::ResetFactor
+    );
+    let of_account =
+        of_account.then(|| (format!("/support/accounts/{subject}"), "The account".to_owned()));
+    let undo = act.reverse().filter(|_| !subject.is_empty()).map(|reverse| {
+        let parameters = [("act", reverse.as_str()), ("subject", subject), ("next", path)];
+        (address(CONFIRM_PATH, parameters), "Undo".to_owned())
+    });
+    let links = of_application.into_iter().chain(of_account).chain(undo).collect();
+    Notice { sentence: if is_next { NEXT_CASE } else { act.done() }, links }
+}

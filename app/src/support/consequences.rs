@@ -1,0 +1,497 @@
+//! What the confirmations of staff's actions say: the subject, the consequences, and whether the
+//! action can be undone.
+
+use domain::application::StatusAction;
+use domain::decision::Decided;
+use domain::records::{ApplicationRecord, CarrierRecord};
+use domain::support::AccountFile;
+use domain::{
+    ApplicationStatus, DeskAct, Kind, PriceChange, PriceRequest, PriceStep, Reference, Refusal,
+    SenderStatus, Timestamp,
+};
+use service::AuditFilter;
+
+use crate::portal_request::CurrentRequest;
+use crate::problem::{Cause, Problem};
+use crate::ui::Confirmation;
+
+/// The actions of the audit log that change what a confirmation shows.
+const CHANGES: [&str; 14] = [
+    "application.approve",
+    "application.suspend",
+    "application.reinstate",
+    "sender.accept",
+    "sender.reject",
+    "account.disable",
+    "account.enable",
+    "account.promote",
+    "account.demote",
+    "account.reset_factor",
+    "account.close",
+    "carrier.drain",
+    "carrier.resume",
+    "price.set",
+];
+/// The number of entries of the audit log to search for such a change.
+const ENTRIES: i64 = 50;
+const CANT_UNDO: &str = "You can't undo this.";
+
+/// An action on a subject, as it is now.
+#[derive(Default)]
+pub struct Consequences {
+    pub confirmation: Confirmation,
+    /// The email of the account that the action affects.
+    pub email: Option<String>,
+    /// The reference of the application that the action affects.
+    pub reference: Option<String>,
+    /// The state that the action changes. The form carries it, so that the action is refused if the
+    /// state has changed since the page was opened.
+    pub seen: String,
+    /// Why the action isn't possible now.
+    pub refused: Option<Refusal>,
+    /// The last change of that state.
+    pub decided: Option<Decided>,
+    /// The price change, and when it comes into force.
+    pub price: Option<(PriceChange, Option<Timestamp>)>,
+    /// The prices that change by such a large factor that staff have to type them again.
+    pub large: Vec<PriceStep>,
+}
+
+impl Consequences {
+    /// Returns the consequences of an action now.
+    ///
+    /// # Errors
+    /// `Cause::NotFound` if there is no such subject.
+    pub async fn of(
+        current: &CurrentRequest,
+        act: DeskAct,
+        subject: &str,
+    ) -> Result<Self, Problem> {
+        let mut found = match act {
+            DeskAct::Approve | DeskAct::Suspend | DeskAct::Reinstate => {
+                of_application(current, act, subject).await
+            }
+            DeskAct::Accept | DeskAct::Reject => of_sender_name(current, subject).await,
+            DeskAct::Disable
+            | DeskAct::Enable
+            | DeskAct::SignOut
+            | DeskAct::Promote
+            | DeskAct::Demote
+            | DeskAct::ResetFactor => of_account(current, act, subject).await,
+            DeskAct::Drain | DeskAct::Resume => of_carrier(current, act, subject).await,
+            DeskAct::SetBasePrices
+            | DeskAct::SetPrice
+            | DeskAct::RemovePrice
+            | DeskAct::CancelPrice => of_price(current, act, subject).await,
+        }?;
+        let four_eyes =
+            matches!(act, DeskAct::Promote | DeskAct::ResetFactor) || found.price.is_some();
+        if four_eyes && current.service().limits().four_eyes {
+            let effect = "Nothing happens until another member of staff has approved this.";
+            found.confirmation.effects.insert(0, effect.to_owned());
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the last change that a confirmation about this subject shows.
+async fn last_change(current: &CurrentRequest, subject: &str) -> Result<Option<Decided>, Problem> {
+    let subject = Some(subject.to_owned());
+    let filter = AuditFilter { subject, limit: ENTRIES, ..AuditFilter::default() };
+    let entries = current.service().support().audit(&filter).await?.items;
+    let change = entries.into_iter().find(|entry| CHANGES.contains(&entry.action.as_str()));
+    Ok(change.map(|entry| Decided { by: entry.who, at: entry.at }))
+}
+
+fn fact(term: &str, text: impl Into<String>) -> (String, String) {
+    (term.to_owned(), text.into())
+}
+
+/// Returns sentences as texts.
+fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
+    sentences.map(str::to_owned).to_vec()
+}
+
+/// Returns the account, the application and its balance as facts.
+fn facts_of(application: &ApplicationRecord, currency: &str) -> Vec<(String, String)> {
+    let ApplicationRecord { reference, category, status, balance, .. } = application;
+    let sender = application.sender_name.clone().unwrap_or_else(|| "none".to_owned());
+    vec![
+        fact("Account", application.email.clone()),
+        fact("Application", format!("{reference} ({category})")),
+        fact("Name", application.display_name()),
+        fact("Sender name", sender),
+        fact("Status", status.as_str()),
+        fact("Balance", format!("{} {currency}", balance.shown())),
+    ]
+}
+
+async fn of_application(
+    current: &CurrentRequest,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let reference = Reference::parse(subject)?;
+    let found = current.service().applications().find_application(reference).await?;
+    let application = found.ok_or(Cause::NotFound)?;
+    let (action, effects, undo) = match act {
+        DeskAct::Suspend => (
+            StatusAction::Suspend,
+            sentences([
+                "The application's API key is refused with the code 503 from now on.",
+                "Its queued messages wait. They expire 48 hours after they were accepted.",
+                "The owner gets a mail with your reason.",
+            ]),
+            "You can undo this: reinstate the application. Messages that expire meanwhile stay \
+             expired.",
+        ),
+        DeskAct::Reinstate => (
+            StatusAction::Reinstate,
+            sentences([
+                "The application gets back the status that it had before it was suspended.",
+                "If that was Active, its API key works again, and queued messages are sent.",
+                "The owner gets a mail.",
+            ]),
+            "You can undo this: suspend the application again. Messages that are sent meanwhile \
+             stay sent.",
+        ),
+        _ => (StatusAction::Approve, Vec::new(), ""),
+    };
+    let decided = last_change(current, subject).await?;
+    let status = application.status;
+    let is_possible = status.after(action, ApplicationStatus::Pending).is_some();
+    let conflict = Refusal::StatusConflict { status, action, decided: decided.clone() };
+    let refused = if application.account_closed {
+        Some(Refusal::AccountClosed)
+    } else {
+        (!is_possible).then_some(conflict)
+    };
+    Ok(Consequences {
+        confirmation: Confirmation {
+            facts: facts_of(&application, &current.site().currency),
+            effects,
+            undo: undo.to_owned(),
+            step_up: None,
+        },
+        email: Some(application.email),
+        reference: Some(reference.to_string()),
+        seen: status.as_str().to_owned(),
+        refused,
+        decided,
+        ..Consequences::default()
+    })
+}
+
+async fn of_sender_name(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+    let applications = current.service().applications();
+    let id = subject.parse::<i64>().map_err(|_| Cause::NotFound)?;
+    let request = match applications.sender_request(id).await {
+        Err(error) if error.refusal() == Some(&Refusal::NoSuchSenderRequest) => {
+            return Err(Cause::NotFound.into());
+        }
+        request => request?,
+    };
+    let found = applications.find_application(request.reference).await?;
+    let application = found.ok_or(Cause::NotFound)?;
+    let mut facts = facts_of(&application, &current.site().currency);
+    facts.insert(0, fact("Requested name", request.name));
+    let reference = request.reference.to_string();
+    let decided = last_change(current, &reference).await?;
+    let status = request.status;
+    let conflict = Refusal::SenderDecided { status, decided: decided.clone() };
+    Ok(Consequences {
+        confirmation: Confirmation {
+            facts,
+            effects: sentences([
+                "The owner reads your reason, in the portal and in a mail.",
+                "A name that was accepted earlier stays in use.",
+                "An application that was created with this name can't send until another name is \
+                 accepted or the request is withdrawn.",
+            ]),
+            undo: format!("{CANT_UNDO} The owner can request the name again."),
+            step_up: None,
+        },
+        email: Some(application.email),
+        reference: Some(reference),
+        seen: status.as_str().to_owned(),
+        refused: (status != SenderStatus::Pending).then_some(conflict),
+        decided,
+        ..Consequences::default()
+    })
+}
+
+async fn of_account(
+    current: &CurrentRequest,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let id = subject.parse::<i64>().map_err(|_| Cause::NotFound)?;
+    let file = match current.service().support().account_file(id).await {
+        Err(error) if error.refusal() == Some(&Refusal::NoSuchAccount) => {
+            return Err(Cause::NotFound.into());
+        }
+        file => file?,
+    };
+    let (effects, undo) = of_account_act(act, file.devices);
+    let email = file.account.email.clone();
+    let state = match (file.account.closed, file.disabled_at.is_some()) {
+        (true, _) => "closed",
+        (false, true) => "disabled",
+        (false, false) => "enabled",
+    };
+    let role = if file.account.staff { "staff" } else { "customer" };
+    let factor = if file.account.second_factor { "yes" } else { "no" };
+    let mut facts = vec![
+        fact("Account", email.clone()),
+        fact("State", state),
+        fact("Role", role),
+        fact("Second factor", factor),
+    ];
+    let currency = &current.site().currency;
+    for ApplicationRecord { reference, category, status, balance, .. } in &file.applications {
+        let balance = balance.shown();
+        let text = format!("{reference} ({category}), {status}, {balance} {currency}");
+        facts.push(fact("Application", text));
+    }
+    let decided = last_change(current, &email).await?;
+    let refused = refused_account_act(act, &file, decided.as_ref());
+    Ok(Consequences {
+        confirmation: Confirmation { facts, effects, undo, step_up: None },
+        email: Some(email),
+        seen: format!("{state} {role} {factor}"),
+        refused,
+        decided,
+        ..Consequences::default()
+    })
+}
+
+/// Returns the consequences of an action on an account, and whether it can be undone.
+fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
+    let (effects, undo) = match act {
+        DeskAct::Disable => (
+            sentences([
+                "Nobody can sign in to the account, and all its devices are signed out.",
+                "The keys of its applications are refused with the code 503, and queued messages \
+                 wait. They expire 48 hours after they were accepted.",
+            ]),
+            "You can undo this: enable the account. Messages that expire meanwhile stay expired.",
+        ),
+        DeskAct::Enable => (
+            sentences([
+                "The owner can sign in again.",
+                "The keys of the account's applications work again, and queued messages are sent.",
+            ]),
+            "You can undo this: disable the account.",
+        ),
+        DeskAct::Promote => (
+            sentences([
+                "The person can see and change all accounts, applications, deposits and prices.",
+                "Their devices are signed out. They need their second factor to sign in again.",
+                "They get a mail about this.",
+            ]),
+            "You can undo this: demote the account. What the person does meanwhile stays done.",
+        ),
+        DeskAct::Demote => (
+            sentences([
+                "The person can no longer open the pages of staff, and their devices are signed \
+                 out.",
+                "They get a mail about this.",
+            ]),
+            "You can undo this: promote the account.",
+        ),
+        DeskAct::ResetFactor => (
+            sentences([
+                "The account's authenticator app, recovery codes and passkeys no longer work, and \
+                 its devices are signed out.",
+                "Only the password protects the account then. A member of staff has to set up a \
+                 new second factor at the next sign-in.",
+                "The owner gets a mail about this.",
+            ]),
+            "You can't undo this. The owner can set up a new second factor.",
+        ),
+        _ => (
+            vec![
+                format!("Signed-in devices: {devices}. All of them are signed out."),
+                "The keys of the account's applications go on working.".to_owned(),
+            ],
+            "You can't undo this. The owner can sign in again.",
+        ),
+    };
+    (effects, undo.to_owned())
+}
+
+fn refused_account_act(
+    act: DeskAct,
+    file: &AccountFile,
+    decided: Option<&Decided>,
+) -> Option<Refusal> {
+    let (account, disabled) = (&file.account, file.disabled_at.is_some());
+    let is_done = match act {
+        DeskAct::Enable if account.closed => return Some(Refusal::AccountClosed),
+        DeskAct::Promote if !account.staff && !account.second_factor => {
+            return Some(Refusal::FactorBeforeStaff);
+        }
+        DeskAct::Disable => disabled,
+        DeskAct::Enable => !disabled,
+        DeskAct::Promote => account.staff,
+        DeskAct::Demote => !account.staff,
+        DeskAct::ResetFactor => !account.second_factor,
+        _ => false,
+    };
+    is_done.then(|| Refusal::NothingToDo { decided: decided.cloned() })
+}
+
+async fn of_carrier(
+    current: &CurrentRequest,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let delivery = current.service().delivery();
+    let carriers = delivery.carriers().await?;
+    let found = carriers.into_iter().find(|carrier| carrier.name == subject);
+    let CarrierRecord { name, state, waiting, drained_at, held_since, .. } =
+        found.ok_or(Cause::NotFound)?;
+    let is_last = act == DeskAct::Drain && delivery.is_last_carrier(&name).await?;
+    let (effects, undo) = if act == DeskAct::Drain {
+        let waiting = if is_last {
+            "No other carrier takes messages now. Waiting and new messages wait until a carrier is \
+             resumed, and expire after 48 hours."
+        } else {
+            "Waiting messages take another route if there is one."
+        };
+        (
+            sentences([
+                "We submit no more messages to the carrier. It still delivers the messages that \
+                 it has.",
+                waiting,
+            ]),
+            "You can undo this: resume the carrier.",
+        )
+    } else {
+        let again = if held_since.is_some() {
+            "All messages are held, because a backup was restored. We submit messages to the \
+             carrier again once that ends."
+        } else {
+            "We submit messages to the carrier again."
+        };
+        (sentences([again]), "You can undo this: drain it.")
+    };
+    let decided = last_change(current, &name).await?;
+    let is_done = drained_at.is_some() == (act == DeskAct::Drain);
+    Ok(Consequences {
+        confirmation: Confirmation {
+            facts: vec![
+                fact("Carrier", name),
+                fact("State", state.as_str()),
+                fact("Waiting messages", waiting.to_string()),
+            ],
+            effects,
+            undo: undo.to_owned(),
+            step_up: None,
+        },
+        seen: format!("{}{}", drained_at.map_or("in use", |_| "drained"), last_mark(is_last)),
+        refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
+        decided,
+        ..Consequences::default()
+    })
+}
+
+/// Returns the end of the state of a carrier that says whether it is the last one.
+pub const fn last_mark(is_last: bool) -> &'static str {
+    if is_last { ", the last one" } else { "" }
+}
+
+async fn of_price(
+    current: &CurrentRequest,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let PriceRequest { change, from } = if act == DeskAct::CancelPrice {
+        let id = subject.parse().map_err(|_| Cause::NotFound)?;
+        PriceRequest { change: PriceChange::Cancel(id), from: None }
+    } else {
+        PriceRequest::parse(subject).ok_or(Cause::NotFound)?
+    };
+    let fitting = match &change {
+        PriceChange::Base(_) => act == DeskAct::SetBasePrices,
+        PriceChange::Prefix(_, Some(_)) => act == DeskAct::SetPrice,
+        PriceChange::Prefix(_, None) => act == DeskAct::RemovePrice,
+        PriceChange::Cancel(_) => act == DeskAct::CancelPrice,
+    };
+    if !fitting {
+        return Err(Cause::NotFound.into());
+    }
+    let money = current.service().money();
+    let (steps, refused) = match money.price_steps(&change, from).await {
+        Ok(steps) => (steps, None),
+        Err(error) => match error.refusal() {
+            Some(refusal) => (Vec::new(), Some(refusal.clone())),
+            None => return Err(error.into()),
+        },
+    };
+    let newest = money.price_changes().await?.into_iter().next();
+    let decided = newest.map(|newest| Decided { by: newest.set_by, at: newest.set_at });
+    let seen: Vec<_> = steps.iter().map(|step| step.old.to_string()).collect();
+    let cancels = matches!(change, PriceChange::Cancel(_));
+    let large = steps.iter().filter(|step| step.is_large() && !cancels).cloned().collect();
+    let confirmation = price_confirmation(&steps, (&change, from), &current.site().currency);
+    Ok(Consequences {
+        confirmation,
+        seen: seen.join(" "),
+        refused,
+        decided,
+        price: Some((change, from)),
+        large,
+        ..Consequences::default()
+    })
+}
+
+fn price_confirmation(
+    steps: &[PriceStep],
+    (change, from): (&PriceChange, Option<Timestamp>),
+    currency: &str,
+) -> Confirmation {
+    let mut facts: Vec<_> = (steps.iter())
+        .map(|step| {
+            let numbers = match (step.kind, change.prefix()) {
+                (_, Some(prefix)) => format!("Numbers beginning with {prefix}"),
+                (Kind::Local, None) => "Local numbers".to_owned(),
+                (Kind::International, None) => "International numbers".to_owned(),
+            };
+            let (old, new) = (step.old.shown(), step.new.shown());
+            let text = format!("{old} → {new} {currency} per page (factor {})", step.factor());
+            (numbers, text)
+        })
+        .collect();
+    if let PriceChange::Cancel(id) = change {
+        facts.insert(0, fact("Price change", id.to_string()));
+        return Confirmation {
+            facts,
+            effects: sentences([
+                "The change never comes into force. The prices after the arrow apply instead.",
+            ]),
+            undo: "You can undo this: set the same price once more.".to_owned(),
+            step_up: None,
+        };
+    }
+    let at = from.map_or_else(|| "At once".to_owned(), |at| format!("{} UTC", at.to_table()));
+    facts.push(fact("In force from", at));
+    facts.push(fact("Affected", "All applications"));
+    let undo = match from {
+        None => {
+            "You can't undo this for messages that are accepted meanwhile. You can set another \
+                 price at any time."
+        }
+        Some(_) => "You can undo this until a minute before: cancel the change on the page Prices.",
+    };
+    Confirmation {
+        facts,
+        effects: sentences([
+            "Every customer pays the new price for messages that are accepted from then on. \
+             Messages and batches that were accepted before keep their prices.",
+            "Customers see the new price in the portal and in the API as soon as you confirm.",
+        ]),
+        undo: undo.to_owned(),
+        step_up: None,
+    }
+}

@@ -1,0 +1,338 @@
+//! The confirmations of staff's actions, in a browser without scripts.
+
+use serde_json::Value;
+use service::{Clock, TotpSecret};
+
+use crate::client::Answer;
+use crate::harness::TestServer;
+use crate::portal::{Browser, PASSWORD, location};
+use crate::two_factor::{code, give_factor};
+
+/// Returns the address of a confirmation, which returns to the page `next`.
+fn address(act: &str, subject: &str, next: &str) -> String {
+    let escape = |text: &str| text.replace(' ', "%20").replace(':', "%3A").replace('?', "%3F");
+    format!("/support/confirm?act={act}&subject={}&next={}", escape(subject), escape(next))
+}
+
+/// Returns the value of a hidden field of a page.
+fn hidden(page: &str, name: &str) -> String {
+    let (_, after) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap();
+    after.split('"').next().unwrap().to_owned()
+}
+
+/// Submits the form of a confirmation as the page has it, with more fields.
+fn confirm(
+    browser: &mut Browser<'_>,
+    (act, subject, next): (&str, &str, &str),
+    page: &str,
+    more: &[(&str, &str)],
+) -> Answer {
+    let seen = hidden(page, "seen");
+    let fields = [("act", act), ("subject", subject), ("next", next), ("seen", &seen)];
+    let fields = [fields.as_slice(), more].concat();
+    browser.post_from(&format!("http://test{}", address(act, subject, next)), "act", &fields)
+}
+
+/// Opens a confirmation and confirms it. Returns the page that follows.
+fn confirmed(
+    browser: &mut Browser<'_>,
+    (act, subject, next): (&str, &str, &str),
+    more: &[(&str, &str)],
+) -> String {
+    let page = browser.get(&address(act, subject, next)).text();
+    let answer = confirm(browser, (act, subject, next), &page, more);
+    let leads_to = location(&answer).to_owned();
+    assert!(!leads_to.contains('#'), "{}", browser.get(leads_to.split('#').next().unwrap()).text());
+    browser.get(&leads_to).text()
+}
+
+fn status(server: &TestServer) -> Value {
+    server.place.json(&["application", "show", server.reference()])["status"].clone()
+}
+
+#[test]
+fn an_application_is_suspended_once_and_only_as_the_page_showed_it() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let reference = server.reference();
+    let suspend = ("suspend", reference, "/support/applications?list=active");
+    let (act, subject, next) = suspend;
+    let here = address(act, subject, next);
+    let page = staff.get(&here).text();
+    let customer = server.ready["customer"]["email"].as_str().unwrap();
+    for shown in [customer, "Active", "USD", "You can undo this", "name=\"reason\""] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    // Bad reasons are answered, and nothing happens.
+    for (reason, sentence) in [
+        ("  ".to_owned(), "Write a reason."),
+        ("x".repeat(10_000), "at most 500 characters"),
+        ("a\u{0}b".to_owned(), "no control characters"),
+    ] {
+        let answer = confirm(&mut staff, suspend, &page, &[("reason", &reason)]);
+        assert_eq!(location(&answer), format!("{here}#problem-act"));
+        let again = staff.get(&here).text();
+        assert!(again.contains(sentence), "{sentence}: {again}");
+    }
+    assert_eq!(status(&server), "Active");
+    // A colleague is faster. The page says who it was, and has no button any more.
+    server.place.json(&["application", "suspend", reference, "--reason", "First"]);
+    let answer = confirm(&mut staff, suspend, &page, &[("reason", "Second")]);
+    assert_eq!(location(&answer), format!("{here}#problem-act"));
+    let after = staff.get(&here).text();
+    assert!(after.contains("The application is Suspended: it can"), "{after}");
+    assert!(after.contains("decided that at"), "{after}");
+    assert!(!after.contains("name=\"seen\""), "{after}");
+    let shown = server.place.json(&["application", "show", reference]);
+    assert_eq!(shown["suspend_reason"], "First", "{shown}");
+
+    // Undo. The state was another one meanwhile, and is as the old page showed it again.
+    let page = confirmed(&mut staff, ("reinstate", reference, next), &[]);
+    for shown in ["The application is reinstated.", "act=suspend", "Undo", reference] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert_eq!(status(&server), "Active");
+    let page = confirmed(&mut staff, suspend, &[("reason", "A payment was disputed.")]);
+    assert!(page.contains("The application is suspended."), "{page}");
+    assert!(page.contains("No application is Active."), "{page}");
+    // Somebody else's site can't choose the page that follows.
+    let answer = confirm(
+        &mut staff,
+        ("reinstate", reference, "//elsewhere.example/"),
+        "name=\"seen\" value=\"Suspended\"",
+        &[],
+    );
+    assert!(location(&answer).starts_with("/support?done=reinstate"), "{}", location(&answer));
+    for unknown in [("suspend", "000000"), ("approve", reference), ("nothing", "1"), ("drain", "x")]
+    {
+        let answer = staff.get(&address(unknown.0, unknown.1, ""));
+        assert_eq!(answer.status, 404, "{unknown:?}");
+    }
+}
+
+/// Creates an application that waits for activation, and returns its owner and its reference.
+fn waiting<'a>(server: &'a TestServer, email: &str) -> (Browser<'a>, String) {
+    let mut owner = Browser::registered(server, email);
+    let (sender, _) = email.split_once('@').unwrap();
+    let answer = owner.post("create-application", &[("category", "SMS"), ("sender", sender)]);
+    let reference = location(&answer).rsplit('/').next().unwrap().to_owned();
+    owner.post("request-activation", &[("reference", &reference)]);
+    (owner, reference)
+}
+
+#[test]
+fn an_approval_on_the_page_of_an_application_opens_the_next_case() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let (_, first) = waiting(&server, "first@example.org");
+    let (_, second) = waiting(&server, "second@example.org");
+    let approve = |staff: &mut Browser<'_>, reference: &str| {
+        let here = format!("/support/applications/{reference}");
+        let page = staff.get(&here).text();
+        assert!(page.contains(&format!("name=\"next\" value=\"{here}\"")), "{page}");
+        let fields = [("act", "approve"), ("subject", reference), ("next", &here)];
+        let answer = staff.post_from(&format!("http://test{here}"), "act", &fields);
+        location(&answer).to_owned()
+    };
+    let done = |reference: &str| format!("?done=approve&subject={reference}&of={reference}");
+    let leads_to = approve(&mut staff, &first);
+    assert_eq!(leads_to, format!("/support/applications/{second}{}", done(&first)));
+    let page = staff.get(&leads_to).text();
+    for shown in ["This one has waited longest since.", &format!("Back to {first}"), &second] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    // None waits any more.
+    let leads_to = approve(&mut staff, &second);
+    assert_eq!(leads_to, format!("/support/applications{}", done(&second)));
+    let page = staff.get(&leads_to).text();
+    assert!(page.contains("The application is approved."), "{page}");
+    // On its page, an application is suspended through the confirmation.
+    let next = format!("/support/applications/{first}");
+    let suspend = ("suspend", first.as_str(), next.as_str());
+    assert!(staff.get(&next).text().contains("action=\"/support/confirm\""));
+    let page = confirmed(&mut staff, suspend, &[("reason", "A payment was disputed.")]);
+    for shown in ["The application is suspended.", "Undo", "It is suspended. Reason: A payment"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+}
+
+#[test]
+fn a_confirmation_asks_who_it_is_before_anything_is_typed() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let drain = ("drain", "sandbox", "/support/carriers");
+    let here = address(drain.0, drain.1, drain.2);
+    assert!(!staff.get(&here).text().contains("name=\"credential\""));
+    server.place.end_step_ups();
+    let page = staff.get(&here).text();
+    assert!(page.contains("name=\"credential\""), "{page}");
+    // It is the only carrier, and the page says so.
+    assert!(page.contains("No other carrier takes messages now."), "{page}");
+    let drained = || server.place.json(&["carrier", "list"])[0]["drained_at"].clone();
+    for (credential, sentence) in [("", "Enter a code"), ("000000", "This code is wrong")] {
+        let answer = confirm(&mut staff, drain, &page, &[("credential", credential)]);
+        assert_eq!(location(&answer), format!("{here}#problem-act"));
+        let again = staff.get(&here).text();
+        assert!(again.contains(sentence), "{sentence}: {again}");
+    }
+    assert_eq!(drained(), Value::Null);
+    let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
+    let shown = code(&TotpSecret::parse(secret).unwrap(), 1);
+    let before = staff.cookie.clone();
+    let answer = confirm(&mut staff, drain, &page, &[("credential", &shown)]);
+    let leads_to = "/support/carriers?done=drain&subject=sandbox";
+    assert_eq!(location(&answer), leads_to);
+    assert!(drained().is_string());
+    assert_ne!(staff.cookie, before, "the session has a new id");
+    assert!(staff.get(leads_to).text().contains("The carrier is drained."));
+    // It is drained once. The page says who did it.
+    let answer = confirm(&mut staff, drain, &page, &[]);
+    assert_eq!(location(&answer), format!("{here}#problem-act"));
+    assert!(staff.get(&here).text().contains("There is nothing to do"));
+    let page = confirmed(&mut staff, ("resume", "sandbox", "/support/carriers"), &[]);
+    assert!(page.contains("The carrier is resumed."), "{page}");
+    assert_eq!(drained(), Value::Null);
+}
+
+#[test]
+fn an_account_is_disabled_promoted_and_demoted_through_confirmations() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let email = "person@example.org";
+    Browser::registered(&server, email);
+    let id = server.place.json(&["account", "show", email])["id"].to_string();
+    let next = format!("/support/accounts/{id}");
+    let on = |act: &'static str| (act, id.as_str(), next.as_str());
+    let shown = || server.place.json(&["account", "show", email]);
+
+    let page = confirmed(&mut staff, on("disable"), &[("reason", "A payment was disputed.")]);
+    assert!(page.contains("The account is disabled."), "{page}");
+    assert!(shown()["disabled_at"].is_string(), "{}", shown());
+    let page = confirmed(&mut staff, on("enable"), &[]);
+    assert!(page.contains("The account is enabled."), "{page}");
+
+    // Staff need a second factor before they act.
+    let page = staff.get(&address("promote", &id, &next)).text();
+    assert!(page.contains("This person has no second factor"), "{page}");
+    assert!(!page.contains("name=\"seen\""), "{page}");
+    give_factor(&server.place, email);
+    let page = confirmed(&mut staff, on("promote"), &[]);
+    assert!(page.contains("The account is staff now."), "{page}");
+    let page = confirmed(&mut staff, on("demote"), &[]);
+    assert!(page.contains("The account is a customer now."), "{page}");
+    let page = confirmed(&mut staff, on("reset-factor"), &[]);
+    assert!(page.contains("has no second factor any more"), "{page}");
+    let mails = server.place.json(&["mail", "list"]).to_string();
+    for subject in [
+        "You are a member of staff now",
+        "You are no longer a member of staff",
+        "The second factor of your account changed",
+    ] {
+        assert!(mails.contains(subject), "{subject}: {mails}");
+    }
+}
+
+/// Asks for a price of the prefix 27, and returns the address that follows.
+fn ask_price(staff: &mut Browser<'_>, price: &str, from: &str) -> String {
+    let fields =
+        [("prefix", "27"), ("price", price), ("prefix_from", from), ("action", "set-price")];
+    let page = "http://test/support/prices";
+    location(&staff.post_from(page, "ask-prefix-price", &fields)).to_owned()
+}
+
+#[test]
+fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let refused = "/support/prices#problem-ask-prefix-price";
+    for price in ["0,3", "0 3", "$0.3", "3e-1", "+0.3", "0.1234567", "", "0.01"] {
+        assert_eq!(ask_price(&mut staff, price, ""), refused, "{price:?}");
+        let page = staff.get("/support/prices").text();
+        assert!(page.contains("class=\"alert\""), "{price:?}: {page}");
+    }
+    let of = || server.place.json(&["price", "of", "27821234567"])["per_page"].to_string();
+
+    // 30 instead of 0.3 has to be typed again.
+    let leads_to = ask_price(&mut staff, " 30 ", "");
+    let page = staff.get(&leads_to).text();
+    for shown in ["0.25 → 30.00 USD per page (factor 120)", "name=\"repeated\"", "At once"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let request = ("set-price", "27 30 now", "/support/prices");
+    for repeated in ["", "0.3", "30 30", "much"] {
+        let answer = confirm(&mut staff, request, &page, &[("repeated", repeated)]);
+        assert!(location(&answer).ends_with("#problem-act"), "{repeated}");
+    }
+    assert_eq!(of(), "0.25");
+    let answer = confirm(&mut staff, request, &page, &[("repeated", "30.0")]);
+    assert_eq!(location(&answer), "/support/prices?done=set-price");
+    assert_eq!(of(), "30");
+    // The old page was about another price.
+    let answer = confirm(&mut staff, request, &page, &[("repeated", "30")]);
+    assert!(location(&answer).ends_with("#problem-act"));
+    let page = staff.get(&address(request.0, request.1, request.2)).text();
+    assert!(page.contains("This changed after you opened the page"), "{page}");
+
+    // A change that isn't in force yet is cancelled, once. Then its time is free again.
+    let later = Clock::system().now().plus_ms(2 * 86_400_000).to_string();
+    let (day, from) = (&later[..10], format!("{}T00:00:00.000Z", &later[..10]));
+    ask_price(&mut staff, "29", day);
+    let set = format!("27 29 {from}");
+    let page = confirmed(&mut staff, ("set-price", &set, "/support/prices"), &[]);
+    assert!(page.contains("act=cancel-price"), "{page}");
+    let coming = "No change is set for later.";
+    assert!(!page.contains(coming), "{page}");
+    let (_, undo) = page.split_once("act=cancel-price&amp;subject=").unwrap();
+    let id = undo.split('&').next().unwrap().to_owned();
+    let cancel = ("cancel-price", id.as_str(), "/support/prices");
+    let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
+    assert!(page.contains("29.00 → 30.00 USD"), "{page}");
+    let answer = confirm(&mut staff, cancel, &page, &[]);
+    let leads_to = location(&answer).to_owned();
+    let page = staff.get(&leads_to).text();
+    assert!(page.contains("The price change is cancelled."), "{page}");
+    assert!(page.contains(coming), "{page}");
+    let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
+    assert!(page.contains("be cancelled: it is in force"), "{page}");
+    confirmed(&mut staff, ("set-price", &set, "/support/prices"), &[]);
+    assert!(server.place.run(&["check"]).status.success());
+}
+
+#[test]
+fn a_closed_account_leaves_no_request_to_staff() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let (mut owner, reference) = waiting(&server, "leaving@example.org");
+    let lists = ["/support/senders", "/support/applications?list=waiting"];
+    for list in lists {
+        assert!(staff.get(list).text().contains(&reference), "{list}");
+    }
+    let fields = [("references", reference.as_str()), ("password", PASSWORD)];
+    assert_eq!(location(&owner.post("close-account", &fields)), "/login?closed=1");
+    for list in lists {
+        assert!(!staff.get(list).text().contains(&reference), "{list}");
+    }
+    let page = staff.get("/support/applications?list=all").text();
+    assert!(page.contains("Account closed"), "{page}");
+    let page = staff.get(&address("suspend", &reference, "")).text();
+    assert!(page.contains("This account was closed by its owner"), "{page}");
+}
+
+#[test]
+fn a_reset_link_that_is_used_or_false_says_so_before_a_password_is_typed() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "one@example.org");
+    let issued = server.place.json(&["account", "reset", "one@example.org"]);
+    let link = issued["link"].as_str().unwrap();
+    let token = link.rsplit('/').next().unwrap().to_owned();
+    let path = format!("/reset/{token}");
+    assert!(browser.get(&path).text().contains("name=\"new_password\""));
+    let fields = [("token", token.as_str()), ("new_password", "another correct horse")];
+    assert_eq!(location(&browser.post("reset", &fields)), "/login");
+    for path in [path.as_str(), "/reset/x"] {
+        let page = browser.get(path).text();
+        assert!(page.contains("This one was used, is too old"), "{page}");
+        assert!(!page.contains("name=\"new_password\""), "{page}");
+        assert!(page.contains("/forgot"), "{page}");
+    }
+}
