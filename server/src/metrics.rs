@@ -72,6 +72,8 @@ pub struct Readings {
     pub backup_age_ms: Option<i64>,
     /// `None` until it is measured.
     pub unpaid: Option<UnpaidUse>,
+    /// The number of applications whose ledger was broken at this process's last recount.
+    pub broken_ledgers: usize,
 }
 
 impl Metrics {
@@ -235,6 +237,11 @@ impl Readings {
             "build",
             "Always 1; the label has the version of the program",
             ByLabels(vec![([("version", VERSION.to_owned())], ConstGauge::new(1_i64))]),
+        );
+        registry.register(
+            "broken_ledgers",
+            "Applications whose balance doesn't fit their transfers; they are suspended",
+            ConstGauge::new(i64::try_from(self.broken_ledgers).unwrap_or(i64::MAX)),
         );
         if let Some(is_held) = self.is_held {
             registry.register(

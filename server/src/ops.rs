@@ -63,6 +63,7 @@ async fn readings(service: &Service) -> Readings {
         carrier_counts: service.delivery().carrier_counts(),
         mails: readable("the mails", service.operations().mail_counts().await),
         unpaid: service.operations().unpaid_use(),
+        broken_ledgers: service.operations().broken_ledgers(),
         is_held: readable("the hold", service.operations().hold_since().await)
             .map(|since| since.is_some()),
         backup_age_ms: readable("the last backup", service.operations().backup_age_ms().await),

@@ -44,6 +44,7 @@ async fn all_metrics() -> String {
     metrics.set_refused("acme", &BTreeMap::from([("refused".to_owned(), 1)]));
     let readings = Readings {
         carrier_counts: BTreeMap::from([("acme".to_owned(), CarrierCounts::default())]),
+        broken_ledgers: 0,
         unpaid: Some(UnpaidUse { messages: 0, bytes: 0, bytes_max: 0 }),
         oldest_transaction_ms: Some(0),
         ..readings(&service).await

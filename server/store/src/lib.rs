@@ -71,6 +71,7 @@ pub mod reach;
 mod readers;
 pub mod recent;
 pub mod recipients;
+pub mod recount;
 pub mod reports;
 pub mod row;
 mod schema;

@@ -86,6 +86,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::events::STATEMENTS,
     super::history::STATEMENTS,
     super::unpaid::STATEMENTS,
+    super::recount::STATEMENTS,
     super::idempotency::STATEMENTS,
     super::inbound::STATEMENTS,
     super::inbound_numbers::STATEMENTS,

@@ -7,5 +7,6 @@ pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod nodes;
 pub(crate) mod reconciling;
+pub(crate) mod recount;
 pub(crate) mod unpaid;
 pub(crate) mod upkeep;

@@ -123,6 +123,7 @@ pub(super) fn table(
         every(seconds(5), All, "store alarms", verb!(applications.store_alarms)),
         // A process that isn't seen for half a minute counts as ended.
         every(seconds(5), Sharing, "renew node", nodes),
+        every(seconds(60), Delivering, "recount ledgers", verb!(operations.recount)),
         // Every process shows the measured size to staff and in its metrics.
         every(seconds(3600), All, "measure unpaid messages", || Stateless(upkeep::measure_unpaid)),
         every(seconds(60), Sharing, "look for old transactions", || {

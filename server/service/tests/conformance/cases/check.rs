@@ -1,5 +1,6 @@
 //! The command `check` finds every broken invariant. Each statement here breaks one.
 
+use domain::decision::ApplicationList;
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use super::verifications::{of_number, start_with};
@@ -10,6 +11,7 @@ use crate::world::World;
 on_each_backend![
     the_ledger_and_the_audit_log_refuse_to_be_changed,
     every_broken_invariant_is_found,
+    an_application_with_a_broken_ledger_is_suspended,
 ];
 
 /// Fills a database with rows of every kind, and runs a statement on it. Returns the world, a
@@ -136,5 +138,28 @@ async fn every_broken_invariant_is_found(backend: Backend) {
         done.unwrap();
         let found = world.service.operations().check().await.unwrap();
         assert!(found.iter().any(|what| what.contains(word)), "{statement}: {found:?}");
+    }
+}
+
+async fn an_application_with_a_broken_ledger_is_suspended(backend: Backend) {
+    let cases = [
+        ("UPDATE applications SET balance = balance - 1", true),
+        ("UPDATE messages SET cost = cost + 1 WHERE batch_id IS NULL", true),
+        ("UPDATE applications SET low_balance = 5", false),
+    ];
+    for (statement, is_broken) in cases {
+        let (world, _conn, done) = tampered(backend, statement).await;
+        done.unwrap();
+        let operations = world.service.operations();
+        operations.recount().await.unwrap();
+        assert_eq!(operations.broken_ledgers(), usize::from(is_broken), "{statement}");
+        let suspended = world.service.applications();
+        let suspended = suspended.application_list(ApplicationList::Suspended, None, 2);
+        let suspended = suspended.await.unwrap().items;
+        assert_eq!(suspended.len(), usize::from(is_broken), "{statement}");
+        // The second run begins again, with an application that is suspended already.
+        operations.recount().await.unwrap();
+        operations.recount().await.unwrap();
+        assert_eq!(operations.broken_ledgers(), usize::from(is_broken), "{statement}");
     }
 }

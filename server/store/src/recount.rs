@@ -1,0 +1,85 @@
+//! The recount of the newest transfers of an application while the service runs.
+
+use domain::{ApplicationId, Money, Reference};
+
+use super::query::{Connection, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+statements! {
+    const AFTER: Sql = in_shard!(
+        "SELECT id, reference FROM applications WHERE id > $1" => " AND shard = $3",
+        " ORDER BY id LIMIT $2",
+    );
+    /// A charge for a message that isn't dropped has the cost of the message, or -1 if there is no
+    /// such message.
+    const NEWEST: Sql = in_shard!(
+        r"
+        SELECT a.balance, t.id, t.change, t.balance_after,
+               CASE WHEN t.kind = {charge}
+                     AND t.message_id >= (SELECT history_low_id FROM installation)
+                    THEN COALESCE(m.cost, -1) END AS cost
+        FROM applications a
+        LEFT JOIN (
+            SELECT id, kind, message_id, balance_after,
+                   CASE WHEN credit_account = $1 THEN amount ELSE -amount END AS change
+            FROM transfers WHERE application_id = $1" => " AND shard = $3",
+        r"
+            ORDER BY id DESC LIMIT $2) t ON 1 = 1
+        LEFT JOIN messages m ON m.id = t.message_id" => " AND m.shard = $3",
+        r"
+        WHERE a.id = $1" => " AND a.shard = $3",
+        " ORDER BY t.id DESC",
+    );
+}
+
+/// The balance of an application and its newest transfers, newest first.
+pub struct Newest {
+    pub balance: Money,
+    pub transfers: Vec<Recounted>,
+}
+
+pub struct Recounted {
+    pub id: i64,
+    /// The change of the balance in micro-units.
+    pub change: i64,
+    pub balance_after: Option<i64>,
+    /// The cost in micro-units of the message that a charge pays for, or -1 if it is missing.
+    pub cost: Option<i64>,
+}
+
+/// Returns the applications of a shard that follow one, by ID.
+pub async fn after(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    limit: i64,
+) -> Result<Vec<(ApplicationId, Reference)>> {
+    query(AFTER, (id, limit))
+        .fetch_all(conn, |row| Ok((row.get("id")?, row::reference(row)?)))
+        .await
+}
+
+/// Returns an application's balance and newest transfers as one snapshot has them.
+pub async fn newest(conn: &mut dyn Connection, id: ApplicationId, limit: i64) -> Result<Newest> {
+    let mut balance = Money::ZERO;
+    let rows = query(NEWEST, (id, limit)).fetch_all(conn, |row| {
+        let transfer: Option<i64> = row.get("id")?;
+        let Some(id) = transfer else {
+            return Ok((row.get("balance")?, None));
+        };
+        let transfer = Recounted {
+            id,
+            change: row.get("change")?,
+            balance_after: row.get("balance_after")?,
+            cost: row.get("cost")?,
+        };
+        Ok((row.get("balance")?, Some(transfer)))
+    });
+    let mut transfers = Vec::new();
+    for (of_application, transfer) in rows.await? {
+        balance = of_application;
+        transfers.extend(transfer);
+    }
+    Ok(Newest { balance, transfers })
+}
