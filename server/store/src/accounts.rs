@@ -7,7 +7,7 @@ use domain::{MailKind, Theme, Timestamp};
 use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
-use crate::error::Result;
+use crate::error::{Refusal, Result};
 
 /// The columns of an account, followed by the rest of the statement.
 macro_rules! account_text {
@@ -195,6 +195,19 @@ pub async fn insert(
 
 pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<AccountRow>> {
     query(BY_ID, id).fetch_optional(conn, account).await
+}
+
+/// Fails with `WrongPassword` if the password was changed after it was verified. `verified` is the
+/// hash that it was verified against.
+pub async fn still_in_force(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    verified: &str,
+) -> Result<()> {
+    match by_id(conn, account_id).await? {
+        Some(row) if row.password_hash == verified => Ok(()),
+        _ => Err(Refusal::WrongPassword.into()),
+    }
 }
 
 pub async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<Option<AccountRow>> {

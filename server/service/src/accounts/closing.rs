@@ -7,7 +7,7 @@ use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind};
 
 use crate::Accounts;
-use crate::accounts::{audit_owner, still_in_force};
+use crate::accounts::audit_owner;
 use crate::applications::sender_names::withdraw_requests;
 use crate::mail::{self, texts};
 use crate::transactions::work;
@@ -43,7 +43,7 @@ impl Accounts<'_> {
         self.in_transaction(work!(|tx, now| {
             tx.at(shard);
             let id = account.id;
-            still_in_force(tx, id, &verified).await?;
+            accounts::still_in_force(tx, id, &verified).await?;
             let row = accounts::by_id(tx, id).await?;
             if row.is_none_or(|row| row.record.staff) {
                 return Err(Refusal::StaffCannotClose.into());

@@ -6,17 +6,17 @@ use domain::records::{AccountRecord, DeviceRecord, SessionEnd};
 use domain::security_event::SecurityEventKind;
 
 use crate::Accounts;
+use crate::accounts::audit_owner;
 use crate::accounts::security_events::{self, ClientInfo, Event};
 use crate::accounts::throttle::network;
-use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, texts};
 use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
-use store::known_devices;
 use store::query::Connection;
 use store::sessions::{self, SignIn, Valid};
+use store::{accounts, known_devices};
 
 /// A session expires after this time without use.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
@@ -245,7 +245,7 @@ impl Accounts<'_> {
         let keep = token_hash(current_token);
         let event = self.event(SecurityEventKind::SignedOutOthers, Some(account_id));
         self.in_transaction(work!(|tx, now| {
-            still_in_force(tx, account_id, &verified).await?;
+            accounts::still_in_force(tx, account_id, &verified).await?;
             if sessions::delete_others(tx, account_id, &keep).await? == 0 {
                 return Ok(());
             }

@@ -10,9 +10,9 @@ use domain::security_event::SecurityEventKind;
 use domain::{Email, Timestamp};
 
 use crate::Accounts;
+use crate::accounts::audit_owner;
 use crate::accounts::confirming::{refuse_flood, throttle};
 use crate::accounts::throttle::Attempt;
-use crate::accounts::{audit_owner, still_in_force};
 use crate::mail::{self, Recipient, texts};
 use crate::token::token_hash;
 use crate::transactions::work;
@@ -63,7 +63,7 @@ impl Accounts<'_> {
         let counted = self.count(Attempt::EmailChange, "", &account.id.to_string())?;
         let (account, new) = (account.clone(), new.clone());
         let requested = self.in_transaction(work!(|tx, now| {
-            still_in_force(tx, account.id, &verified).await?;
+            accounts::still_in_force(tx, account.id, &verified).await?;
             if account.email == new.as_str() {
                 return Err(Refusal::EmailUnchanged.into());
             }

@@ -259,7 +259,7 @@ impl Accounts<'_> {
         let keep = token_hash(keep_token);
         let changed = self.event(SecurityEventKind::PasswordChanged, Some(account_id));
         self.in_transaction(work!(|tx, now| {
-            still_in_force(tx, account_id, &verified).await?;
+            accounts::still_in_force(tx, account_id, &verified).await?;
             set_password(tx, account_id, &hash, &keep, now).await?;
             changed.store(tx, now).await
         }))
@@ -267,7 +267,7 @@ impl Accounts<'_> {
     }
 
     /// Verifies the password again before a sensitive change. Returns the hash that matched. The
-    /// transaction of the change must pass it to [`still_in_force`].
+    /// transaction of the change must pass it to [`accounts::still_in_force`].
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.
@@ -282,18 +282,6 @@ impl Accounts<'_> {
             return Err(Refusal::WrongPassword.into());
         }
         Ok(hash.unwrap_or_default())
-    }
-}
-
-/// Fails with `WrongPassword` if the password was changed after it was verified.
-pub(crate) async fn still_in_force(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    verified: &str,
-) -> Result<()> {
-    match accounts::by_id(conn, account_id).await? {
-        Some(row) if row.password_hash == verified => Ok(()),
-        _ => Err(Refusal::WrongPassword.into()),
     }
 }
 

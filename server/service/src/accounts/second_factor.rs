@@ -11,9 +11,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::Accounts;
+use crate::accounts::audit_owner;
 use crate::accounts::security_events::Event;
 use crate::accounts::throttle::{Attempt, Counted};
-use crate::accounts::{audit_owner, still_in_force};
 use crate::limits::FactorRule;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
@@ -378,7 +378,7 @@ impl Accounts<'_> {
         };
         self.in_transaction(work!(|tx, now| {
             if let Some(verified) = verified {
-                still_in_force(tx, account_id, &verified).await?;
+                accounts::still_in_force(tx, account_id, &verified).await?;
             }
             sessions::set_stepped_up(tx, &hash, account_id, now).await
         }))

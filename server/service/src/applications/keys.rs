@@ -4,7 +4,6 @@ use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind, Reference, Refusal};
 
 use crate::Applications;
-use crate::accounts::still_in_force;
 use crate::application_events::Cause;
 use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
@@ -13,7 +12,7 @@ use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::Result;
-use store::{api_calls, api_keys, applications, sessions};
+use store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Applications<'_> {
     /// Replaces a key. Once this commits, the old key no longer works, and every device of the
@@ -43,7 +42,7 @@ impl Applications<'_> {
         self.in_transaction_of(
             reference,
             work!(|tx, now| {
-                still_in_force(tx, account_id, &verified).await?;
+                accounts::still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
                 if shown.is_some() && api_keys::last_four(tx, (reference, kind)).await? != shown {
                     return Err(Refusal::KeyReplacedBefore.into());
