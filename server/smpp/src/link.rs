@@ -322,7 +322,7 @@ impl Link {
             self.window.insert(sequence, submit.tag);
             submits.push((sequence, submit));
         }
-        inner.in_flight += submits.len();
+        inner.begin(submits.len(), now);
         drop(inner);
         let some = !submits.is_empty();
         for (sequence, submit) in submits {
@@ -380,8 +380,7 @@ impl Link {
             }
             None => {}
         }
-        inner.in_flight = inner.in_flight.saturating_sub(self.finished);
-        inner.answered += self.answered;
+        inner.end(self.finished, self.answered, Instant::now());
         // The answers came before the link gave up any submit, so `unanswered` wins.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.settle_limit(Instant::now());

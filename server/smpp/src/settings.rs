@@ -106,6 +106,9 @@ pub struct Timers {
     /// For the response to a bind or a submit, for any PDU after an enquire_link, and for the
     /// socket to accept the next pending byte.
     pub answer: Duration,
+    /// A peer that answers no submit for this long, while some are unanswered, gets no more of them
+    /// until it answers one. `None`: only a timeout of `answer` has this effect.
+    pub silent: Option<Duration>,
     /// The link sends an enquire_link after this much silence.
     pub enquire_link: Duration,
     /// The upper bound of the first backoff, which doubles from there. No backoff is shorter than a
@@ -127,6 +130,7 @@ impl Default for Timers {
         Self {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(30),
+            silent: None,
             enquire_link: Duration::from_secs(30),
             backoff_min: Duration::from_millis(500),
             backoff_max: Duration::from_secs(30),

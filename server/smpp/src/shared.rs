@@ -16,6 +16,11 @@ use crate::{
 
 /// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
+/// A peer usually answers submits within this time, however many it gets.
+const ANSWER_USUAL: Duration = Duration::from_secs(1);
+/// The maximum number of unanswered submits of a peer that takes longer. If it has stopped working,
+/// the outcome of so many messages is unknown.
+const SLOW_WINDOW: usize = 100;
 /// A peer usually answers a bind within this time.
 const BIND_ANSWER_USUAL: Duration = Duration::from_secs(5);
 
@@ -48,6 +53,9 @@ pub(crate) struct Inner {
     pub(crate) hold: Throttle,
     own_rate: u32,
     shared_pace: Option<Arc<SharedPace>>,
+    silent_after: Option<Duration>,
+    /// Since when the peer has answered no submit although some are unanswered.
+    unanswered_since: Option<Instant>,
     pub(crate) queue: VecDeque<Submit>,
     pub(crate) in_flight: usize,
     pub(crate) throttled_until: Option<Instant>,
@@ -172,6 +180,8 @@ impl Inner {
             hold: Throttle::between(settings.timers.hold_min, settings.timers.hold_max),
             own_rate: settings.rate,
             shared_pace: settings.shared_pace.clone(),
+            silent_after: settings.timers.silent,
+            unanswered_since: None,
             queue: VecDeque::new(),
             in_flight: 0,
             throttled_until: None,
@@ -203,8 +213,7 @@ impl Inner {
         if self.closing.is_some() || self.state != State::Bound || pauses {
             return 0;
         }
-        let most = if self.probing || self.held { 1 } else { self.window };
-        let window = most.saturating_sub(self.in_flight + self.queue.len());
+        let window = self.window(now).saturating_sub(self.in_flight + self.queue.len());
         let rate = self.rate();
         if rate == 0 {
             return window;
@@ -212,6 +221,43 @@ impl Inner {
         let ahead = u128::from(rate) * AHEAD.as_millis() / 1000;
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).max(1);
         window.min(ahead.saturating_sub(self.queue.len()))
+    }
+
+    /// Returns how many submits may be unanswered now.
+    fn window(&self, now: Instant) -> usize {
+        let unanswered = self.unanswered_since.map_or(Duration::ZERO, |since| now - since);
+        if self.probing || self.held || self.is_silent(now) {
+            1
+        } else if unanswered > ANSWER_USUAL {
+            self.window.min(SLOW_WINDOW)
+        } else {
+            self.window
+        }
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        let since = self.unanswered_since.zip(self.silent_after);
+        since.is_some_and(|(since, after)| now - since >= after)
+    }
+
+    /// Adds submits that the link has taken to write.
+    pub(crate) fn begin(&mut self, count: usize, now: Instant) {
+        self.in_flight += count;
+        if count > 0 {
+            self.unanswered_since.get_or_insert(now);
+        }
+    }
+
+    /// Removes submits that have left the link's window. `answered` is the number of submits that
+    /// the peer has answered.
+    pub(crate) fn end(&mut self, finished: usize, answered: u64, now: Instant) {
+        self.in_flight = self.in_flight.saturating_sub(finished);
+        self.answered += answered;
+        if self.in_flight == 0 {
+            self.unanswered_since = None;
+        } else if answered > 0 {
+            self.unanswered_since = Some(now);
+        }
     }
 
     /// Returns the lower of the connection's own rate and the shared one. 0 means no limit.
@@ -301,6 +347,8 @@ impl Inner {
             probing: self.probing,
             held: self.held,
             held_until: self.hold.until(now).filter(|_| self.held),
+            unanswered_since: self.unanswered_since,
+            silent: self.is_silent(now),
             queued: self.queue.len(),
             throttled: self.throttled,
             throttled_until: self.throttled_until.filter(|until| *until > now),

@@ -45,6 +45,11 @@ pub struct Status {
     /// answered, the connection accepts one submit at a time, whatever its window. This outlasts
     /// the link, because a bind or a response to an enquire_link proves nothing about submits.
     pub probing: bool,
+    /// Since when the peer has answered no submit although some are unanswered.
+    pub unanswered_since: Option<Instant>,
+    /// Whether that is longer than [`crate::Timers::silent`]. If so, the connection accepts no
+    /// submits.
+    pub silent: bool,
     /// Accepted submits that the link hasn't taken from the queue yet.
     pub queued: usize,
     /// The number of answers since the start that asked us to slow down.

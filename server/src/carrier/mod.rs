@@ -6,6 +6,7 @@ pub mod pace;
 pub mod refused;
 pub mod sandbox;
 pub mod smpp;
+mod unanswered;
 
 use std::time::Duration;
 
@@ -104,6 +105,8 @@ pub struct ConnectionStatus {
     pub in_flight: usize,
     /// The maximum number of unanswered submits.
     pub window: usize,
+    /// Since when the carrier has answered nothing although submits are unanswered.
+    pub unanswered_since: Option<Instant>,
     /// The number of answers since the start.
     pub answered: u64,
     /// The number of answers since the start that asked us to slow down.

@@ -331,6 +331,7 @@ impl CarrierConnection for Sandbox {
             since: self.since,
             in_flight: inner.submitted.len(),
             window: WINDOW,
+            unanswered_since: None,
             answered: inner.answers,
             throttled: 0,
             throttled_until: None,

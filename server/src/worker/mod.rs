@@ -293,7 +293,9 @@ impl Worker {
                 self.start_connections(served, smpp.connections, paces.clone(), || {
                     let seed = service.entropy().number();
                     let paces = paces.clone();
-                    Arc::new(SmppConnection::open((**smpp).clone(), paces, clock(), lease, seed))
+                    let silent = served.settings.health.unanswered_max();
+                    let smpp = (**smpp).clone();
+                    Arc::new(SmppConnection::open(smpp, silent, paces, clock(), lease, seed))
                 });
             }
         }

@@ -102,6 +102,49 @@ fn a_carrier_that_sends_no_receipts_is_noticed() {
     started.stop();
 }
 
+/// The connection stays, because the carrier answers `enquire_link`.
+#[test]
+fn a_carrier_that_answers_nothing_loses_its_messages_until_it_answers() {
+    let (one, two) = (Scripted::start(|_| Vec::new()), Scripted::delivering());
+    let started = start(&one, &two, "degraded_unanswered_seconds = 1\n");
+    let mut sent = Vec::new();
+    let carrier = until_degraded(&started, &mut sent);
+    let reason = carrier["reason"].as_str().unwrap();
+    assert!(reason.contains("has answered nothing for 1 s"), "{carrier}");
+    assert!(carrier["since"].is_string(), "{carrier}");
+    let seen = one.submits().len();
+    let later = started.send_to(57_000_500..57_000_520);
+    started.until_all(&later, "delivered");
+    until("the log of a degraded carrier", || {
+        started
+            .server
+            .log()
+            .contains("a carrier is degraded: the carrier has answered nothing")
+            .then_some(())
+    });
+    let metrics = started.server.get_ops("/metrics").text();
+    let degraded = "heliograph_carrier_degraded{carrier=\"one\"} 1";
+    assert!(metrics.contains(degraded), "{metrics}");
+    // Nothing more was submitted to it, and its messages are neither lost nor submitted elsewhere.
+    assert_eq!(one.submits().len(), seen);
+    for submit in one.submits() {
+        assert_eq!((one.count(&submit.number), two.count(&submit.number)), (1, 0));
+    }
+    for before in 0..seen {
+        one.accept_late(before, &format!("late-{before}"));
+    }
+    for transid in &sent {
+        until("a message that a carrier has", || {
+            let status = started.report(transid)["status"].clone();
+            (status == "submitted" || status == "delivered").then_some(())
+        });
+    }
+    one.follow(deliver);
+    until_back(&started, &one);
+    assert_eq!(one.binds(), 1);
+    started.stop();
+}
+
 #[test]
 fn a_carrier_that_throttles_everything_loses_its_messages() {
     let one = Scripted::start(|_| vec![Act::Refuse(THROTTLED)]);

@@ -45,6 +45,7 @@ pub fn settings_at(address: String) -> Settings {
         timers: Timers {
             connect: LONG,
             answer: LONG,
+            silent: None,
             enquire_link: LONG,
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(5),

@@ -52,6 +52,30 @@ async fn a_peer_that_answers_no_submit_gets_one_at_each_bind() {
 }
 
 #[tokio::test]
+async fn a_peer_that_answers_nothing_gets_no_more_submits_until_it_answers_one() {
+    let smsc = Smsc::start().await;
+    let mut settings = settings(&smsc);
+    settings.timers.silent = Some(Duration::from_millis(200));
+    let (mut client, mut peer) = Client::bound(&smsc, settings).await;
+    client.connection.submit(submits(0..2));
+    let sent = peer.submits(2).await;
+    client.until(|status| status.silent).await;
+    let status = client.connection.status();
+    assert!(status.unanswered_since.unwrap().elapsed() >= Duration::from_millis(200));
+    assert!(!status.probing && client.connection.free() == 0);
+    client.connection.submit(vec![submit(2)]);
+    assert_eq!(client.answer().await, (2, Outcome::NotSent));
+
+    peer.accept(&sent[0], "late").await;
+    assert_eq!(client.answer().await, (0, accepted("late")));
+    assert_eq!(client.connection.free(), 9);
+    peer.accept(&sent[1], "too").await;
+    assert_eq!(client.answer().await, (1, accepted("too")));
+    let status = client.connection.status();
+    assert_eq!((status.unanswered_since, status.silent, status.answered), (None, false, 2));
+}
+
+#[tokio::test]
 async fn after_a_lost_connection_with_submits_one_is_sent_and_a_refusal_ends_that() {
     let smsc = Smsc::start().await;
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;

@@ -313,6 +313,7 @@ impl CarrierConnection for HttpConnection {
             since: inner.since,
             in_flight: inner.in_flight,
             window: self.shared.window(),
+            unanswered_since: self.shared.carrier.unanswered_since(),
             answered: inner.answers,
             throttled: inner.throttled,
             throttled_until: None,

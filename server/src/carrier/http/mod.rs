@@ -15,7 +15,7 @@ mod submit;
 
 use std::borrow::Cow;
 use std::error::Error as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
@@ -25,6 +25,7 @@ use smpp::SharedPace;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::unanswered::Unanswered;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::config_error::ConfigError;
 use crate::tls;
@@ -49,6 +50,7 @@ pub struct HttpCarrier {
     places: Semaphore,
     /// The rate limit, which other processes share.
     pub(super) pace: Arc<SharedPace>,
+    unanswered: Mutex<Unanswered>,
 }
 
 impl HttpCarrier {
@@ -73,6 +75,7 @@ impl HttpCarrier {
             client,
             places: Semaphore::new(settings.connections),
             pace: Arc::new(SharedPace::new(settings.rate)),
+            unanswered: Mutex::default(),
             settings,
         })
     }
@@ -93,13 +96,25 @@ impl HttpCarrier {
         if !has_turn || Instant::now() > submit.not_after {
             return HttpOutcome::TooLate;
         }
-        match self.exchange(request).await {
+        self.unanswered().begin();
+        let exchanged = self.exchange(request).await;
+        self.unanswered().end();
+        match exchanged {
             Ok(answer) => {
                 let password = self.settings.password.as_ref().map_or("", Secret::expose);
                 answer.outcome(&self.settings.answers, submit, password)
             }
             Err(error) => failed(&error),
         }
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, Unanswered> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns since when the upstream has answered nothing although requests are under way.
+    fn unanswered_since(&self) -> Option<Instant> {
+        self.unanswered().since()
     }
 
     fn request(&self, submit: &HttpSubmit) -> Result<Request, String> {

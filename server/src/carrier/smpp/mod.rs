@@ -114,10 +114,12 @@ impl Inner {
 }
 
 impl SmppConnection {
-    /// Opens the connection, which binds and reconnects on its own. `lease` is how long a claim
-    /// lasts. `seed` determines the jitter of the backoff between binds.
+    /// Opens the connection, which binds and reconnects on its own. A carrier that answers nothing
+    /// for `silent` gets no more messages until it answers one. `lease` is how long a claim lasts.
+    /// `seed` determines the jitter of the backoff between binds.
     pub fn open(
         settings: SmppSettings,
+        silent: Option<Duration>,
         paces: Paces,
         clock: Clock,
         lease: Duration,
@@ -133,8 +135,13 @@ impl SmppConnection {
         let answer_timeout = settings.answer_timeout.min(lease / 2);
         let inner = Inner::default();
         let reaction = inner.equal.reaction(settings.submit_status.clone());
-        let session =
-            session_settings(&settings, paces.all.clone(), answer_timeout, Arc::new(reaction));
+        let timers = ::smpp::Timers {
+            answer: answer_timeout,
+            silent,
+            enquire_link: settings.enquire_link,
+            ..::smpp::Timers::default()
+        };
+        let session = session_settings(&settings, paces.all.clone(), timers, Arc::new(reaction));
         let (connection, events) = Connection::open(session, seed);
         Self {
             settings,
@@ -197,12 +204,13 @@ impl SmppConnection {
     }
 
     /// Reports as not sent the submits that can't be written. While the connection is down, or
-    /// pauses because the carrier refuses everything, these are all waiting submits. Otherwise,
-    /// these are the submits whose deadline has passed.
+    /// pauses because the carrier refuses everything or answers nothing, these are all waiting
+    /// submits. Otherwise, these are the submits whose deadline has passed.
     fn sweep(&self, inner: &mut Inner, results: &mut Vec<Submitted>) {
         let now = Instant::now();
         let status = self.connection.status();
-        let down = status.state != ::smpp::State::Bound || status.held_until.is_some();
+        let paused = status.held_until.is_some() || status.silent;
+        let down = status.state != ::smpp::State::Bound || paused;
         let over = |submit: &Submit| down || submit.not_after <= now;
         while inner.waiting.front().is_some_and(over) {
             if let Some(submit) = inner.waiting.pop_front() {
@@ -328,6 +336,7 @@ impl CarrierConnection for SmppConnection {
             since: status.since,
             in_flight: status.in_flight,
             window: status.window,
+            unanswered_since: status.unanswered_since,
             answered: status.answered,
             throttled: status.throttled,
             throttled_until: status.throttled_until,
@@ -367,7 +376,7 @@ fn last_error<'a>(
 fn session_settings(
     settings: &SmppSettings,
     shared_pace: Option<Arc<SharedPace>>,
-    answer: Duration,
+    timers: ::smpp::Timers,
     reaction: Arc<dyn Fn(u32) -> Reaction + Send + Sync>,
 ) -> ::smpp::Settings {
     ::smpp::Settings {
@@ -398,11 +407,7 @@ fn session_settings(
         rate: settings.rate,
         shared_pace,
         reaction,
-        timers: ::smpp::Timers {
-            answer,
-            enquire_link: settings.enquire_link,
-            ..::smpp::Timers::default()
-        },
+        timers,
     }
 }
 

@@ -32,6 +32,7 @@ async fn bound() -> (SmppConnection, Peer) {
     let smsc = Smsc::start().await;
     let connection = SmppConnection::open(
         settings(&smsc.address()),
+        None,
         Paces::default(),
         Clock::system(),
         LEASE,

@@ -10,6 +10,8 @@ mod submit_status;
 mod template;
 mod tlvs;
 
+use std::time::Duration;
+
 use domain::{Rewriting, Route, Routes};
 
 pub use super::secret::Secret;
@@ -30,6 +32,8 @@ pub use tlvs::TlvFacts;
 const NAME_CHARS_MAX: usize = 32;
 /// The highest `degraded_silent_seconds`: a week.
 const SILENT_LIMIT_S: u64 = 7 * 24 * 3600;
+/// The highest `degraded_unanswered_seconds`: the longest `answer_timeout`.
+const UNANSWERED_LIMIT_S: u64 = 300;
 /// The sandbox's name. A carrier of another kind with this name would be mistaken for the sandbox.
 const SANDBOX: &str = service::SANDBOX_CARRIER;
 
@@ -64,6 +68,8 @@ pub struct HealthSettings {
     pub undelivered_percent: u32,
     /// After how many seconds without any receipt it does, although it accepted messages.
     pub silent_seconds: u64,
+    /// After how many seconds without any answer it does, while messages wait for one.
+    pub unanswered_seconds: u64,
 }
 
 impl HealthSettings {
@@ -71,11 +77,19 @@ impl HealthSettings {
         let refused = fields.within("degraded_refused_percent", "50", &(0..=100));
         let undelivered = fields.within("degraded_undelivered_percent", "90", &(0..=100));
         let silent = fields.within("degraded_silent_seconds", "3600", &(0..=SILENT_LIMIT_S));
+        let unanswered =
+            fields.within("degraded_unanswered_seconds", "5", &(0..=UNANSWERED_LIMIT_S));
         Some(Self {
             refused_percent: refused?,
             undelivered_percent: undelivered?,
             silent_seconds: silent?,
+            unanswered_seconds: unanswered?,
         })
+    }
+
+    /// Returns how long a carrier may answer nothing. `None` means for ever.
+    pub fn unanswered_max(&self) -> Option<Duration> {
+        (self.unanswered_seconds > 0).then(|| Duration::from_secs(self.unanswered_seconds))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
 use crate::worker::context::Context;
 use crate::worker::watched::{WatchedCarrier, WatchedCarriers};
-use health::Health;
+use health::{Health, Waiting};
 use probes::Probes;
 use refusals::ReportedRefusals;
 
@@ -140,7 +140,8 @@ impl Watch {
                 }
             }
             let last_error = states.iter().find_map(|state| state.last_error.as_deref());
-            if reported.health.update(counts, last_error) {
+            let waiting = Waiting::of(&states);
+            if reported.health.update(counts, waiting, last_error) {
                 reported.probes.hurry();
             }
             let others: Vec<_> =
@@ -341,13 +342,17 @@ fn record(
     now: Timestamp,
 ) -> ConnectionRecord {
     let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let degraded = health.degraded().filter(|_| state.state == ConnectionState::Bound);
-    let (shown, since, last_error, last_error_at) = match degraded {
-        Some(degraded) => {
+    let (shown, since, last_error, last_error_at) = match (health.degraded(), state.state) {
+        (Some(degraded), ConnectionState::Bound) => {
             let (since, reason) = (degraded.since, degraded.reason.clone());
             (ConnectionState::Degraded, since, Some(reason), Some(since))
         }
-        None => (state.state, state.since, state.last_error, state.last_error_at),
+        // The carrier began to fail before the connection began to probe it.
+        (Some(degraded), ConnectionState::Probing) => {
+            let since = state.since.min(degraded.since);
+            (state.state, since, state.last_error, state.last_error_at)
+        }
+        _ => (state.state, state.since, state.last_error, state.last_error_at),
     };
     let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
     let mut record = ConnectionRecord {

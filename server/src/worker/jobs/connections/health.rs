@@ -1,4 +1,4 @@
-//! Decides from a carrier's answers and receipts whether the carrier is degraded.
+//! Decides from a carrier's answers and receipts, and from their absence, whether the carrier is degraded.
 //!
 //! A degraded carrier gets one message at a time, as a probe, if another route matches the others.
 //! It recovers when several probes in a row succeed.
@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::carrier_figures::{CarrierCounts, CarrierEvent};
 use tokio::time::Instant;
 
+use crate::carrier::ConnectionStatus;
 use crate::config::carriers::HealthSettings;
 
 /// The time over which shares are counted.
@@ -37,6 +38,9 @@ pub(super) struct Health {
     reported: u64,
     /// Since when it has accepted enough messages after that to be judged.
     silent_since: Option<Instant>,
+    /// The number of answers so far, and when it last grew.
+    answered: u64,
+    answered_at: Option<Instant>,
     degraded: Option<Degraded>,
 }
 
@@ -57,20 +61,56 @@ enum Evidence {
     Receipts,
     /// There are no receipts.
     Silence,
+    /// There are no answers.
+    Unanswered,
+}
+
+/// The submits of a carrier that wait for its answers, on all connections of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    count: usize,
+    /// Since when a connection has got no answer although it waits for one.
+    since: Option<Instant>,
+    /// The number of answers since the start.
+    answered: u64,
+}
+
+impl Waiting {
+    pub(super) fn of(states: &[ConnectionStatus]) -> Self {
+        Self {
+            count: states.iter().map(|state| state.in_flight).sum(),
+            since: states.iter().filter_map(|state| state.unanswered_since).min(),
+            answered: states.iter().map(|state| state.answered).sum(),
+        }
+    }
 }
 
 impl Health {
     pub(super) const fn new(settings: HealthSettings) -> Self {
-        Self { settings, history: VecDeque::new(), reported: 0, silent_since: None, degraded: None }
+        Self {
+            settings,
+            history: VecDeque::new(),
+            reported: 0,
+            silent_since: None,
+            answered: 0,
+            answered_at: None,
+            degraded: None,
+        }
     }
 
     pub(super) const fn degraded(&self) -> Option<&Degraded> {
         self.degraded.as_ref()
     }
 
-    /// Considers the counts since the start of the process, and the last error of a connection.
-    /// Returns true if a probe succeeded, so that the next one may follow at once.
-    pub(super) fn update(&mut self, counts: CarrierCounts, last_error: Option<&str>) -> bool {
+    /// Considers the counts since the start of the process, the messages that wait for an answer,
+    /// and the last error of a connection. Returns true if a probe succeeded, so that the next one
+    /// may follow at once.
+    pub(super) fn update(
+        &mut self,
+        counts: CarrierCounts,
+        waiting: Waiting,
+        last_error: Option<&str>,
+    ) -> bool {
         let now = Instant::now();
         let before = self.history.back().map_or(counts, |(_, counts)| *counts);
         let new = counts.since(&before);
@@ -79,6 +119,9 @@ impl Health {
         }
         self.history.push_back((now, counts));
         self.listen(now, &counts, &new);
+        if waiting.answered != self.answered {
+            (self.answered, self.answered_at) = (waiting.answered, Some(now));
+        }
         if self.degraded.is_some() {
             return self.probed(&new);
         }
@@ -89,7 +132,11 @@ impl Health {
         let ago = |window| now.checked_sub(window).unwrap_or(now);
         let (recent, latest) = (since(ago(WINDOW)), since(ago(SHORT_WINDOW)));
         self.degraded = self
-            .judge(now, &counts, &latest, (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN), last_error)
+            .unanswered(now, waiting)
+            .or_else(|| {
+                let short = (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN);
+                self.judge(now, &counts, &latest, short, last_error)
+            })
             .or_else(|| self.judge(now, &counts, &recent, (WINDOW, JUDGED_MIN, 0), last_error));
         false
     }
@@ -119,6 +166,25 @@ impl Health {
         }
     }
 
+    /// Judges a carrier by the time that it has answered nothing. Answers on another connection
+    /// count.
+    fn unanswered(&self, now: Instant, waiting: Waiting) -> Option<Degraded> {
+        let since = waiting.since?.max(self.answered_at.unwrap_or(waiting.since?));
+        let silence = now.saturating_duration_since(since);
+        (silence >= self.settings.unanswered_max()?).then(|| Degraded {
+            since,
+            reason: format!(
+                "the carrier has answered nothing for {} s, and {} messages wait for its answer: \
+                 contact the carrier. They aren't submitted again. Without an answer in time they \
+                 become unknown",
+                silence.as_secs(),
+                waiting.count
+            ),
+            evidence: Evidence::Unanswered,
+            probes: 0,
+        })
+    }
+
     fn judge(
         &self,
         now: Instant,
@@ -127,7 +193,8 @@ impl Health {
         (window, judged_min, percent_min): (Duration, u64, u32),
         last_error: Option<&str>,
     ) -> Option<Degraded> {
-        let HealthSettings { refused_percent, undelivered_percent, silent_seconds } = self.settings;
+        let HealthSettings { refused_percent, undelivered_percent, silent_seconds, .. } =
+            self.settings;
         let degraded =
             |evidence, reason| Some(Degraded { since: now, reason, evidence, probes: 0 });
         let exceeds = |part: u64, all: u64, percent: u32| {
@@ -188,11 +255,11 @@ impl Health {
         let Some(degraded) = &mut self.degraded else {
             return false;
         };
+        let accepted = new.get(CarrierEvent::Accepted);
+        let (refused, unanswered) = (new.not_accepted(), new.get(CarrierEvent::Unanswered));
         let (succeeded, failed) = match degraded.evidence {
-            Evidence::Answers => {
-                let unanswered = new.get(CarrierEvent::Unanswered);
-                (new.get(CarrierEvent::Accepted), new.not_accepted() + unanswered)
-            }
+            Evidence::Answers => (accepted, refused + unanswered),
+            Evidence::Unanswered => (accepted + refused, unanswered),
             Evidence::Receipts | Evidence::Silence => {
                 (new.get(CarrierEvent::Delivered), new.undelivered())
             }

@@ -92,6 +92,7 @@ fn bound() -> ConnectionStatus {
         since: Instant::now(),
         in_flight: 0,
         window: 10,
+        unanswered_since: None,
         answered: 0,
         throttled: 0,
         throttled_until: None,
