@@ -13,7 +13,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
-use service::{CarrierReceipt, Claimed, InboundDelivery, Lease, RawReceipt, Receipt, Submitted};
+use service::{
+    CarrierReceipt, Claimed, InboundDelivery, Lease, RawReceipt, Receipt, SubmitOutcome, Submitted,
+};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -87,6 +89,16 @@ pub struct InboundReport {
     pub messages: Vec<InboundDelivery>,
     /// SMPP deliveries to acknowledge once these messages are durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
+}
+
+/// Returns the value of the placeholder `{application}`. It is empty in a test by staff.
+fn application(message: &Claimed) -> String {
+    message.reference.map_or_else(String::new, |reference| reference.to_string())
+}
+
+/// Returns the outcome of a message that isn't submitted because its sender has used up its rate.
+fn later(wait: Duration) -> SubmitOutcome {
+    SubmitOutcome::Later { after_ms: i64::try_from(wait.as_millis()).unwrap_or(i64::MAX) }
 }
 
 /// Returns the last time at which a submit may begin. Its answer may take `answer`, and must come

@@ -28,7 +28,7 @@ impl Paces {
     pub fn new(all: u32, each_sender: u32) -> Self {
         Self {
             all: (all > 0).then(|| Arc::new(SharedPace::new(all))),
-            each_sender: (each_sender > 0).then(|| Arc::new(SenderPace::new(each_sender))),
+            each_sender: SenderPace::of(each_sender),
         }
     }
 
@@ -45,7 +45,7 @@ impl Paces {
     /// Returns how long a message with this many segments must wait because of its sender. Counts
     /// the message if it needn't.
     pub fn wait(&self, sender: &str, segments: usize) -> Option<Duration> {
-        self.each_sender.as_ref()?.turn(sender, segments, Instant::now())
+        self.each_sender.as_ref()?.wait(sender, segments)
     }
 }
 
@@ -66,6 +66,16 @@ struct Turns {
 }
 
 impl SenderPace {
+    /// Creates a limit from a rate in segments per second; 0 means no limit.
+    pub fn of(rate: u32) -> Option<Arc<Self>> {
+        (rate > 0).then(|| Arc::new(Self::new(rate)))
+    }
+
+    /// Returns how long a message with this many segments must wait. Counts it if it needn't.
+    pub fn wait(&self, sender: &str, segments: usize) -> Option<Duration> {
+        self.turn(sender, segments, Instant::now())
+    }
+
     /// `rate` is in segments per second, and not 0.
     fn new(rate: u32) -> Self {
         Self { rate, processes: AtomicU32::new(1), senders: Mutex::default() }

@@ -414,6 +414,7 @@ mod tests {
         let message = Claimed {
             id: Transid(1),
             application_id: ApplicationId(1),
+            reference: None,
             test: true,
             number: Number::parse(number).unwrap(),
             address: "26600000004".to_owned(),

@@ -278,7 +278,7 @@ impl Worker {
                 match HttpConnection::new((**http).clone(), clock(), lease) {
                     Ok(connection) => {
                         let connection = Arc::new(connection);
-                        let paces = Paces { all: Some(connection.pace()), ..Paces::default() };
+                        let paces = connection.paces();
                         self.start_connections(served, 1, paces, || connection.clone());
                     }
                     // The settings were checked before, so the file of authorities has changed since.

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationId, Kind, LostAnswer, MessageStatus, Submission, Timestamp, Transid};
+use domain::{
+    ApplicationId, Kind, LostAnswer, MessageStatus, Reference, Submission, Timestamp, Transid,
+};
 use serde::Deserialize;
 
 use super::query::{Connection, query};
@@ -76,8 +78,9 @@ statements! {
         SELECT m.id, m.application_id, m.test, m.batch_id, m.created_at, m.status, m.cost,
                m.send_at, m.number, m.kind, m.sender,
                COALESCE(m.body, (SELECT b.body FROM batches b WHERE b.id = m.batch_id)) AS body,
-               m.verification_id, v.nonce, v.digits
+               m.verification_id, v.nonce, v.digits, a.reference
         FROM messages m
+        JOIN applications a ON a.id = m.application_id
         LEFT JOIN verifications v ON v.id = m.verification_id
         WHERE m.id = ?1 AND m.status < {submitted}");
     const START: Sql = Sql::sqlite(r"
@@ -238,6 +241,8 @@ pub struct StartedMessage {
     /// The nonce and the number of digits of the verification's code.
     pub nonce: Option<i64>,
     pub digits: Option<usize>,
+    /// Of the application.
+    pub reference: Reference,
 }
 
 /// A claimed row whose lease still holds. The fields are in the order of [`LEASED`].

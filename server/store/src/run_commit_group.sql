@@ -581,13 +581,20 @@ DECLARE
             RETURNING id, application_id, test, batch_id, created_at, status, cost, send_at,
                 number, kind, sender,
                 COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
-                AS body, verification_id)
+                AS body, verification_id),
+        -- Looked up once per application, like those in the statement below.
+        senders AS MATERIALIZED (
+            SELECT a.id AS sender_id, a.reference
+            FROM applications a
+            WHERE a.id = ANY (ARRAY(SELECT DISTINCT application_id FROM started)))
         SELECT (SELECT json_agg(
                     json_build_array(
                         json_build_array(
                             id, application_id, test, batch_id, created_at, status, cost,
                             send_at),
-                        number, kind, sender, body, verification_id, nonce, digits))
+                        number, kind, sender, body, verification_id, nonce, digits,
+                        -- A join would change the order of the messages.
+                        (SELECT reference FROM senders WHERE sender_id = application_id)))
                 FROM started
                 LEFT JOIN LATERAL (
                     SELECT v.nonce, v.digits

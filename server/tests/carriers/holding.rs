@@ -1,11 +1,16 @@
 //! Refusals that concern the account, not a message; and the actions that settings give a status.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
 use testing::harness::until;
 
 use crate::acme::{accept, settings, start};
+use crate::http;
 use crate::routes::{AROUND, both};
 use crate::scripted::{Act, Scripted, deliver};
 use crate::started::Started;
+use crate::upstream::{self, Reply, Upstream};
 
 /// SMPP's ESME_RINVSYSID.
 const INVALID_SYSTEM_ID: u32 = 0x0F;
@@ -87,6 +92,54 @@ fn held_messages_take_another_route() {
     let sent = started.send_to(57_000_000..57_000_020);
     started.until_all(&sent, "delivered");
     assert_eq!(two.submits().len(), 20);
+    started.stop();
+}
+
+/// A refused key is a fault of the account, too.
+#[test]
+fn an_upstream_that_refuses_the_key_holds_messages() {
+    let refused = Arc::new(AtomicU16::new(401));
+    let status = Arc::clone(&refused);
+    let upstream = Upstream::start(move |request, _| match status.load(Ordering::Relaxed) {
+        0 => upstream::accept(request),
+        status => Reply::Answer(status, String::new()),
+    });
+    let started = Started::start(&http::settings(&upstream.address));
+    let sent = started.send_to(57_000_000..57_000_010);
+    for status in [401, 403] {
+        refused.store(status, Ordering::Relaxed);
+        let carrier = until("a carrier that is degraded", || {
+            let carrier = started.carrier("upstream");
+            let reason = carrier["reason"].as_str().unwrap_or_default();
+            reason.contains(&format!("HTTP status {status}")).then_some(carrier)
+        });
+        assert_eq!(carrier["state"], "degraded", "{carrier}");
+        let reason = carrier["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("refuses the key") && reason.contains("Check password"),
+            "{reason}"
+        );
+        assert!(carrier["since"].is_string(), "{carrier}");
+    }
+    let log = started.server.log();
+    let lines = log.lines().filter(|line| line.contains("the carrier refuses all messages"));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("http_access_refused"), "{log}");
+    let metrics = started.server.get_ops("/metrics").text();
+    assert!(metrics.contains("heliograph_carrier_degraded{carrier=\"upstream\"} 1"), "{metrics}");
+
+    refused.store(0, Ordering::Relaxed);
+    started.until_all(&sent, "submitted");
+    for transid in &sent {
+        // Each counted attempt would appear in the timeline, with its cause.
+        let report = started.report(transid);
+        let timeline = report["timeline"].as_array().unwrap();
+        let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
+        assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");
+    }
+    assert_eq!(started.balance(), "99.5");
+    assert!(started.server.log().contains("the carrier accepts messages again"));
     started.stop();
 }
 

@@ -13,7 +13,7 @@ use crate::upstream::{Reply, Upstream, accept};
 const SECRET: &str = "a-secret-of-the-tests";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-fn settings(address: &str) -> String {
+pub fn settings(address: &str) -> String {
     format!(
         r#"
         [[carrier]]

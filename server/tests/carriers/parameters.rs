@@ -16,7 +16,7 @@ fn a_submit_has_the_parameters_of_the_settings() {
     let started = Started::start(&settings(
         &smsc,
         "service_type = \"OTP\"\ndata_coding = 1\ncarrier_rate = 50\ntlvs = [\n\
-         { tag = 0x1400, type = \"string\", value = \"1001\" },\n\
+         { tag = 0x1400, type = \"string\", value = \"1001{application}\" },\n\
          { tag = 0x1401, type = \"c-string\", value = \"{sender}/{number}/{transid}\" },\n\
          { tag = 0x1402, type = \"integer\", value = 258 },\n\
          { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n]\n",
@@ -37,7 +37,7 @@ fn a_submit_has_the_parameters_of_the_settings() {
         assert!(body.windows(coded.len()).any(|bytes| bytes == coded), "{body:X?}");
         let named = format!("Heliograph/{}/{transid}\0", submit.number);
         let vendors = [
-            tlv(0x1400, b"1001"),
+            tlv(0x1400, format!("1001{}", started.keys.reference).as_bytes()),
             tlv(0x1401, named.as_bytes()),
             tlv(0x1402, &[0, 0, 1, 2]),
             tlv(0x1403, &[0, 0xFF]),

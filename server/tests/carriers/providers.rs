@@ -228,7 +228,7 @@ fn twilio() {
             (400, r#"{"code":21602,"message":"x","status":400}"#, "refused_21602"),
         ],
         throttled: &[(429, r#"{"code":20429,"status":429}"#), (400, r#"{"code":21611}"#)],
-        retried: (401, r#"{"code":20003,"message":"Authenticate","status":401}"#, "refused_401"),
+        retried: (404, r#"{"code":20404,"message":"x","status":404}"#, "refused_404"),
         receipts: vec![
             (Post::Form("MessageSid=$ID&MessageStatus=sent"), "submitted", None),
             (Post::Form("MessageSid=$ID&MessageStatus=delivered&To=x"), "delivered", None),

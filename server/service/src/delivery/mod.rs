@@ -28,7 +28,9 @@ use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
 use domain::verify::{SECRET_BYTES, unmasked};
-use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid, VerifyId};
+use domain::{
+    ApplicationId, MessageText, Number, Reference, Submission, Timestamp, Transid, VerifyId,
+};
 
 use crate::delivery::expiry::{final_below, first_unexpired, least_queued};
 use crate::delivery::opted_out::reject;
@@ -82,6 +84,8 @@ pub struct Lease {
 pub struct Claimed {
     pub id: Transid,
     pub application_id: ApplicationId,
+    /// The application's reference. `None` for a test by staff.
+    pub reference: Option<Reference>,
     /// Whether a test key sent it.
     pub test: bool,
     pub number: Number,
@@ -167,6 +171,7 @@ impl Claimed {
         Self {
             id: row.message.id,
             application_id: row.message.application_id,
+            reference: Some(row.reference),
             test: row.message.test == 1,
             address,
             number,

@@ -47,6 +47,7 @@ impl Delivery<'_> {
         let message = Claimed {
             id: Transid(self.next_id(now)),
             application_id: ApplicationId(0),
+            reference: None,
             test: false,
             number,
             address,

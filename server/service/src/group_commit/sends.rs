@@ -477,7 +477,8 @@ impl Accepted {
             message.sending_at = Some(now);
             row.due_at = lease.until.unix_ms();
             row.lease_token = lease.token;
-            let claimed = claimed(message, self.code.as_ref(), &row, service);
+            let code = self.code.as_ref();
+            let claimed = claimed(message, self.reference, code, &row, service);
             slots.fill(&slot, claimed);
         } else {
             slots.queued(&row.carrier, Duration::ZERO);
@@ -527,6 +528,7 @@ impl Accepted {
 /// Returns the message in the form in which its connection receives it.
 fn claimed(
     message: &NewMessage,
+    reference: Reference,
     code: Option<&CodeRow>,
     row: &QueuedRow,
     service: &Service,
@@ -538,6 +540,7 @@ fn claimed(
     Claimed {
         id: message.id,
         application_id: message.application_id,
+        reference: Some(reference),
         test: message.test,
         address,
         number: message.number.clone(),

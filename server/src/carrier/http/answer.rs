@@ -29,6 +29,8 @@ pub enum HttpOutcome {
     Refused { reason: String, error: HttpFault },
     /// Not accepted, because too many messages came at once.
     Throttled,
+    /// Not accepted, and neither would any other message be.
+    Held { reason: String, error: HttpFault },
     /// Not accepted for now.
     Retry { reason: String, error: HttpFault },
     /// Certainly not sent, so the message may be submitted again.
@@ -63,8 +65,8 @@ impl Answer {
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
-    /// decides: after 429 or another 4xx, the message wasn't accepted; after any other status, the
-    /// outcome is unknown. `password` is never quoted.
+    /// decides: after 429 or another 4xx, the message wasn't accepted, and 401 and 403 concern all
+    /// messages; after any other status, the outcome is unknown. `password` is never quoted.
     pub(super) fn outcome(
         &self,
         rules: &[AnswerRule],
@@ -79,7 +81,11 @@ impl Answer {
                 429 => HttpOutcome::Throttled,
                 400..=499 => {
                     let reason = with_number(DeliveryError::Refused, Some(&status));
-                    HttpOutcome::Retry { reason, error }
+                    if error.kind == HttpFaultKind::AccessRefused {
+                        HttpOutcome::Held { reason, error }
+                    } else {
+                        HttpOutcome::Retry { reason, error }
+                    }
                 }
                 _ => HttpOutcome::Unknown { error },
             };

@@ -8,13 +8,15 @@ use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{Timestamp, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
-use smpp::SharedPace;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::super::pace::{Paces, SenderPace};
 use super::super::refused::Refused;
-use super::super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
+use super::super::{
+    CarrierConnection, CarrierReport, ConnectionStatus, application, last_start, later,
+};
 use super::HttpCarrier;
 use super::answer::HttpOutcome;
 use super::fault::{HttpFault, HttpFaultKind};
@@ -39,6 +41,7 @@ pub struct HttpConnection {
 struct Shared {
     carrier: HttpCarrier,
     connections: usize,
+    each_sender: Option<Arc<SenderPace>>,
     /// How long a message may wait for the rate limit.
     turn: Duration,
     /// The time limit of a request.
@@ -54,6 +57,8 @@ struct Inner {
     /// The length of the latest pause. `None` while the upstream works.
     pause: Option<Duration>,
     paused_until: Option<Instant>,
+    /// Why the upstream refuses every message.
+    held: Option<String>,
     since: Instant,
     closed: bool,
     answers: u64,
@@ -72,10 +77,11 @@ impl HttpConnection {
     ) -> Result<Self, ConfigError> {
         settings.timeout = settings.timeout.min(lease * 2 / 3);
         let timeout = settings.timeout;
-        let connections = settings.connections;
+        let (connections, sender_rate) = (settings.connections, settings.sender_rate);
         let shared = Shared {
             carrier: HttpCarrier::new(settings)?,
             connections,
+            each_sender: SenderPace::of(sender_rate),
             turn: TURN.min(lease / 6),
             timeout,
             inner: Mutex::new(Inner {
@@ -83,6 +89,7 @@ impl HttpConnection {
                 answered: Vec::new(),
                 pause: None,
                 paused_until: None,
+                held: None,
                 since: Instant::now(),
                 closed: false,
                 answers: 0,
@@ -96,9 +103,12 @@ impl HttpConnection {
         Ok(Self { shared: Arc::new(shared), clock })
     }
 
-    /// Returns the rate limit, which other processes share.
-    pub fn pace(&self) -> Arc<SharedPace> {
-        Arc::clone(&self.shared.carrier.pace)
+    /// Returns the rate limits, which other processes share.
+    pub fn paces(&self) -> Paces {
+        Paces {
+            all: Some(Arc::clone(&self.shared.carrier.pace)),
+            each_sender: self.shared.each_sender.clone(),
+        }
     }
 }
 
@@ -124,6 +134,12 @@ impl Shared {
         drop(inner);
         self.reportable.notify_one();
         self.freed.notify_waiters();
+    }
+
+    /// Reports a message that isn't sent now.
+    fn put_back(&self, result: Submitted) {
+        self.inner().answered.push(result);
+        self.reportable.notify_one();
     }
 }
 
@@ -155,8 +171,17 @@ impl Inner {
         self.paused_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Records an outcome. Begins a pause if the upstream can't be reached, gives no clear answer
-    /// or asks us to slow down.
+    /// Records that the upstream refuses every message.
+    fn hold(&mut self, fault: &HttpFault) {
+        if self.held.is_none() {
+            let (code, error) = (fault.kind.words().code, fault);
+            tracing::error!(fault = code, %error, "the carrier refuses all messages");
+        }
+        self.held = Some(fault.to_string());
+    }
+
+    /// Records an outcome. Begins a pause if the upstream can't be reached, gives no clear answer,
+    /// asks us to slow down or refuses every message.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
             HttpOutcome::Throttled => {
@@ -167,6 +192,10 @@ impl Inner {
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.begin_fault(error.clone());
             }
+            HttpOutcome::Held { reason, error } => {
+                self.count_refused(reason, error);
+                self.hold(error);
+            }
             HttpOutcome::Retry { reason, error } => {
                 self.count_refused(reason, error);
                 return;
@@ -176,6 +205,9 @@ impl Inner {
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
                 if let HttpOutcome::Refused { reason, error } = outcome {
                     self.count_refused(reason, error);
+                }
+                if self.held.take().is_some() {
+                    tracing::warn!("the carrier accepts messages again");
                 }
                 if self.pause.take().is_some() {
                     self.since = Instant::now();
@@ -202,6 +234,7 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         }
         HttpOutcome::Refused { reason, .. } => SubmitOutcome::Refused { error: reason },
         HttpOutcome::Throttled => SubmitOutcome::Throttled { error: "throttled".to_owned() },
+        HttpOutcome::Held { reason, .. } => SubmitOutcome::Held { error: reason },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
         HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error: error.detail },
@@ -213,6 +246,7 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
     HttpSubmit {
         not_after,
         transid: message.id.to_string(),
+        application: application(message),
         number: message.address.clone(),
         sender: message.sender.clone(),
         message: message.message.as_str().to_owned(),
@@ -248,22 +282,24 @@ impl CarrierConnection for HttpConnection {
         let now = self.clock.now();
         let not_after = last_start(lease, self.shared.timeout);
         for message in messages {
-            let result = Submitted {
+            let mut result = Submitted {
                 id: message.id,
                 application_id: message.application_id,
                 lease,
                 segments: 1,
                 outcomes: Vec::new(),
             };
-            let mut inner = self.shared.inner();
             if !message.submitted_segments.is_empty() {
-                inner.answered.push(result);
-                drop(inner);
-                self.shared.reportable.notify_one();
+                self.shared.put_back(result);
                 continue;
             }
-            inner.in_flight += 1;
-            drop(inner);
+            let each_sender = self.shared.each_sender.as_ref();
+            if let Some(wait) = each_sender.and_then(|pace| pace.wait(&message.sender, 1)) {
+                result.outcomes.push((1, later(wait)));
+                self.shared.put_back(result);
+                continue;
+            }
+            self.shared.inner().in_flight += 1;
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
             // Runs in a separate task, so that the outcome of a sent request is reported in any
@@ -303,7 +339,7 @@ impl CarrierConnection for HttpConnection {
         ConnectionStatus {
             state: if inner.closed {
                 ConnectionState::Closed
-            } else if inner.is_paused() {
+            } else if inner.held.is_none() && inner.is_paused() {
                 ConnectionState::Waiting
             } else if inner.pause.is_some() {
                 ConnectionState::Probing
@@ -322,7 +358,7 @@ impl CarrierConnection for HttpConnection {
             refused: inner.refused.clone(),
             last_error: inner.fault.as_ref().map(|(fault, _)| fault.to_string()),
             last_error_at: inner.fault.as_ref().map(|(_, at)| *at),
-            held: None,
+            held: inner.held.clone(),
         }
     }
 

@@ -157,6 +157,7 @@ impl HttpCarrier {
             Placeholder::Sender => submit.sender.as_str().into(),
             Placeholder::Message => submit.message.as_str().into(),
             Placeholder::Transid => submit.transid.as_str().into(),
+            Placeholder::Application => submit.application.as_str().into(),
             Placeholder::Validity => submit.validity_s.to_string().into(),
             Placeholder::Alphabet => {
                 let word =

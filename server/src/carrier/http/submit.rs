@@ -8,6 +8,8 @@ pub struct HttpSubmit {
     /// The deadline for sending it.
     pub not_after: Instant,
     pub transid: String,
+    /// The application's reference.
+    pub application: String,
     /// With country code, without `+`.
     pub number: String,
     pub sender: String,

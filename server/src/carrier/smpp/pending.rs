@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use super::super::later;
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
 
@@ -79,14 +80,13 @@ impl Pending {
         after: Duration,
     ) {
         let segments = u16::try_from(parts).unwrap_or(u16::MAX);
-        let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         let left = (1..=segments).filter(|n| !message.submitted_segments.contains(n));
         self.done.push(Submitted {
             id: message.id,
             application_id: message.application_id,
             lease,
             segments,
-            outcomes: left.map(|n| (n, SubmitOutcome::Later { after_ms })).collect(),
+            outcomes: left.map(|n| (n, later(after))).collect(),
         });
     }
 
@@ -200,6 +200,7 @@ mod tests {
         Claimed {
             id: Transid(7),
             application_id: domain::ApplicationId(1),
+            reference: None,
             test: false,
             number: Number::parse("57000001").unwrap(),
             address: "26657000001".to_owned(),

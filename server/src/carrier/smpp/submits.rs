@@ -6,6 +6,7 @@ use domain::message::parts::{Concatenation, Part, Segmentation, parts as cut};
 use service::{Claimed, user_reference};
 use tokio::time::Instant;
 
+use super::super::application;
 use crate::config::carriers::{AddressType, SmppSettings, TlvFacts};
 
 /// `esm_class`: the text begins with a user data header (5.2.12).
@@ -66,7 +67,13 @@ fn tlvs(message: &Claimed, settings: &SmppSettings) -> Vec<Tlv> {
         return Vec::new();
     }
     let transid = message.id.to_string();
-    let facts = TlvFacts { transid: &transid, number: &message.address, sender: &message.sender };
+    let application = application(message);
+    let facts = TlvFacts {
+        transid: &transid,
+        number: &message.address,
+        sender: &message.sender,
+        application: &application,
+    };
     settings.tlvs.iter().map(|tlv| tlv.of(facts)).collect()
 }
 

@@ -57,6 +57,7 @@ fn message(text: &str) -> Claimed {
     Claimed {
         id: Transid(7),
         application_id: domain::ApplicationId(1),
+        reference: None,
         test: false,
         number: Number::parse("57000001").unwrap(),
         address: "26657000001".to_owned(),

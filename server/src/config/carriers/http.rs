@@ -28,8 +28,8 @@ const SECRET_CHARS_MIN: usize = 16;
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 /// What a field's setting must be.
 const FIELD: &str = "a field's name";
-const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {validity_s}, \
-    {alphabet}, {receipt_url} or {password} in it";
+const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {application}, \
+    {validity_s}, {alphabet}, {receipt_url} or {password} in it";
 
 /// How to submit a message to an upstream, and what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct HttpSettings {
     pub connections: usize,
     /// The maximum number of requests per second of all processes; 0 means no limit.
     pub rate: u32,
+    /// The maximum number of messages per second of each sender, of all processes; 0 means no limit.
+    pub sender_rate: u32,
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.
     pub timeout: Duration,
@@ -180,6 +182,7 @@ impl HttpSettings {
         let headers = headers(fields, password.as_ref());
         let connections = fields.within("connections", "1", &(1..=CONNECTIONS_LIMIT));
         let rate = fields.within("rate", "0", &(0..=RATE_LIMIT));
+        let sender_rate = fields.within("sender_rate", "0", &(0..=RATE_LIMIT));
         let timeout = fields.within("timeout", "30", &(1..=TIMEOUT_LIMIT_S));
         let ca_file = fields.authorities("tls_ca");
         let answers = fields.tables("answer", answer);
@@ -199,6 +202,7 @@ impl HttpSettings {
             receipt_url,
             connections: connections?,
             rate: rate?,
+            sender_rate: sender_rate?,
             timeout: Duration::from_secs(timeout?),
             ca_file,
             answers,
@@ -285,7 +289,7 @@ impl Eq for Pattern {}
 /// Returns a sample value, to check what a template produces.
 fn sample(placeholder: Placeholder) -> Cow<'static, str> {
     Cow::Borrowed(match placeholder {
-        Placeholder::Number | Placeholder::Validity => "1",
+        Placeholder::Number | Placeholder::Validity | Placeholder::Application => "1",
         Placeholder::Message => "a \"message\"\n",
         Placeholder::Sender
         | Placeholder::Transid

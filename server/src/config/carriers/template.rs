@@ -15,6 +15,8 @@ pub enum Placeholder {
     Sender,
     Message,
     Transid,
+    /// The application's reference.
+    Application,
     /// Seconds until the message expires.
     Validity,
     /// The carrier's word for the message's alphabet.
@@ -27,11 +29,12 @@ pub enum Placeholder {
 }
 
 /// The placeholders' names, which are written in braces.
-const WORDS: [(&str, Placeholder); 8] = [
+const WORDS: [(&str, Placeholder); 9] = [
     ("number", Placeholder::Number),
     ("sender", Placeholder::Sender),
     ("message", Placeholder::Message),
     ("transid", Placeholder::Transid),
+    ("application", Placeholder::Application),
     ("validity_s", Placeholder::Validity),
     ("alphabet", Placeholder::Alphabet),
     ("receipt_url", Placeholder::ReceiptUrl),

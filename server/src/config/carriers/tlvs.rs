@@ -34,6 +34,8 @@ pub struct TlvFacts<'a> {
     pub transid: &'a str,
     pub number: &'a str,
     pub sender: &'a str,
+    /// The application's reference.
+    pub application: &'a str,
 }
 
 impl VendorTlv {
@@ -44,6 +46,7 @@ impl VendorTlv {
                 Placeholder::Number => Cow::Borrowed(facts.number),
                 Placeholder::Sender => Cow::Borrowed(facts.sender),
                 Placeholder::Transid => Cow::Borrowed(facts.transid),
+                Placeholder::Application => Cow::Borrowed(facts.application),
                 // `read` refuses them.
                 Placeholder::Message
                 | Placeholder::Validity
@@ -83,7 +86,8 @@ impl VendorTlv {
                     .map(TlvValue::Octets)
             }),
             _ => {
-                let wanted = "a text with no placeholders but {transid}, {number} and {sender}";
+                let wanted = "a text with no placeholders but {transid}, {number}, {sender} and \
+                    {application}";
                 let template = fields.parsed("value", None, wanted, template);
                 let c_string = kind == Some("c-string");
                 template.map(if c_string { TlvValue::CString } else { TlvValue::Text })

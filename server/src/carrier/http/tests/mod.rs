@@ -7,7 +7,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::Clock;
+use domain::ids::Shard;
+use domain::{ApplicationId, MessageText, Number, Transid};
+use service::{Claimed, Clock, Lease, SubmitOutcome};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -60,6 +62,7 @@ fn submit(message: &str) -> HttpSubmit {
     HttpSubmit {
         not_after: Instant::now() + Duration::from_mins(1),
         transid: "m_1".to_owned(),
+        application: "012345".to_owned(),
         number: "26657000001".to_owned(),
         sender: "Acme".to_owned(),
         message: message.to_owned(),
@@ -100,12 +103,12 @@ async fn any_message_makes_valid_json() {
         \"$FOLDER/password\"\n\
         json = '{\"to\": [\"{number}\"], \"from\": {\"name\":\"{sender}\"}, \"text\": \"{message}\", \
         \"key\": \"{password}\", \"ttl\": {validity_s}}'\n\
-        headers = { Authorization = \"Bearer {password}\", X-Id = \"{transid}\" }\n";
+        headers = { Authorization = \"Bearer {password}\", X-Id = \"{transid}-{application}\" }\n";
     let seen = one(lines, message).await;
     assert_eq!(seen.first_line(), "POST /v1/m_1 HTTP/1.1");
     assert_eq!(seen.header("content-type"), Some("application/json"));
     assert_eq!(seen.header("authorization"), Some("Bearer from \"file\""));
-    assert_eq!(seen.header("x-id"), Some("m_1"));
+    assert_eq!(seen.header("x-id"), Some("m_1-012345"));
     let body: serde_json::Value = serde_json::from_str(&seen.body).unwrap();
     let wanted = serde_json::json!({
         "to": ["26657000001"], "from": {"name": "Acme"}, "text": message, "key": "from \"file\"", "ttl": 3600,
@@ -131,6 +134,10 @@ async fn the_rules_decide_what_an_answer_means() {
     let retry = |kind, code, text: &str| HttpOutcome::Retry {
         reason: reason(code),
         error: HttpFault::new(kind, text),
+    };
+    let held = |code, text: &str| HttpOutcome::Held {
+        reason: reason(code),
+        error: HttpFault::new(HttpFaultKind::AccessRefused, text),
     };
     let refused = |code, text: &str| HttpOutcome::Refused {
         reason: reason(code),
@@ -175,10 +182,16 @@ async fn the_rules_decide_what_an_answer_means() {
         (
             "401 Unauthorized",
             "{\"status\":0}",
+            held("refused_401", "HTTP status 401, for which there is no rule"),
+        ),
+        ("403 Forbidden", "no", held("refused_403", "HTTP status 403, for which there is no rule")),
+        (
+            "404 Not Found",
+            "",
             retry(
-                HttpFaultKind::AccessRefused,
-                "refused_401",
-                "HTTP status 401, for which there is no rule",
+                HttpFaultKind::UrlRefused,
+                "refused_404",
+                "HTTP status 404, for which there is no rule",
             ),
         ),
     ] {
@@ -481,10 +494,10 @@ async fn the_rate_is_divided_among_processes() {
     let connection =
         HttpConnection::new(settings(&lines).unwrap(), Clock::system(), minute).unwrap();
     assert_eq!(connection.free(), 400);
-    connection.pace().share_with(4);
+    connection.paces().share_with(4);
     assert_eq!(connection.free(), 100);
     // One request in 25 s doesn't fit into the 10 s that a message may wait.
-    connection.pace().share_with(1_000);
+    connection.paces().share_with(1_000);
     assert_eq!(connection.free(), 1);
     let began = Instant::now();
     let carrier = carrier_at(upstream.port, &format!("{QUERY}rate = 40\n"));
@@ -495,6 +508,73 @@ async fn the_rate_is_divided_among_processes() {
     // Two intervals of 100 ms.
     let elapsed = began.elapsed();
     assert!(elapsed >= Duration::from_millis(200), "{elapsed:?}");
+}
+
+/// A claimed message.
+fn message(id: i64, sender: &str) -> Claimed {
+    Claimed {
+        id: Transid(id),
+        application_id: ApplicationId(1),
+        reference: None,
+        test: false,
+        number: Number::parse("57000001").unwrap(),
+        address: "26657000001".to_owned(),
+        sender: sender.to_owned(),
+        message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
+        code: None,
+        submitted_segments: Vec::new(),
+        expires_at: Clock::system().now().plus_ms(60_000),
+    }
+}
+
+fn lease() -> Lease {
+    let minute = Duration::from_mins(1);
+    let until = Clock::system().now().plus_ms(60_000);
+    let not_after = std::time::Instant::now() + minute;
+    Lease { token: 1, shard: Shard::FIRST, until, not_after }
+}
+
+fn connection(upstream: &Upstream, more: &str) -> HttpConnection {
+    let lines = format!("{QUERY}{more}{RULES}").replace("$PORT", &upstream.port.to_string());
+    let minute = Duration::from_mins(1);
+    HttpConnection::new(settings(&lines).unwrap(), Clock::system(), minute).unwrap()
+}
+
+#[tokio::test]
+async fn each_sender_has_its_own_rate() {
+    let answers = vec![Act::Answer("200 OK", "{\"status\":0}"); 12];
+    let upstream = Upstream::start(&answers).await;
+    let connection = connection(&upstream, "connections = 20\nsender_rate = 10\n");
+    let of_acme = (0..14).map(|id| message(id, "Acme"));
+    connection.submit(lease(), of_acme.chain([message(14, "Beta")]).collect());
+    let mut results = Vec::new();
+    while results.len() < 15 {
+        results.extend(connection.report().await.unwrap().submitted);
+    }
+    results.sort_by_key(|result| result.id.0);
+    // Eleven leave at once, because unused time of a second is saved up.
+    for result in results {
+        let (_, outcome) = &result.outcomes[0];
+        let waits = matches!(outcome, SubmitOutcome::Later { after_ms: 1..=300 });
+        assert_eq!(waits, (11..14).contains(&result.id.0), "{result:?}");
+        assert!(waits || matches!(outcome, SubmitOutcome::Accepted { .. }), "{result:?}");
+    }
+    assert_eq!(upstream.seen().len(), 12);
+}
+
+#[tokio::test]
+async fn an_upstream_that_answers_nothing_is_noticed() {
+    let answer = Act::Answer("200 OK", "{\"status\":0}");
+    let upstream = Upstream::start(&[Act::Stall, answer.clone(), answer]).await;
+    let connection = connection(&upstream, "connections = 2\n");
+    assert_eq!(connection.state().unanswered_since, None);
+    connection.submit(lease(), vec![message(1, "Acme")]);
+    upstream.until_requested(1).await;
+    let since = connection.state().unanswered_since.unwrap();
+    // Another answer shows that the upstream works.
+    connection.submit(lease(), vec![message(2, "Acme")]);
+    assert_eq!(connection.report().await.unwrap().submitted[0].id, Transid(2));
+    assert!(connection.state().unanswered_since.unwrap() > since);
 }
 
 #[test]
