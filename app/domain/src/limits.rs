@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::address_range::AddressRange;
+use crate::message::MessageText;
 use crate::money::Money;
 use crate::number::{Kind, Number};
 use crate::prefix::Prefix;
@@ -137,6 +138,7 @@ pub struct InvalidLimit {
 /// An application's limits. The database stores them as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct SendLimits {
     /// Whether international numbers are refused.
     pub local_only: bool,
@@ -161,6 +163,9 @@ pub struct SendLimits {
     pub leaked_key: Guard,
     /// Whether a live key may change the limits.
     pub changed_by_api: bool,
+    /// Whether texts are sent with replacements for characters outside GSM-7. This is no limit, but
+    /// decides sends like one.
+    pub replace_characters: bool,
     /// The IANA name of the account's time zone, whose days and hours the limits use. `None` for
     /// UTC.
     pub zone: Option<String>,
@@ -172,12 +177,19 @@ pub struct LimitsChange {
     fields: Vec<(LimitField, String)>,
     /// Whether a live key may change the limits from now on. `None` leaves it as it is.
     pub changed_by_api: Option<bool>,
+    /// Whether characters are replaced from now on. `None` leaves it as it is.
+    pub replace_characters: Option<bool>,
 }
 
 impl LimitsChange {
     /// Returns a change of whether a live key may change the limits.
-    pub const fn by_api(is_allowed: bool) -> Self {
-        Self { fields: Vec::new(), changed_by_api: Some(is_allowed) }
+    pub fn by_api(is_allowed: bool) -> Self {
+        Self { changed_by_api: Some(is_allowed), ..Self::default() }
+    }
+
+    /// Returns a change of whether characters are replaced.
+    pub fn of_characters(are_replaced: bool) -> Self {
+        Self { replace_characters: Some(are_replaced), ..Self::default() }
     }
 
     /// Adds a limit.
@@ -199,6 +211,7 @@ impl LimitsChange {
             let _ = changed.set(*field, text);
         }
         changed.changed_by_api = self.changed_by_api.unwrap_or(changed.changed_by_api);
+        changed.replace_characters = self.replace_characters.unwrap_or(changed.replace_characters);
         changed
     }
 }
@@ -253,6 +266,7 @@ pub static DEFAULT_LIMITS: SendLimits = SendLimits {
     traffic_pumping_messages: PUMPING_MESSAGES,
     leaked_key: Guard::Alarm,
     changed_by_api: false,
+    replace_characters: false,
     zone: None,
 };
 
@@ -285,6 +299,14 @@ impl SendLimits {
         }
         let is_doubtful = self.refuse_doubtful && number.warnings(country_code).next().is_some();
         is_doubtful.then_some(Reason::DoubtfulNumber)
+    }
+
+    /// Returns a text as the application sends it.
+    pub fn written(&self, text: MessageText) -> MessageText {
+        if !self.replace_characters {
+            return text;
+        }
+        text.replaced().unwrap_or(text)
     }
 
     /// Whether some numbers are refused whatever was sent before.
@@ -405,6 +427,10 @@ impl SendLimits {
         if self.changed_by_api != other.changed_by_api {
             let by_api = if self.changed_by_api { "allowed" } else { "locked" };
             shown.push(format!("changes by API {by_api}"));
+        }
+        if self.replace_characters != other.replace_characters {
+            let characters = if self.replace_characters { "replaced" } else { "unchanged" };
+            shown.push(format!("characters outside GSM-7 {characters}"));
         }
         shown.join(", ")
     }

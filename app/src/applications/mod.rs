@@ -7,6 +7,7 @@ mod account_overview;
 mod alarms;
 mod application_view;
 mod call_log;
+mod characters;
 mod codes;
 mod deposits;
 mod first_steps;

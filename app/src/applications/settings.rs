@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::characters::{CharactersSection, SetCharacters};
 use super::frame::ApplicationFrame;
 use super::limit_trial::LimitTrialSection;
 use super::limits::{LimitsSection, LimitsView, SetLimits};
@@ -49,14 +50,16 @@ pub fn SettingsPage() -> impl IntoView {
     let notices = FormState::new::<SetNotices>("notices-alert");
     let unconfirmed = FormState::new::<SetLostAnswer>("unconfirmed-alert");
     let limits = FormState::new::<SetLimits>("limits-alert");
+    let characters = FormState::new::<SetCharacters>("characters-alert");
     let data = PageData::new(move || {
         name.accepted.track();
         notices.accepted.track();
         unconfirmed.accepted.track();
         limits.accepted.track();
+        characters.accepted.track();
         LoadSettings { reference: reference.get() }
     });
-    let render = move |data| view! { <Settings data name notices unconfirmed limits/> };
+    let render = move |data| view! { <Settings data name notices unconfirmed limits characters/> };
     view! { <Loaded data render/> }
 }
 
@@ -67,15 +70,21 @@ fn Settings(
     notices: FormState,
     unconfirmed: FormState,
     limits: FormState,
+    characters: FormState,
 ) -> impl IntoView {
     let SettingsView { application, currency, limits: in_limits, can_delete } = data;
     let deletion = FormState::new::<DeleteApplication>("delete-alert");
     let deleted = application.clone();
     let (reference, in_force) = (application.reference, application.lost_answer);
+    let replaces = in_limits.limits.replace_characters;
     let sends = application.category == Category::Sms;
     let mut parts = vec![("name", "Name"), ("mails", "Mails")];
     if sends {
-        parts.extend([("unconfirmed", "Unconfirmed messages"), ("limits", "Limits")]);
+        parts.extend([
+            ("unconfirmed", "Unconfirmed messages"),
+            ("characters", "Characters"),
+            ("limits", "Limits"),
+        ]);
     }
     if can_delete {
         parts.push(("delete", "Delete"));
@@ -88,6 +97,10 @@ fn Settings(
                 parameter="unconfirmed"
                 sentence="The choice about unconfirmed messages is saved."
             />
+            <AcceptedNotice
+                parameter="characters"
+                sentence="The choice about characters is saved."
+            />
             <AcceptedNotice parameter="limits" sentence="The limits are saved."/>
             <Parts label="Settings" parts>
                 <NameSection application=application.clone() form=name/>
@@ -95,6 +108,7 @@ fn Settings(
                 {sends
                     .then(|| view! {
                         <UnconfirmedSection reference in_force form=unconfirmed/>
+                        <CharactersSection reference in_force=replaces form=characters/>
                         <LimitsSection reference data=in_limits form=limits/>
                         <LimitTrialSection reference/>
                     })}

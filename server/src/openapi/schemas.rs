@@ -46,7 +46,8 @@ schemas! {
         .examples([json!("57000001")])
         .build();
     /// The maximum length depends on the settings, so [`super::document`] adds it.
-    Message = text("Text without NUL. 160 characters are a page, the unit of the price.")
+    Message = text("Text without NUL. 160 characters are a page, the unit of the price. If the \
+        owner of the application wants it, common characters outside GSM-7 are replaced.")
         .min_length(Some(1))
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("Your code is 4711")])

@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 205] = [
+const TABLE: [(&str, &str, &str, Row); 206] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -155,6 +155,7 @@ const TABLE: [(&str, &str, &str, Row); 205] = [
     ("POST", "/fn/withdraw-sender-name", "reference={reference}", OWNER),
     ("POST", "/fn/delete-application", "reference={reference}", OWNER),
     ("POST", "/fn/set-name", "reference={reference}&name=Shop", OWNER),
+    ("POST", "/fn/set-characters", "reference={reference}&replace=true", OWNER),
     ("POST", "/fn/set-lost-answer", "reference={reference}&lost_answer=hold", OWNER),
     ("GET", "/fn/settings", "reference={reference}", OWNER),
     ("GET", "/fn/codes", "reference={reference}", OWNER),

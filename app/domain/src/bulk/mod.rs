@@ -53,6 +53,8 @@ pub struct BulkLimits {
     pub rows_max: u64,
     /// The maximum number of pages in a message.
     pub message_pages_max: usize,
+    /// Whether messages get replacements for characters outside GSM-7.
+    pub replace_characters: bool,
 }
 
 /// A good row.

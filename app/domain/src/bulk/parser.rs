@@ -325,7 +325,8 @@ impl BulkParser {
 
     const fn rules(&self) -> Rules {
         let (mode, writing) = (self.mode, self.writing);
-        Rules { line: self.line, mode, writing, pages_max: self.limits.message_pages_max }
+        let BulkLimits { message_pages_max: pages_max, replace_characters, .. } = self.limits;
+        Rules { line: self.line, mode, writing, pages_max, replace_characters }
     }
 
     /// Returns the maximum number of characters in a message.

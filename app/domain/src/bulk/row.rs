@@ -97,6 +97,8 @@ pub struct Rules {
     pub writing: BulkWriting,
     /// The maximum number of pages in a message.
     pub pages_max: usize,
+    /// Whether the message gets replacements for characters outside GSM-7.
+    pub replace_characters: bool,
 }
 
 impl Rules {
@@ -192,10 +194,12 @@ impl Rules {
     }
 
     fn message(self, text: String) -> Result<MessageText, Fault> {
-        MessageText::parse(text, self.pages_max).map_err(|error| match error {
+        let message = MessageText::parse(text, self.pages_max).map_err(|error| match error {
             InvalidMessage::Empty => Fault::Empty,
             InvalidMessage::Nul => Fault::Nul,
             InvalidMessage::TooLong { .. } => Fault::MessageTooLong,
-        })
+        })?;
+        let replaced = self.replace_characters.then(|| message.replaced()).flatten();
+        Ok(replaced.unwrap_or(message))
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod gsm7;
 pub mod parts;
+mod replaced;
 pub mod runs;
 
 /// The number of characters (Unicode scalar values) in a page, the billing unit.
@@ -56,6 +57,12 @@ impl MessageText {
     /// Creates a message text from storage, without validation.
     pub const fn from_stored(text: String) -> Self {
         Self(text)
+    }
+
+    /// Returns the text with common replacements for all characters outside GSM-7. Returns `None`
+    /// if there are no such characters, if one has no replacement, or if the text had more pages.
+    pub fn replaced(&self) -> Option<Self> {
+        replaced::to_gsm7(&self.0).map(Self)
     }
 
     /// Returns the number of pages that are billed.

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-const LIMITS: BulkLimits = BulkLimits { rows_max: 1_000, message_pages_max: 1 };
+const LIMITS: BulkLimits =
+    BulkLimits { rows_max: 1_000, message_pages_max: 1, replace_characters: false };
 /// The number of characters in the longest message.
 const CHARS: usize = 160;
 
@@ -302,7 +303,8 @@ fn an_endless_line_is_one_bad_row() {
 fn open_quotes_are_not_read_over_and_over() {
     // If the parser searched for each closing quote up to the message limit, this would be 10 GB of
     // work.
-    let limits = BulkLimits { rows_max: u64::MAX, message_pages_max: 10_000 };
+    let limits =
+        BulkLimits { rows_max: u64::MAX, message_pages_max: 10_000, replace_characters: false };
     for line in ["58000000,\"\"\"a\n", "58000000,\"\"a\n", "58000000,\"a\"\"\n"] {
         let file = line.repeat(200_000);
         let Found::Bad(_, count) = read(BulkMode::OneToOne, limits, file.as_bytes().chunks(8192))
@@ -315,7 +317,7 @@ fn open_quotes_are_not_read_over_and_over() {
 
 #[test]
 fn rows_have_a_limit_good_or_bad() {
-    let limits = BulkLimits { rows_max: 3, message_pages_max: 1 };
+    let limits = BulkLimits { rows_max: 3, message_pages_max: 1, replace_characters: false };
     for (file, too_many) in [
         ("1111\n2222\n3333\n", false),
         ("1111\n2222\n3333\n\n\n", false),

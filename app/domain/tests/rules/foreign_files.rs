@@ -3,7 +3,8 @@
 use domain::bulk::{ForeignFile, first_lines};
 use domain::{BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting};
 
-const LIMITS: BulkLimits = BulkLimits { rows_max: 1_000, message_pages_max: 1 };
+const LIMITS: BulkLimits =
+    BulkLimits { rows_max: 1_000, message_pages_max: 1, replace_characters: false };
 
 /// Parses a file in pieces. Returns the lines of the good rows, and the bad rows.
 fn read(mode: BulkMode, file: &[u8], size: usize) -> (Vec<u64>, BadFile) {

@@ -136,6 +136,9 @@ fn differences_name_only_what_changed() {
     assert_eq!(before.differences(&after), "spend_per_day none");
     after.changed_by_api = true;
     assert_eq!(after.differences(&before), "spend_per_day 5, changes by API allowed");
+    let replaced = LimitsChange::of_characters(true).applied_to(&after);
+    assert_eq!(replaced.differences(&after), "characters outside GSM-7 replaced");
+    assert_eq!(after.differences(&replaced), "characters outside GSM-7 unchanged");
     assert_eq!(after.differences(&after), "");
 }
 

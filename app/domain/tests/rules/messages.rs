@@ -358,3 +358,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn common_characters_outside_gsm7_have_replacements() {
+    let replaced = |text: &str| {
+        let text = MessageText::parse(text.to_owned(), 10).unwrap();
+        text.replaced().map(|text| text.as_str().to_owned())
+    };
+    for (text, wanted) in [
+        ("“It’s” – ‹so›…\u{A0}«ok»", "\"It's\" - 'so'... \"ok\""),
+        // Letters with accents that GSM-7 has stay.
+        ("déjà ça, Cœur, Ça", "déjà ca, Coeur, Ça"),
+        ("Zażółć gęślą jaźń, Łódź", "Zazolc gesla jazn, Lodz"),
+        ("ăâîșț Việt İı", "aaist Viet Ii"),
+        // Accents that are characters of their own.
+        ("e\u{301} c\u{327}", "é c"),
+    ] {
+        assert_eq!(replaced(text).as_deref(), Some(wanted), "{text}");
+    }
+    // In GSM-7 already, or not all characters have a replacement.
+    for text in ["Hello €5 ñ", "Привет – да", "“ok” 😀", "1\u{FE0F}\u{20E3}", "\u{301}", "й", "\t…"]
+    {
+        assert_eq!(replaced(text), None, "{text}");
+    }
+    // The replacement must not cost another page.
+    let full = "x".repeat(159);
+    assert_eq!(replaced(&format!("{full}…")), None);
+    assert_eq!(replaced(&format!("{full}–")), Some(format!("{full}-")));
+}
+
+proptest! {
+    #![proptest_config(seeded(300))]
+
+    #[test]
+    fn replacements_fit_gsm7_and_cost_no_more(text in "[ -~“”’–—…À-ſ\u{300}-\u{30F}]{1,400}") {
+        let text = MessageText::parse(text, 10).unwrap();
+        if let Some(replaced) = text.replaced() {
+            prop_assert_eq!(encoding(replaced.as_str()), Encoding::Gsm7);
+            prop_assert!(replaced.pages() <= text.pages());
+        }
+    }
+}

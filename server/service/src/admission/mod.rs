@@ -136,6 +136,9 @@ pub(crate) struct PreparedSend {
     pub(crate) recipient: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
+    /// The message with replaced characters. `None` if it is sent as it is, whatever the application
+    /// wants.
+    pub(crate) replaced: Option<MessageText>,
     /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
     /// How far the clock is ahead by which the message is scheduled, in milliseconds. That of a
@@ -146,13 +149,23 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
-    /// Makes the send one of a code. Pages and segments are those of the text with the code.
+    /// Makes the send one of a code. Pages and segments are those of the text with the code. Our own
+    /// texts aren't changed.
     pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
         self.pages = code.text.pages();
         self.segments = code.text.segments();
         self.digest = self.digest.map(|_| code.digest.clone());
         self.code = Some(code);
+        self.replaced = None;
         self
+    }
+
+    /// Returns the text that an application with these limits sends, with its pages and segments.
+    pub(crate) fn text(&self, limits: &SendLimits) -> (&MessageText, usize, usize) {
+        match &self.replaced {
+            Some(text) if limits.replace_characters => (text, text.pages(), text.segments()),
+            _ => (&self.request.message, self.pages, self.segments),
+        }
     }
 
     pub(crate) fn new(
@@ -170,6 +183,7 @@ impl PreparedSend {
             recipient: request.number.for_carrier(country_code),
             pages: request.message.pages(),
             segments: request.message.segments(),
+            replaced: request.message.replaced(),
             digest,
             application,
             clock_ms,

@@ -296,7 +296,7 @@ impl AdmittedSends {
         if !allowed || !application.may_send(kind, 1) {
             return Err(Reason::RateLimited);
         }
-        let pages = prepared.pages;
+        let (text, pages, segments) = prepared.text(application.row.limits());
         let cost = self.prices.cost(&request.number, pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
         if !application.may_spend(kind, cost) {
@@ -338,11 +338,11 @@ impl AdmittedSends {
             test: kind == KeyKind::Test,
             number: request.number.clone(),
             sender: application.row.sender_name.clone(),
-            body: request.message.clone(),
+            body: text.clone(),
             verification: sent.code.map(|code| code.id),
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
-            segments: prepared.segments,
+            segments,
             unit_price: (self.prices).per_page(request.number.kind(), request.number.digits()),
             cost,
             send_at: due.send_at,

@@ -419,7 +419,10 @@ impl PendingUpload {
             count: spooled.count.clone(),
             prices: Arc::clone(&spooled.prices),
             spool: spooled.spool.as_ref().map(|spool| spool.name.clone()),
-            request,
+            request: BatchRequest {
+                message: request.message.map(|message| permit.limits.written(message)),
+                ..request
+            },
         }
     }
 

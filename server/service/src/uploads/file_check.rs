@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::bulk::{FIRST_BYTES, FileReport, ForeignFile, Lines, PartReport, first_lines};
 use domain::{
     BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow, BulkWriting, Kind, MessageText,
-    NumberWarning, PagesByPrice, PricesInForce, Reason,
+    NumberWarning, PagesByPrice, PricesInForce, Reason, SendLimits,
 };
 
 use crate::Messages;
@@ -39,6 +39,8 @@ struct CheckedRows {
     doubtful: [Lines; NumberWarning::ALL.len()],
     repeated: Lines,
     opted_out_lines: Lines,
+    /// The limits of the application.
+    own_limits: SendLimits,
 }
 
 #[derive(Default)]
@@ -71,10 +73,12 @@ impl Messages<'_> {
             Ok(slot) => slot,
             Err(reason) => return Ok(Err(reason)),
         };
+        let own_limits = self.applications().send_limits(access.reference).await?;
         let limits = self.limits();
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
+            replace_characters: own_limits.replace_characters,
         };
         Ok(Ok(FileCheck {
             slot,
@@ -92,6 +96,7 @@ impl Messages<'_> {
                 doubtful: std::array::from_fn(|_| Lines::default()),
                 repeated: Lines::default(),
                 opted_out_lines: Lines::default(),
+                own_limits,
             },
         }))
     }
@@ -169,7 +174,8 @@ impl CheckedFile {
     /// `None` if the pages or the price overflow.
     pub fn report(self, message: Option<&MessageText>) -> Option<FileReport> {
         let Self { rows, bad, head } = self;
-        let times = message.map_or(1, |message| message.pages() as u64);
+        let written = message.map(|message| rows.own_limits.written(message.clone()));
+        let times = written.map_or(1, |message| message.pages() as u64);
         let released = rows.to_opted_out.checked_times(times)?;
         let found: Vec<ForeignFile> = bad.findings.iter().map(|finding| finding.file).collect();
         let is_bad = bad.error_count > 0;

@@ -127,6 +127,7 @@ impl UploadPermit {
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
+            replace_characters: self.limits.replace_characters,
         };
         Ok(Upload {
             service: self.service.clone(),

@@ -38,6 +38,7 @@ impl Messages<'_> {
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
+            replace_characters: false,
         };
         Ok(NumberFile {
             slot,

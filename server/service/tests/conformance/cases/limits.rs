@@ -2,16 +2,18 @@
 
 use std::net::IpAddr;
 
+use domain::bulk::PartReport;
 use domain::history::HistoryAction;
 use domain::limits::LimitsChange;
 use domain::records::BatchStatus;
 use domain::{
-    AlarmKind, ApiKey, LimitField, MailKind, MessageStatus, Reason, Refusal, Schedule, Validity,
+    AlarmKind, ApiKey, BulkMode, BulkWriting, LimitField, MailKind, MessageStatus, MessageText,
+    Reason, Refusal, Schedule, Validity,
 };
 use futures_util::future::join_all;
 use service::{
-    BatchRequest, CancelTarget, IdempotencyKey, LimitsAuthor, Origin, Presented, SANDBOX_CARRIER,
-    SendError, SendRequest, StopAuthor,
+    BatchRequest, CancelTarget, IdempotencyKey, LimitsAuthor, MessageFilter, Origin, Presented,
+    SANDBOX_CARRIER, SendError, SendRequest, StopAuthor,
 };
 
 use crate::database::Backend;
@@ -40,6 +42,7 @@ on_each_backend![
     free_messages_have_a_number_of_the_day,
     an_alarm_is_mailed_once_an_hour_until_it_is_read,
     most_of_the_spend_of_a_day_causes_an_alarm_once,
+    characters_are_replaced_if_the_owner_wants_it,
 ];
 
 /// Sets limits as the owner does.
@@ -734,4 +737,56 @@ async fn most_of_the_spend_of_a_day_causes_an_alarm_once(backend: Backend) {
         world.send(&customer.live, "57000001").await.unwrap();
     }
     assert_eq!(alarms().await, 2);
+}
+
+/// The text has its accents as characters of their own. Without them it has a page less.
+async fn characters_are_replaced_if_the_owner_wants_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let text = format!("“Cœur” – {}", "e\u{301}".repeat(80));
+    let replaced = format!("\"Coeur\" - {}", "é".repeat(80));
+    let sent = async |text: &str| {
+        let send = request(&customer.live, "57000001", text);
+        let dry = SendRequest { dry_run: true, ..send.clone() };
+        let dry = world.service.messages().send(dry).await.unwrap();
+        let sent = world.service.messages().send(send).await.unwrap();
+        assert_eq!((dry.pages, dry.cost), (sent.pages, sent.cost));
+        let record = world.message(&customer, sent.transid.unwrap()).await.record;
+        (record.message, record.pages, record.segments, record.cost)
+    };
+    assert_eq!(sent(&text).await, (text.clone(), 2, 3, money("0.1")));
+    let change = LimitsChange::of_characters(true);
+    let author = LimitsAuthor::Owner(customer.account.id);
+    world.service.applications().change_limits(customer.reference, author, change).await.unwrap();
+    let shortened = (replaced.clone(), 1, 1, money("0.05"));
+    assert_eq!(sent(&text).await, shortened.clone());
+    assert_eq!(sent("“Да”").await, ("“Да”".to_owned(), 1, 1, money("0.05")));
+
+    // Files, and the page that checks them.
+    let shared = MessageText::parse(text.clone(), 10).unwrap();
+    let access = world.access(&customer.live).await;
+    for (mode, key, file) in [
+        (BulkMode::OneToOne, "one", format!("57000002,{text}\n")),
+        (BulkMode::OneToMany, "many", "57000002\n".to_owned()),
+    ] {
+        let message = (mode == BulkMode::OneToMany).then(|| shared.clone());
+        let messages = world.service.messages();
+        let checking = messages.check_file(access, mode, BulkWriting::Plain);
+        let mut check = checking.await.unwrap().unwrap();
+        check.write(file.as_bytes()).unwrap();
+        let report = check.finish().unwrap().report(message.as_ref()).unwrap();
+        assert_eq!(report.local, PartReport { rows: 1, pages: 1, cost: money("0.05") });
+        let order = BatchRequest { message, ..plain() };
+        let uploaded = || upload(&world.service, &customer.live, Some(key), &file, order.clone());
+        let accepted = uploaded().await.unwrap();
+        assert_eq!((accepted.pages, accepted.cost), (1, money("0.05")));
+        // A repeated request is recognised by the text that it has.
+        assert!(uploaded().await.unwrap().replayed);
+        world.expand_all().await;
+        let filter =
+            MessageFilter { limit: 9, batchid: accepted.batchid, ..MessageFilter::default() };
+        let stored = messages.list(&access, &filter).await.unwrap().items.remove(0);
+        assert_eq!((stored.message, stored.pages, stored.segments, stored.cost), shortened.clone());
+    }
+    world.assert_sound().await;
 }
