@@ -68,7 +68,7 @@ test("support's day, and what the customer sees of it", async ({
     await portal.hydrated();
     await expect(portal.fact('Account')).toHaveText(email);
     await portal.button('Assign').click();
-    await portal.at(/^\/support\/deposits\?assigned=/);
+    await portal.at(/^\/support\/deposits(\/assign)?\?.*assigned=/);
     await customer.open(`/applications/${reference}`);
     await expect(customer.fact('Balance')).toContainText('3');
   });

@@ -12,7 +12,8 @@ use super::links::{deposit_path, named_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
+    AcceptedNotice, BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField,
+    SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -59,7 +60,7 @@ pub async fn decide_approval(
         DECLINE => service.support().decline_act(account.id, id).await?,
         _ => return Err(Cause::Unreadable.into()),
     }
-    leptos_axum::redirect(APPROVALS_PATH);
+    leptos_axum::redirect(&format!("{APPROVALS_PATH}?{action}=1"));
     Ok(())
 }
 
@@ -82,6 +83,8 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
     );
     view! {
         <Page title="Approvals">
+            <AcceptedNotice parameter=APPROVE sentence="The request is approved."/>
+            <AcceptedNotice parameter=DECLINE sentence="The request is declined."/>
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)

@@ -12,16 +12,21 @@ use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Page, StateMark,
-    optional_fact, parameter,
+    AcceptedNotice, Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Page,
+    StateMark, optional_fact, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{missing_step_up, staff, step_up},
+    super::queues::Queue,
+    crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
 };
+
+/// The parameters with which a page says what was done.
+pub const ASSIGNED: &str = "assigned";
+pub const RETURNED: &str = "returned";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +39,8 @@ pub struct AssignmentView {
     currency: String,
     /// The refusal that asks for step-up authentication, if it is needed.
     step_up: Option<Refusal>,
+    /// The applications that the payer of an unmatched deposit may have meant.
+    suggestions: Vec<Reference>,
 }
 
 /// Loads a deposit and the application that it would be assigned to.
@@ -52,7 +59,12 @@ pub async fn load_assignment(
     let reference = reference.trim().to_owned();
     let step_up = missing_step_up(&current, &account).await?;
     let currency = current.site().currency.clone();
-    Ok(AssignmentView { deposit, reference, application, currency, step_up })
+    let suggestions = if deposit.is_unmatched() && application.is_none() {
+        service.money().deposit_suggestions(&deposit).await?
+    } else {
+        Vec::new()
+    };
+    Ok(AssignmentView { deposit, reference, application, currency, step_up, suggestions })
 }
 
 /// Marks an unmatched deposit as returned to the bank.
@@ -68,8 +80,7 @@ pub async fn return_deposit(
     let act = StaffAct::ReturnDeposit { bank_id, note: note.clone() };
     let done = current.service().support().act(account.id, act).await;
     let done = done.map_err(Problem::from).map_err(keep)?;
-    leptos_axum::redirect(if done { "/support/deposits?returned=1" } else { APPROVALS_PATH });
-    Ok(())
+    open_next_case(&current, done.then_some(RETURNED)).await
 }
 
 /// Assigns an unmatched deposit to an application.
@@ -83,7 +94,21 @@ pub async fn assign_deposit(
     step_up(&current, &account, &credential).await?;
     let act = StaffAct::AssignDeposit { bank_id, reference };
     let done = current.service().support().act(account.id, act).await?;
-    leptos_axum::redirect(if done { "/support/deposits?assigned=1" } else { APPROVALS_PATH });
+    open_next_case(&current, done.then_some(ASSIGNED)).await
+}
+
+/// Opens the unmatched deposit that has waited longest, or the list if none waits. `notice` is the
+/// parameter that says what was done, or `None` if a second member of staff has to approve it first.
+#[cfg(feature = "ssr")]
+async fn open_next_case(current: &CurrentRequest, notice: Option<&str>) -> Result<(), Problem> {
+    let Some(notice) = notice else {
+        leptos_axum::redirect(APPROVALS_PATH);
+        return Ok(());
+    };
+    let next = Queue::Deposits.next_case(current.service()).await;
+    let next = next.map_err(Problem::after_change)?;
+    let separator = if next.contains('?') { '&' } else { '?' };
+    leptos_axum::redirect(&format!("{next}{separator}{notice}=1"));
     Ok(())
 }
 
@@ -109,7 +134,7 @@ pub fn AssignPage() -> impl IntoView {
 
 #[component]
 fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
-    let AssignmentView { deposit, reference, application, currency, step_up } = data;
+    let AssignmentView { deposit, reference, application, currency, step_up, suggestions } = data;
     // The confirmation of one action doesn't offer another one.
     let may_return = deposit.is_unmatched() && application.is_none();
     let bank_id = deposit.bank_id.clone();
@@ -119,10 +144,21 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
             <Fact term="Note">{note}</Fact>
         }
     });
+    let suggested = suggestions.into_iter().map(|reference| suggestion(&bank_id, reference));
+    let suggested = suggested.collect_view();
     let action = action(&deposit, &reference, application.clone(), (step_up.clone(), forms.assign));
     let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
         <Page title back=("/support/deposits", "Deposits")>
+            <AcceptedNotice
+                parameter=ASSIGNED
+                sentence="The deposit is assigned. This one has waited longest since."
+            />
+            <AcceptedNotice
+                parameter=RETURNED
+                sentence="The deposit is marked as returned to the bank. This one has waited \
+                          longest since."
+            />
             <dl class="facts">
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}
@@ -135,6 +171,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
                 {returned}
                 {application.map(receiver)}
             </dl>
+            {suggested}
             {action}
             {may_return.then(|| view! { <ReturnForm bank_id step_up form=forms.give_back/> })}
         </Page>
@@ -183,6 +220,18 @@ fn action(
             }
             .into_any()
         }
+    }
+}
+
+/// Renders the button that leads to the confirmation for an application that the payer may have
+/// meant.
+pub fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> {
+    view! {
+        <form class="form-inline" method="get" action=ASSIGN_PATH>
+            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
+            <input type="hidden" name="reference" value=reference.to_string()/>
+            <button type="submit" class="button">{format!("Assign to {reference}")}</button>
+        </form>
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::links::application_path;
 use super::lists::OfferedReasons;
 use super::marked_email::LetterWarning;
+use super::queues::Queue;
 use crate::page_data::PageData;
 use crate::problem::{Cause, Problem};
 use crate::ui::{
@@ -26,11 +27,10 @@ use {
     super::desk::APPROVALS_PATH,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
     domain::approval::StaffAct,
-    domain::decision::ApplicationList,
     domain::records::AccountRecord,
     domain::{Money, PriceChange, Timestamp},
     leptos_router::location::Url,
-    service::{AccountChange, Actor, Service},
+    service::{AccountChange, Actor},
 };
 
 /// The path of the page.
@@ -42,8 +42,6 @@ const REFERENCE: &str = "of";
 const ASKED: &str = "asked";
 /// The path of the lists of applications. The page of each is below it.
 const APPLICATIONS_PATH: &str = "/support/applications";
-/// Said on the application that opens after another one was approved.
-const NEXT_CASE: &str = "The application is approved. This one has waited longest since.";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,8 +95,8 @@ const fn reasons_of(act: DeskAct) -> Option<StaffList> {
     }
 }
 
-/// Does an action of staff and returns to the page `next`, which then says what was done. An
-/// approval on the application's own page opens the next case instead. `seen` is the state that the
+/// Does an action of staff and returns to the page `next`, which then says what was done. A
+/// decision on the application's own page opens the queue's next case instead. `seen` is the state that the
 /// confirmation showed. `repeated` has the new prices that are typed again.
 #[server(prefix = "/fn", endpoint = "act")]
 pub async fn act_on(
@@ -128,25 +126,13 @@ pub async fn act_on(
         return Ok(());
     };
     let is_on_its_page = next == format!("{APPLICATIONS_PATH}/{reference}");
-    let next = if act == DeskAct::Approve && is_on_its_page {
-        next_case(current.service()).await.map_err(Problem::after_change)?
-    } else {
-        next
+    let next = match Queue::of(act).filter(|_| is_on_its_page) {
+        Some(queue) => queue.next_case(current.service()).await.map_err(Problem::after_change)?,
+        None => next,
     };
     let notice = [(DONE, act.as_str()), (SUBJECT, subject.as_str()), (REFERENCE, &reference)];
     leptos_axum::redirect(&with_notice(&next, notice));
     Ok(())
-}
-
-/// Returns the address of the application that has waited longest for activation, or of the list if
-/// none waits.
-#[cfg(feature = "ssr")]
-async fn next_case(service: &Service) -> Result<String, Problem> {
-    let applications = service.applications();
-    let waiting = applications.application_list(ApplicationList::Waiting, None, 1);
-    let next = waiting.await?.items.into_iter().next();
-    let path = next.map(|next| application_path(next.reference));
-    Ok(path.unwrap_or_else(|| APPLICATIONS_PATH.to_owned()))
 }
 
 /// Refuses an action on anything but what its confirmation showed.
@@ -402,10 +388,10 @@ pub fn DoneNotice() -> impl IntoView {
 
 fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str) -> Notice {
     let application = reference.and_then(|reference| Reference::parse(&reference).ok());
-    // After an approval, the page may be that of the next case.
+    // After a decision, the page may be that of the next case.
     let shown = path.strip_prefix(APPLICATIONS_PATH).and_then(|rest| rest.strip_prefix('/'));
-    let is_next = act == DeskAct::Approve
-        && application.zip(shown).is_some_and(|(approved, shown)| approved.to_string() != shown);
+    let is_next = Queue::of(act).is_some()
+        && application.zip(shown).is_some_and(|(decided, shown)| decided.to_string() != shown);
     let of_application = application.map(|reference| {
         let before = if is_next { "Back to" } else { "Application" };
         (application_path(reference), format!("{before} {reference}"))
@@ -426,5 +412,20 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
         (address(CONFIRM_PATH, parameters), "Undo".to_owned())
     });
     let links = of_application.into_iter().chain(of_account).chain(undo).collect();
-    Notice { sentence: if is_next { NEXT_CASE } else { act.done() }, links }
+    Notice { sentence: if is_next { next_case(act) } else { act.done() }, links }
+}
+
+/// Returns the sentence on the application that opens after a decision about another one.
+const fn next_case(act: DeskAct) -> &'static str {
+    match act {
+        DeskAct::Accept => {
+            "The sender name is accepted. The name that this application requests has waited \
+             longest since."
+        }
+        DeskAct::Reject => {
+            "The sender name is rejected. The name that this application requests has waited \
+             longest since."
+        }
+        _ => "The application is approved. This one has waited longest since.",
+    }
 }

@@ -1,15 +1,14 @@
 //! `/support/deposits`: lists of deposits. The first list holds the unmatched deposits, with the
 //! applications that their payers may have meant.
 
-use domain::Reference;
 use domain::decision::DepositList;
 use domain::records::{DepositCase, DepositRecord, Paged};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::assign::assign_form;
-use super::links::{ASSIGN_PATH, application_link, deposit_link};
+use super::assign::{ASSIGNED, RETURNED, assign_form, suggestion};
+use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -58,9 +57,9 @@ fn Deposits(data: DepositsView) -> impl IntoView {
         .map(|(each, title)| (address(each), title, each == list));
     view! {
         <Page title="Deposits">
-            <AcceptedNotice parameter="assigned" sentence="The deposit is assigned."/>
+            <AcceptedNotice parameter=ASSIGNED sentence="The deposit is assigned."/>
             <AcceptedNotice
-                parameter="returned"
+                parameter=RETURNED
                 sentence="The deposit is marked as returned to the bank."
             />
             <p><a href="/support/import">"Import a bank statement"</a></p>
@@ -122,14 +121,4 @@ pub fn details(payer: Option<&str>, purpose: Option<&str>) -> impl IntoView + us
     let line =
         |text: &str| view! { <div class="one-line" title=text.to_owned()>{text.to_owned()}</div> };
     view! { {payer.map(line)} {purpose.map(line)} }
-}
-
-fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> {
-    view! {
-        <form class="form-inline" method="get" action=ASSIGN_PATH>
-            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
-            <input type="hidden" name="reference" value=reference.to_string()/>
-            <button type="submit" class="button">{format!("Assign to {reference}")}</button>
-        </form>
-    }
 }

@@ -28,6 +28,7 @@ mod masked;
 mod message;
 mod numbers;
 mod prices;
+mod queues;
 mod readiness;
 mod receipts;
 mod search;

@@ -16,7 +16,8 @@ use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Page, StateMark, Table, next_link, parameter,
+    BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table, next_link,
+    parameter,
 };
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff};
@@ -117,8 +118,28 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         .time("Requested (UTC)", |case| case.request.requested_at)
         .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
-        .styled(BUTTONS, "Action", move |case| actions(case.request.id, form))
+        .styled(BUTTONS, "Action", move |case| {
+            actions(case.request.id, form, SENDERS_PATH.to_owned())
+        })
         .in_region_or("Sender names", "No sender name waits for a decision.")
+}
+
+/// Renders the case of an application on its page, whose path is `here`.
+pub fn requested_name(case: &SenderCase, form: FormState, here: String) -> impl IntoView + use<> {
+    let SenderRequestRecord { id, name, requested_at, .. } = case.request.clone();
+    let (doubts, earlier) = (doubts(case), earlier(&case.earlier));
+    view! {
+        <h2 id="requested-name">"Requested sender name"</h2>
+        <dl class="facts">
+            <Fact term="Name" class="key">{name}</Fact>
+            <Fact term="Requested (UTC)" class="figures">
+                <DateTime at=requested_at/>
+            </Fact>
+            <Fact term="Warnings">{doubts}</Fact>
+            <Fact term="Earlier">{earlier}</Fact>
+        </dl>
+        <div class="buttons">{actions(id, form, here)}</div>
+    }
 }
 
 /// Renders the reasons to doubt a name.
@@ -158,10 +179,10 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
     folded(lines.collect(), "None", "earlier requests")
 }
 
-fn actions(id: i64, form: FormState) -> impl IntoView + use<> {
-    let next = || SENDERS_PATH.to_owned();
+/// Renders the buttons of a case. `next` is the page to return to.
+fn actions(id: i64, form: FormState, next: String) -> impl IntoView + use<> {
     view! {
-        {act_form(form, DeskAct::Accept, id.to_string(), next())}
-        {confirm_button(DeskAct::Reject, id.to_string(), next())}
+        {act_form(form, DeskAct::Accept, id.to_string(), next.clone())}
+        {confirm_button(DeskAct::Reject, id.to_string(), next)}
     }
 }

@@ -3,8 +3,8 @@
 use domain::decision::StaffList;
 use domain::readiness::Blocker;
 use domain::records::{
-    AccountRecord, ApplicationRecord, BatchRecord, BatchStatus, Paged, SenderRequestRecord,
-    StatementLine,
+    AccountRecord, ApplicationRecord, BatchRecord, BatchStatus, Paged, SenderCase,
+    SenderRequestRecord, StatementLine,
 };
 use domain::support::{MaskedMessage, NoteRecord};
 use domain::{Money, Reference, Timestamp};
@@ -22,6 +22,7 @@ use super::lists::OfferedReasons;
 use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use super::readiness::SendsNow;
+use super::senders::requested_name;
 use crate::applications::{Overview, statement};
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -35,7 +36,7 @@ use {
     crate::portal_request::staff,
     crate::problem::Cause,
     domain::readiness::blockers,
-    domain::{BatchId, MessageStatus},
+    domain::{BatchId, MessageStatus, SenderStatus},
     service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
@@ -54,6 +55,8 @@ pub struct VisitView {
     blockers: Vec<Blocker>,
     local_price: Money,
     applicant: Applicant,
+    /// The sender name that waits for a decision.
+    sender_case: Option<SenderCase>,
     /// The newest messages that failed, and the newest calls that were refused.
     failed: Vec<MaskedMessage>,
     refused: Vec<RefusedCall>,
@@ -108,10 +111,12 @@ pub async fn load_visit(
     let filter = StatementFilter { cursor: cursor.as_deref(), limit: LINES, ..Default::default() };
     let local_price = service.money().price_list().await?.prices.local;
     let delivers = service.delivery().has_carrier_for_messages().await?;
+    let applicant = applicant(service, account, reference).await?;
     Ok(VisitView {
         blockers: blockers(&application, local_price, delivers),
         local_price,
-        applicant: applicant(service, account, reference).await?,
+        sender_case: sender_case(service, &applicant).await?,
+        applicant,
         failed: failed(service, account, reference).await?,
         refused: refused(service, account, reference).await?,
         messages: Paged {
@@ -143,6 +148,18 @@ async fn applicant(
         sender_names: names.await?,
         account: file.account,
     })
+}
+
+#[cfg(feature = "ssr")]
+async fn sender_case(
+    service: &Service,
+    applicant: &Applicant,
+) -> Result<Option<SenderCase>, Problem> {
+    let mut names = applicant.sender_names.iter();
+    match names.find(|request| request.status == SenderStatus::Pending) {
+        Some(request) => Ok(service.applications().sender_case(request.id).await?),
+        None => Ok(None),
+    }
 }
 
 /// Returns the newest messages of an application that failed.
@@ -264,6 +281,7 @@ fn Visit(
             <OfferedReasons list=StaffList::SuspendReasons reasons/>
             <FormAlert form=decide/>
             <div class="buttons">{actions(&application, decide, here.clone())}</div>
+            {data.sender_case.map(|case| requested_name(&case, decide, here.clone()))}
             <SendsNow
                 application=application.clone()
                 blockers=data.blockers

@@ -120,8 +120,27 @@ fn waiting<'a>(server: &'a TestServer, email: &str) -> (Browser<'a>, String) {
     (owner, reference)
 }
 
+/// Assigns and returns unmatched deposits. The next one opens after each.
+fn decide_deposits(server: &TestServer, staff: &mut Browser<'_>, reference: &str) {
+    for (bank_id, written) in [("bank-1", "nobodys"), ("bank-2", "rent"), ("bank-3", "x")] {
+        server.place.json(&["deposit", "add", written, "7", "--bank-id", bank_id]);
+    }
+    let fields = [("bank_id", "bank-1"), ("reference", reference)];
+    let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
+    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-2&assigned=1");
+    let page = staff.get(&leads_to).text();
+    assert!(page.contains("The deposit is assigned. This one has waited longest since."), "{page}");
+    let fields = [("bank_id", "bank-2"), ("note", "Asked for by phone.")];
+    let leads_to = location(&staff.post("return-deposit", &fields)).to_owned();
+    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-3&returned=1");
+    let fields = [("bank_id", "bank-3"), ("reference", reference)];
+    let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
+    assert_eq!(leads_to, "/support/deposits?assigned=1");
+    assert!(staff.get(&leads_to).text().contains("The deposit is assigned."));
+}
+
 #[test]
-fn an_approval_on_the_page_of_an_application_opens_the_next_case() {
+fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let server = TestServer::demo();
     let mut staff = Browser::of_staff(&server);
     let (_, first) = waiting(&server, "first@example.org");
@@ -146,6 +165,32 @@ fn an_approval_on_the_page_of_an_application_opens_the_next_case() {
     assert_eq!(leads_to, format!("/support/applications{}", done(&second)));
     let page = staff.get(&leads_to).text();
     assert!(page.contains("The application is approved."), "{page}");
+    // The same with the sender names that the applications request.
+    let here = |reference: &str| format!("/support/applications/{reference}");
+    let page = staff.get(&here(&first)).text();
+    assert!(page.contains("Requested sender name"), "{page}");
+    let id_of = |page: &str| {
+        let (_, after) = page.split_once("value=\"accept\"").unwrap();
+        hidden(after, "subject")
+    };
+    let id = id_of(&page);
+    let fields = [("act", "accept"), ("subject", &id), ("next", &here(&first))];
+    let answer = staff.post_from(&format!("http://test{}", here(&first)), "act", &fields);
+    let leads_to = location(&answer).to_owned();
+    let done = format!("?done=accept&subject={id}&of={first}");
+    assert_eq!(leads_to, format!("{}{done}", here(&second)));
+    let page = staff.get(&leads_to).text();
+    let said = "The name that this application requests has waited longest since.";
+    for shown in ["The sender name is accepted.", said, &format!("Back to {first}")] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let reject = id_of(&page);
+    let page = confirmed(&mut staff, ("reject", &reject, &here(&second)), &[("reason", "No")]);
+    for shown in ["The sender name is rejected.", "No sender name waits for a decision."] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(!staff.get(&here(&second)).text().contains("Requested sender name"));
+    decide_deposits(&server, &mut staff, &first);
     // On its page, an application is suspended through the confirmation.
     let next = format!("/support/applications/{first}");
     let suspend = ("suspend", first.as_str(), next.as_str());

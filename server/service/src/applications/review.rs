@@ -67,6 +67,17 @@ impl Applications<'_> {
         limit: i64,
     ) -> Result<Paged<SenderCase>> {
         let (_, after) = position(cursor)?;
+        self.sender_cases_after(after, limit).await
+    }
+
+    /// Returns a request for a sender name with the information that staff need to decide. `None`
+    /// if the request doesn't wait for a decision.
+    pub async fn sender_case(&self, id: i64) -> Result<Option<SenderCase>> {
+        let found = self.sender_cases_after(id - 1, 1).await?.items.pop();
+        Ok(found.filter(|case| case.request.id == id))
+    }
+
+    async fn sender_cases_after(&self, after: i64, limit: i64) -> Result<Paged<SenderCase>> {
         let limit = limit.clamp(1, CASES_MAX);
         let reserved = self.staff_list(StaffList::ReservedWords).await?;
         let found = self.in_each_shard(|shard| {

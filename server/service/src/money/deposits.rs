@@ -132,6 +132,12 @@ impl crate::Money<'_> {
         deposits::by_bank_id(&mut self.store().read().await?, bank_id).await
     }
 
+    /// Returns the applications that the payer of a deposit may have meant.
+    pub async fn deposit_suggestions(&self, deposit: &DepositRecord) -> Result<Vec<Reference>> {
+        let mut conn = self.store().read().await?;
+        suggestions(&mut conn, &deposit.reference, deposit.purpose.as_deref()).await
+    }
+
     /// Returns the unmatched deposits, oldest first.
     pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
         deposits::unmatched(&mut self.store().read().await?).await
