@@ -7,6 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::EXPORT_PATH;
+use super::billing::BILLING_PATH;
 use super::codes_left;
 use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
@@ -135,6 +136,11 @@ fn Settings(
                 <section id="profile">
                     <dl class="facts"><Fact term="Email">{address}</Fact></dl>
                     <EmailSection settings sends_mail forms=email/>
+                    <h2>"Details on receipts"</h2>
+                    <p>
+                        "Receipts and statements show your name, address and tax number. "
+                        <a href=BILLING_PATH>"Change the details"</a>
+                    </p>
                 </section>
                 <section id="security">
                     <h2>"Two-factor"</h2>
@@ -170,8 +176,8 @@ fn Settings(
                 <section id="data">
                     <h2>"Your data"</h2>
                     <p>
-                        "A JSON file with your account, its devices and security events, and your \
-                         applications with their statements. It contains no passwords, keys or \
+                        "A JSON file with your account, its details on receipts, its devices and \
+                         security events, and your applications with their statements. It contains no passwords, keys or \
                          messages. You can download your messages from Reports."
                     </p>
                     <p>

@@ -1,12 +1,13 @@
-//! The data of an account as a JSON file for its owner: the account, its devices, its security
-//! events, and its applications with their verifications and statements. Nothing in the file gives
-//! access.
+//! The data of an account as a JSON file for its owner: the account, its details on receipts, its
+//! devices, its security events, and its applications with their verifications and statements.
+//! Nothing in the file gives access.
 
 use app::portal_request::PortalRequest as _;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use domain::billing::BillingDetails;
 use domain::records::{
     AccountRecord, AccountSettings, ApplicationRecord, DeviceRecord, SecurityEventRecord,
     StatementLine,
@@ -86,11 +87,13 @@ impl Export {
         token: &str,
     ) -> Result<Self, service::Error> {
         let settings = service.accounts().account_settings(account.id).await?;
+        let billing = service.accounts().billing_details(account.id).await?;
         let devices = service.accounts().devices(account.id, token).await?;
         let events = service.accounts().all_security_events(account.id).await?;
         let head = json!({
             "exported_at": at(service.clock().now()),
             "account": account_value(&settings),
+            "billing_details": billing_value(&billing),
             "devices": devices.iter().map(device_value).collect::<Vec<_>>(),
             "security_events": events.iter().map(event_value).collect::<Vec<_>>(),
         });
@@ -219,6 +222,14 @@ fn account_value(settings: &AccountSettings) -> Value {
         "theme": account.theme.as_str(),
         "time_zone": account.time_zone,
         "unwanted_mails": unwanted.map(|kind| kind.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+fn billing_value(details: &BillingDetails) -> Value {
+    json!({
+        "name": details.name,
+        "address": details.address,
+        "tax_number": details.tax_number,
     })
 }
 

@@ -267,8 +267,9 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
     assert_eq!(location(&refused), "/support/approvals#problem-decide-approval");
     let page = staff.get("/support/approvals").text();
     assert!(page.contains("You asked for this yourself"), "{page}");
-    staff.post_from(from, "decide-approval", &[("id", id), ("action", "decline")]);
-    let page = staff.get("/support/approvals").text();
+    let done = staff.post_from(from, "decide-approval", &[("id", id), ("action", "decline")]);
+    let page = staff.get(location(&done)).text();
+    assert!(page.contains("The request is declined."), "{page}");
     let nothing = "Nothing waits for a second member of staff.";
     assert!(page.contains(nothing));
 
@@ -335,11 +336,17 @@ fn an_account_downloads_its_own_data() {
         server.exchange(&bare("POST", &start, &[("Content-Length", "0")])).is(200, 200, "");
     }
     let mut browser = Browser::of_customer(&server);
+    assert!(browser.get("/account").text().contains("href=\"/account/billing\""));
+    let details = [("name", "Acme Ltd"), ("address", "Main Street\nMaseru"), ("tax_number", "T-1")];
+    browser.post("set-billing-details", &details);
     let answer = browser.get("/account/export.json");
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let data = answer.json();
     let customer = &server.ready["customer"];
     assert_eq!(data["account"]["email"], customer["email"]);
+    for (name, text) in details {
+        assert_eq!(data["billing_details"][name], text);
+    }
     assert_eq!(data["devices"][0]["this_device"], true);
     assert_eq!(data["security_events"][0]["kind"], "sign_in");
     let application = &data["applications"][0];
