@@ -22,6 +22,7 @@ mod mail;
 mod metrics;
 mod openapi;
 mod ops;
+mod opt_outs_csv;
 mod public;
 mod reload;
 mod report_csv;

@@ -14,8 +14,8 @@ use crate::applications::ApplicationFrame;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, Field, FormState, Loaded, PostForm, SearchForm, SubmitButton, Table,
-    in_path, in_zone, pager, tabs,
+    AcceptedNotice, BUTTONS, Downloads, Field, FormState, Loaded, PostForm, SearchForm,
+    SubmitButton, Table, address, in_path, in_zone, pager, tabs,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -31,6 +31,9 @@ use {
 /// The number of opt-outs on a page.
 #[cfg(feature = "ssr")]
 const OPT_OUTS: i64 = 50;
+
+/// The path of the CSV file with the whole list of a key.
+pub const OPT_OUTS_CSV_PATH: &str = "/applications/{reference}/optouts.csv";
 
 /// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -142,6 +145,12 @@ fn OptOuts(data: OptOutsView, forms: Forms) -> impl IntoView {
     }
 }
 
+/// Returns the address of the CSV file with the whole list of a key.
+fn csv_address(reference: Reference, key: &str) -> String {
+    let path = OPT_OUTS_CSV_PATH.replace("{reference}", reference.as_str());
+    address(&path, [("key", key)])
+}
+
 /// Renders the search and the opt-outs that it found.
 fn searched(
     reference: Reference,
@@ -156,7 +165,9 @@ fn searched(
             let query = OptOutsQuery { page: way.to_owned(), ..query.clone() };
             OptOutsQuery { remove: String::new(), ..query }.address(reference, "")
         };
+        let file = (!page.items.is_empty()).then(|| csv_address(reference, &key));
         view! {
+            {file.map(|href| view! { <p><Downloads href/></p> })}
             {listed(reference, query, &page.items)}
             {pager("opt-outs", &query.page, page.next.as_deref(), address)}
         }

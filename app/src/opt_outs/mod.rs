@@ -6,5 +6,5 @@ mod manage;
 mod query;
 
 pub use file::{FILE_PATH, FileOutcome, file_outcome_entry};
-pub use list::OptOutsPage;
+pub use list::{OPT_OUTS_CSV_PATH, OptOutsPage};
 pub use query::OptOutsQuery;

@@ -23,6 +23,7 @@ use super::{Api, SharedApi, csv_report, shared_parameters};
 use crate::json::DateTime;
 use crate::openapi::refusals::{OptOutRefusals, OptOutsRefusals};
 use crate::openapi::schemas;
+use crate::opt_outs_csv;
 
 /// The parameters of the list.
 const KNOWN_OF_LIST: [&str; 4] = ["number", "limit", "cursor", "format"];
@@ -187,11 +188,8 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<OptOuts>) -> Answer
 async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, Failure> {
     let page = api.service.applications().opt_outs(access, &asked.filter).await?;
     if asked.as_csv {
-        let rows = page.items.into_iter().map(|record| {
-            [record.number, record.source.as_str().to_owned(), record.created_at.to_string()]
-        });
-        let columns = ["number", "source", "created_at"];
-        return csv_report::file("optouts", columns, rows, page.next.as_deref());
+        let rows = page.items.into_iter().map(opt_outs_csv::row);
+        return csv_report::file("optouts", opt_outs_csv::NAMES, rows, page.next.as_deref());
     }
     let optouts = page.items.into_iter().map(OptOut::from).collect();
     Ok(answer::json(&ListAnswer { head: Head::success(), optouts, next: page.next }))

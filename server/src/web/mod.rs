@@ -20,6 +20,7 @@ mod inbound_csv;
 mod language_cookie;
 mod margin_csv;
 mod opt_outs;
+mod opt_outs_csv;
 mod overload;
 mod portal_request;
 mod seal;
@@ -37,7 +38,7 @@ use app::applications::{
 };
 use app::counter::COUNT_PATH;
 use app::file_check::CHECK_FILE_PATH;
-use app::opt_outs::FILE_PATH;
+use app::opt_outs::{FILE_PATH, OPT_OUTS_CSV_PATH};
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
@@ -236,12 +237,13 @@ pub fn routes() -> Vec<(String, String)> {
 }
 
 /// Returns the routes other than pages and server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 11] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 12] {
     [
         (EXPORT_PATH, get(export::download)),
         (CSV_PATH, get(csv::download)),
         (STATEMENT_CSV_PATH, get(statement_csv::download)),
         (INBOUND_CSV_PATH, get(inbound_csv::download)),
+        (OPT_OUTS_CSV_PATH, get(opt_outs_csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::subjects::batch)),

@@ -102,6 +102,7 @@ const TABLE: [(&str, &str, &str, Row); 206] = [
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
     ("GET", "/applications/{reference}/statement.csv", "", OWNER),
     ("GET", "/applications/{reference}/inbound.csv", "", OWNER),
+    ("GET", "/applications/{reference}/optouts.csv", "", OWNER),
     ("GET", "/applications/{reference}/inbound/events", "", OWNERS_STREAM),
     ("GET", "/reports/{batchid}/events", "", OWNERS_STREAM),
     ("GET", "/reports/events", "", ACCOUNTS_STREAM),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
 use crate::harness::{TestServer, money, until};
+use crate::portal::Browser;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -37,6 +38,28 @@ fn numbers(server: &TestServer, key: &str, query: &str) -> Vec<String> {
     listed.iter().map(|one| one["number"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Asserts that the owner downloads the list of the live key, which has one number, in both forms.
+fn is_downloaded(server: &TestServer) {
+    let mut owner = Browser::of_customer(server);
+    let page = format!("/applications/{}/optouts", server.reference());
+    let file = format!("{page}.csv");
+    let shown = owner.get(&page).text();
+    for address in [file.clone(), format!("{file}?for=spreadsheets")] {
+        assert!(shown.contains(&format!("href=\"{address}\"")), "{address}: {shown}");
+    }
+    let plain = owner.get(&file);
+    let name = plain.header("content-disposition").unwrap();
+    let begin = format!("attachment; filename=\"opt-outs-live-{}_", server.reference());
+    assert!(name.starts_with(&begin), "{name}");
+    let text = plain.text();
+    assert!(text.starts_with("number,source,created_at\r\n26671234568,api,20"), "{text}");
+    let text = owner.get(&format!("{file}?for=spreadsheets")).text();
+    assert!(text.starts_with("\u{feff}number,source,created_at (UTC)\r\n26671234568,"), "{text}");
+    assert!(!text.contains('Z'), "{text}");
+    let text = owner.get(&format!("{file}?key=test")).text();
+    assert_eq!(text, "number,source,created_at\r\n");
+}
+
 #[test]
 fn a_number_is_added_listed_and_removed_in_every_form() {
     let server = TestServer::demo();
@@ -60,6 +83,7 @@ fn a_number_is_added_listed_and_removed_in_every_form() {
     }
     assert_eq!(server.balance(key), balance);
     assert_eq!(numbers(&server, server.test_key(), ""), [""; 0]);
+    is_downloaded(&server);
     server.send(server.test_key(), &[("number", "71234568"), ("message", "Hi")]).is(200, 200, "");
     let json = br#"{"number": "71234568", "remove": true}"#;
     changed(&server.exchange(&posted(&path(key), "application/json", json)), 1, 0, 1);
