@@ -428,6 +428,7 @@ CREATE TABLE bank_columns (
     bank_id      BIGINT NOT NULL,
     reference    BIGINT NOT NULL,
     amount       BIGINT NOT NULL,
+    debit        BIGINT,
     currency     BIGINT,
     payer        BIGINT,
     purpose      BIGINT

@@ -498,7 +498,8 @@ CREATE TABLE bank_columns (
     header       TEXT PRIMARY KEY,
     bank_id      INTEGER NOT NULL,    -- position of the bank's ID, from 0
     reference    INTEGER NOT NULL,    -- position of the reference
-    amount       INTEGER NOT NULL,    -- position of the amount
+    amount       INTEGER NOT NULL,    -- position of the amount, or of money that came in
+    debit        INTEGER,             -- position of money that went out; null if amount has it
     currency     INTEGER,             -- position of the currency; null if there is none
     payer        INTEGER,             -- position of the payer's name; null if there is none
     purpose      INTEGER              -- position of the purpose; null if there is none

@@ -897,7 +897,10 @@ pub struct KeptBankFile {
 pub struct SuggestedColumns {
     pub bank_id: Option<usize>,
     pub reference: Option<usize>,
+    /// The amount, or the money that came in if `debit` is set.
     pub amount: Option<usize>,
+    /// The money that went out, if it has a column of its own.
+    pub debit: Option<usize>,
     pub currency: Option<usize>,
     pub payer: Option<usize>,
     pub purpose: Option<usize>,

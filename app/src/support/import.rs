@@ -122,6 +122,7 @@ pub async fn choose_columns(
     bank_id: usize,
     reference: usize,
     amount: usize,
+    #[server(default)] debit: String,
     #[server(default)] currency: String,
     #[server(default)] payer: String,
     #[server(default)] purpose: String,
@@ -131,6 +132,7 @@ pub async fn choose_columns(
         bank_id,
         reference,
         amount,
+        debit: debit.parse().ok(),
         currency: currency.parse().ok(),
         payer: payer.parse().ok(),
         purpose: purpose.parse().ok(),
@@ -237,8 +239,9 @@ fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
     let choice = |label, name, chosen| select(label, name, &names, chosen, false);
     let bank_id = choice("Bank id", "bank_id", suggested.bank_id);
     let reference = choice("Reference", "reference", suggested.reference);
-    let amount = choice("Amount", "amount", suggested.amount);
+    let amount = choice("Amount, or money in", "amount", suggested.amount);
     let optional = |label, name, chosen| select(label, name, &names, chosen, true);
+    let debit = optional("Money out", "debit", suggested.debit);
     let currency = optional("Currency", "currency", suggested.currency);
     let payer = optional("Payer", "payer", suggested.payer);
     let purpose = optional("Purpose", "purpose", suggested.purpose);
@@ -246,7 +249,8 @@ fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
         <h2>"Columns"</h2>
         <p>
             "Check which column is which. The file is stored for an hour, so you don't need to send \
-             it again. Your choice applies to all files with this header."
+             it again. If money in and money out have columns of their own, choose both. Your \
+             choice applies to all files with this header."
         </p>
         {sample(&names, &rows)}
         <PostForm form>
@@ -255,6 +259,7 @@ fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
                 {bank_id}
                 {reference}
                 {amount}
+                {debit}
                 {currency}
                 {payer}
                 {purpose}

@@ -105,13 +105,14 @@ statements! {
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
         WHERE l.statement_id = $1 AND l.outcome = 'waiting' AND l.line > s.last_line");
     const COLUMNS: Sql = Sql::same(r"
-        SELECT bank_id, reference, amount, currency, payer, purpose
+        SELECT bank_id, reference, amount, debit, currency, payer, purpose
         FROM bank_columns WHERE header = $1");
     const SET_COLUMNS: Sql = Sql::same(r"
-        INSERT INTO bank_columns (header, bank_id, reference, amount, currency, payer, purpose)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        INSERT INTO bank_columns
+            (header, bank_id, reference, amount, debit, currency, payer, purpose)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
         ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
-            currency = $5, payer = $6, purpose = $7");
+            debit = $5, currency = $6, payer = $7, purpose = $8");
     const KEEP_PART: Sql = Sql::same(r"
         INSERT INTO bank_files (id, part, content, created_at) VALUES ($1, $2, $3, $4)");
     const KEPT_PART: Sql = Sql::same("SELECT content FROM bank_files WHERE id = $1 AND part = $2");
@@ -124,7 +125,10 @@ statements! {
 pub struct BankColumns {
     pub bank_id: usize,
     pub reference: usize,
+    /// The amount, which is negative if money went out. With `debit`, only money that came in.
     pub amount: usize,
+    /// Money that went out, if it has a column of its own.
+    pub debit: Option<usize>,
     /// `None` if every line is in the installation's currency.
     pub currency: Option<usize>,
     pub payer: Option<usize>,
@@ -138,6 +142,7 @@ impl BankColumns {
             Some(self.bank_id),
             Some(self.reference),
             Some(self.amount),
+            self.debit,
             self.currency,
             self.payer,
             self.purpose,
@@ -390,6 +395,7 @@ pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<B
             bank_id: index(row.get("bank_id")?),
             reference: index(row.get("reference")?),
             amount: index(row.get("amount")?),
+            debit: optional("debit")?,
             currency: optional("currency")?,
             payer: optional("payer")?,
             purpose: optional("purpose")?,
@@ -409,6 +415,7 @@ pub async fn set_columns(
         index(columns.bank_id),
         index(columns.reference),
         index(columns.amount),
+        columns.debit.map(index),
         columns.currency.map(index),
         columns.payer.map(index),
         columns.purpose.map(index),

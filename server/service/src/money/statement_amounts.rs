@@ -29,6 +29,26 @@ pub(super) fn amount(text: &str) -> Option<Amount> {
     })
 }
 
+/// Parses the amount of a line whose column for money that came in is another one than that for
+/// money that went out. Some banks write money that went out with a sign. Returns `None` if neither
+/// cell or both have an amount other than zero, or if a cell has another text.
+pub(super) fn amount_of_two(credit: &str, debit: &str) -> Option<Amount> {
+    let read =
+        |text: &str| if text.trim().is_empty() { Some(None) } else { amount(text).map(Some) };
+    let is_zero = |amount: &Amount| *amount == Amount::Debit(Money::ZERO);
+    let (credit, debit) = (read(credit)?, read(debit)?);
+    match (credit.filter(|amount| !is_zero(amount)), debit.filter(|amount| !is_zero(amount))) {
+        (Some(_), Some(_)) => None,
+        (Some(credit), None) => Some(credit),
+        (None, Some(Amount::Payment(debit))) => {
+            Some(Amount::Debit(Money::from_micros(-debit.micros())))
+        }
+        (None, Some(debit)) => Some(debit),
+        // A zero is written out.
+        (None, None) => credit.or(debit),
+    }
+}
+
 /// Returns an amount in the form that [`Money::parse`] reads. `None` if its separators are
 /// ambiguous or in the wrong places.
 fn decimal(text: &str) -> Option<String> {
@@ -74,6 +94,22 @@ mod tests {
         for (debit, micros) in [("-12.50", -12_500_000), ("12,50-", -12_500_000), ("0.00", 0)] {
             let expected = Amount::Debit(Money::from_micros(micros));
             assert_eq!(amount(debit), Some(expected), "{debit}");
+        }
+        let (in_, out) = (Money::parse("12.5").unwrap(), Money::from_micros(-12_500_000));
+        for (credit, debit, expected) in [
+            ("12,50", "", Some(Amount::Payment(in_))),
+            ("12.50", "0.00", Some(Amount::Payment(in_))),
+            ("", "12,50", Some(Amount::Debit(out))),
+            ("0,00", "-12,50", Some(Amount::Debit(out))),
+            // A reversal.
+            ("-12.50", "", Some(Amount::Debit(out))),
+            ("0.00", "", Some(Amount::Debit(Money::ZERO))),
+            ("", " ", None),
+            ("1", "2", None),
+            ("x", "2", None),
+            ("1", "x", None),
+        ] {
+            assert_eq!(amount_of_two(credit, debit), expected, "{credit:?} {debit:?}");
         }
         for bad in ["", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50"] {
             assert_eq!(amount(bad), None, "{bad}");

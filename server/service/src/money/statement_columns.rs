@@ -84,6 +84,73 @@ const AMOUNTS: &[&str] = &[
     "amount", "sum", "betrag", "umsatz", "montant", "importe", "monto", "valor", "montante",
     "quantia", "bedrag", "importo",
 ];
+/// Money that came in, if money that went out has a column of its own.
+const CREDITS: &[&str] = &[
+    "credit",
+    "credits",
+    "credit amount",
+    "amount credit",
+    "paid in",
+    "money in",
+    "deposit",
+    "deposits",
+    "haben",
+    "gutschrift",
+    "betrag haben",
+    "crédit",
+    "montant crédit",
+    "haber",
+    "abono",
+    "abonos",
+    "ingreso",
+    "ingresos",
+    "crédito",
+    "créditos",
+    "entrada",
+    "entradas",
+    "bij",
+    "bijgeschreven",
+    "krediet",
+    "kredietbedrag",
+    "avere",
+    "accredito",
+    "accrediti",
+    "entrate",
+];
+/// Money that went out, if it has a column of its own.
+const DEBITS: &[&str] = &[
+    "debit",
+    "debits",
+    "debit amount",
+    "amount debit",
+    "paid out",
+    "money out",
+    "withdrawal",
+    "withdrawals",
+    "soll",
+    "lastschrift",
+    "belastung",
+    "betrag soll",
+    "débit",
+    "montant débit",
+    "debe",
+    "cargo",
+    "cargos",
+    "gasto",
+    "gastos",
+    "débito",
+    "débitos",
+    "saída",
+    "saídas",
+    "af",
+    "afgeschreven",
+    "debiet",
+    "debietbedrag",
+    "dare",
+    "addebito",
+    "addebiti",
+    "uscite",
+];
 const CURRENCIES: &[&str] = &[
     "currency",
     "ccy",
@@ -162,10 +229,17 @@ pub(super) fn by_name(names: &[String]) -> SuggestedColumns {
         used.extend(found);
         found
     };
+    let (bank_id, reference) = (find(BANK_IDS), find(REFERENCES));
+    // A signed amount says more than two columns, of which each line has one.
+    let (amount, debit) = match find(AMOUNTS) {
+        Some(amount) => (Some(amount), None),
+        None => find(CREDITS).zip(find(DEBITS)).unzip(),
+    };
     SuggestedColumns {
-        bank_id: find(BANK_IDS),
-        reference: find(REFERENCES),
-        amount: find(AMOUNTS),
+        bank_id,
+        reference,
+        amount,
+        debit,
         currency: find(CURRENCIES),
         payer: find(PAYERS),
         purpose: find(PURPOSES),
@@ -178,8 +252,8 @@ pub(super) fn by_data(named: SuggestedColumns, rows: &[Vec<String>]) -> Suggeste
     let mut found = named;
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let is_free = |found: &SuggestedColumns, place: usize| {
-        ![found.bank_id, found.reference, found.amount, found.currency, found.payer]
-            .contains(&Some(place))
+        let SuggestedColumns { bank_id, reference, amount, debit, currency, payer, .. } = *found;
+        ![bank_id, reference, amount, debit, currency, payer].contains(&Some(place))
     };
     let fits = |place: usize, is_it: &dyn Fn(&str) -> bool| {
         !rows.is_empty() && rows.iter().all(|row| row.get(place).is_some_and(|cell| is_it(cell)))
@@ -256,12 +330,33 @@ mod tests {
                 bank_id: Some(0),
                 reference: Some(1),
                 amount: Some(2),
+                debit: None,
                 currency: Some(3),
                 payer: Some(4),
                 purpose: Some(5),
             };
             assert_eq!(by_name(&cells(header)), expected, "{header}");
         }
+        for header in [
+            "Id;Reference;Debit;Credit;Balance",
+            "Id;Reference;Paid out;Paid in",
+            "Umsatz-ID;Referenz;Soll;Haben;Saldo",
+            "Identifiant;Référence;Débit;Crédit",
+            "Número de operación;Referencia;Cargo;Abono",
+            "Número da operação;Referência;Débito;Crédito",
+            "Transactienummer;Kenmerk;Af;Bij",
+            "Transaksienommer;Verwysing;Debiet;Krediet",
+            "Numero operazione;Riferimento;Dare;Avere",
+        ] {
+            let found = by_name(&cells(header));
+            let places = (found.bank_id, found.reference, found.debit, found.amount);
+            assert_eq!(places, (Some(0), Some(1), Some(2), Some(3)), "{header}");
+        }
+        // A signed amount suffices, and one of two columns doesn't.
+        let found = by_name(&cells("Id;Reference;Debit;Credit;Amount"));
+        assert_eq!((found.amount, found.debit), (Some(4), None));
+        let found = by_name(&cells("Id;Reference;Credit"));
+        assert_eq!((found.amount, found.debit), (None, None));
         // A single column with the purpose holds the reference.
         let found = by_name(&cells("Id;Verwendungszweck;Betrag"));
         assert_eq!((found.reference, found.purpose), (Some(1), None));
@@ -276,6 +371,7 @@ mod tests {
             bank_id: Some(1),
             reference: Some(2),
             amount: Some(3),
+            debit: None,
             currency: Some(4),
             payer: None,
             purpose: None,

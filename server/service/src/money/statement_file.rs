@@ -12,7 +12,7 @@ use domain::bulk::{ForeignFile, HEAD_BYTES};
 use domain::records::{LineOutcome, SuggestedColumns};
 
 use super::deposits::{is_bank_id, written};
-use super::statement_amounts::{Amount, amount};
+use super::statement_amounts::{Amount, amount, amount_of_two};
 use super::statement_columns::{by_data, by_name};
 use store::statements::{BankColumns, FileLine};
 
@@ -171,6 +171,7 @@ impl OpenStatement {
             bank_id: found.bank_id?,
             reference: found.reference?,
             amount: found.amount?,
+            debit: found.debit,
             currency: found.currency,
             payer: found.payer,
             purpose: found.purpose,
@@ -376,7 +377,11 @@ fn payment(
         let given = cell(place);
         given.is_empty() || given.eq_ignore_ascii_case(currency)
     });
-    let read = amount(cell(columns.amount)).ok_or("the amount can't be read")?;
+    let read = match columns.debit {
+        Some(debit) => amount_of_two(cell(columns.amount), cell(debit)),
+        None => amount(cell(columns.amount)),
+    };
+    let read = read.ok_or("the amount can't be read")?;
     let (amount, skipped) = match read {
         Amount::Payment(amount) | Amount::Debit(amount) if !is_ours => {
             (amount, Some(LineOutcome::OtherCurrency))

@@ -160,6 +160,7 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
         bank_id: 0,
         reference: 1,
         amount: 2,
+        debit: None,
         currency: None,
         payer: Some(3),
         purpose: Some(4),
@@ -179,10 +180,21 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     assert_eq!(refused.refusal(), Some(&Refusal::BankFileGone));
     let found = lines(&world, stored).await;
     assert_eq!((found[0].reference.as_str(), found[0].amount), ("Grüße", money("1.5")));
-    assert_eq!(
-        (found[1].outcome, found[1].amount),
-        (LineOutcome::Debit, Money::from_micros(-2_000_000))
-    );
+    let debit = (LineOutcome::Debit, Money::from_micros(-2_000_000));
+    assert_eq!((found[1].outcome, found[1].amount), debit);
+    // The same lines with a column for each direction, which is chosen for the next file too.
+    let two = "Nummer;Wofür;Weg;Da\nbank-8;Grüße;;1,50\nbank-9;x;2,00;\n".as_bytes();
+    let id_of_two = kept(&world, two).await;
+    let (amount, debit_at) = (3, Some(2));
+    let of_two = BankColumns { amount, debit: debit_at, payer: None, purpose: None, ..columns };
+    let chosen = ledger.choose_columns(&actor, id_of_two, of_two).await.unwrap();
+    let StatementFile::Stored(first) = chosen else { panic!("{chosen:?}") };
+    let StatementFile::Stored(again) = import(&world, two).await else { panic!("the choice") };
+    for id in [first, again] {
+        let found = lines(&world, id).await;
+        assert_eq!((found[0].outcome, found[0].amount), (LineOutcome::Unmatched, money("1.5")));
+        assert_eq!((found[1].outcome, found[1].amount), debit);
+    }
     // The purpose names the application.
     let cases = ledger.statement_lines(stored, None, None, 1).await.unwrap();
     assert_eq!(cases.items[0].suggestions, [customer.reference]);
@@ -209,6 +221,7 @@ async fn chosen_columns_count_for_our_own_header_too(backend: Backend) {
         bank_id: 1,
         reference: 0,
         amount: 2,
+        debit: None,
         currency: None,
         payer: None,
         purpose: None,

@@ -318,7 +318,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO billing_details SELECT MAX(id), 'Acme', 'Main Street', '1' \
                 FROM accounts; \
                 INSERT INTO bank_files VALUES (7, 0, 'id;amount', 1); \
-                INSERT INTO bank_columns VALUES ('id;amount', 0, 1, 2, NULL, 3, 4); \
+                INSERT INTO bank_columns VALUES ('id;amount', 0, 1, 2, 5, NULL, 3, 4); \
                 INSERT INTO webhooks SELECT 5, MIN(id), 0, 'https://example.com/', 'ab', 'cd', 1, \
                 'batch.done', 1, 2, 'gone', 3, 4, 5, 6, 7, 8, 9 FROM applications; \
                 INSERT INTO webhook_retries VALUES (5, 1, 2, 3); \
