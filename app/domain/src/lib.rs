@@ -62,6 +62,7 @@ pub mod spending;
 pub mod status;
 pub mod submission;
 pub mod support;
+pub mod support_hours;
 pub mod test_clock;
 pub mod test_number;
 pub mod timestamp;

@@ -9,7 +9,7 @@ const MINUTE_MS: i64 = 60_000;
 /// A time of day, as hours and minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-struct TimeOfDay {
+pub(crate) struct TimeOfDay {
     hour: u8,
     minute: u8,
 }
@@ -24,7 +24,7 @@ pub struct QuietHours {
 
 impl TimeOfDay {
     /// Parses `HH:MM`, from `00:00` to `23:59`.
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let digit = |index: usize| text.as_bytes()[index].checked_sub(b'0').filter(|n| *n < 10);
         let two = |index| Some(digit(index)? * 10 + digit(index + 1)?);
         if text.len() != 5 || text.as_bytes()[2] != b':' {
@@ -35,7 +35,7 @@ impl TimeOfDay {
     }
 
     /// Returns the milliseconds since midnight.
-    const fn ms(self) -> i64 {
+    pub(crate) const fn ms(self) -> i64 {
         (self.hour as i64 * 60 + self.minute as i64) * MINUTE_MS
     }
 }

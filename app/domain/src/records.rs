@@ -8,6 +8,7 @@ use crate::decision::Work;
 use crate::ledger::TransferKind;
 use crate::security_event::SecurityEventKind;
 pub use crate::status::StatusCounts;
+use crate::support_hours::UsualTime;
 use crate::words::words;
 use crate::{
     AlarmKind, ApplicationStatus, BatchId, Category, InboundId, Keyword, Kind, LostAnswer,
@@ -448,7 +449,7 @@ pub struct WaitingWork {
     pub oldest: Option<Timestamp>,
     /// The median waiting time of the last 30 days. `None` if it isn't known, or if there was no
     /// such work.
-    pub usual_ms: Option<i64>,
+    pub usual: Option<UsualTime>,
 }
 
 /// A line of an application's statement. Statements start with the newest line.

@@ -3,6 +3,7 @@
 
 use domain::records::{AlarmRecord, ApplicationRecord, BatchRecord, MessageRecord};
 use domain::spending::Spending;
+use domain::support_hours::UsualTime;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationStatus, MessageStatus, Money, SenderStatus, Timestamp};
 use leptos::prelude::*;
@@ -57,10 +58,10 @@ pub struct AccountOverview {
     alarms: Vec<AlarmRecord>,
     /// The newest batches.
     batches: Vec<BatchRecord>,
-    /// How long an activation usually takes, in milliseconds, if one is pending.
-    activation_ms: Option<i64>,
-    /// How long a sender name usually takes, in milliseconds, if one is pending.
-    sender_ms: Option<i64>,
+    /// How long an activation usually takes, if one is pending.
+    activation_usual: Option<UsualTime>,
+    /// How long a sender name usually takes, if one is pending.
+    sender_usual: Option<UsualTime>,
 }
 
 /// The number of messages with a status.
@@ -103,7 +104,7 @@ impl AccountOverview {
         let failures = failures(service, account_id, reference, from, &counts);
         let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
             if applications.iter().any(waits) {
-                service.applications().usual_answer_ms(work).await
+                service.applications().usual_answer(work).await
             } else {
                 Ok(None)
             }
@@ -115,8 +116,8 @@ impl AccountOverview {
             failures: failures.await.ok(),
             alarms: found.alarms,
             batches: found.batches,
-            activation_ms: usual(Work::Activations, activation_waits).await?,
-            sender_ms: usual(Work::SenderNames, sender_waits).await?,
+            activation_usual: usual(Work::Activations, activation_waits).await?,
+            sender_usual: usual(Work::SenderNames, sender_waits).await?,
             spending: Spending::before(day, &charged),
             chart: chart(shown, figures),
             spent: [totals[0].cost, totals[1].cost],
@@ -393,14 +394,14 @@ fn waiting(
     let activations = applications.iter().filter(|one| activation_waits(one));
     let activations = activations.map(|one| {
         let words = format!("Activation of {}", one.display_name());
-        let usual = answered_within(data.activation_ms);
+        let usual = answered_within(data.activation_usual);
         view! { <li>{link(one, "", words)} ": " {usual}</li> }.into_any()
     });
     let senders = applications.iter().filter(|one| sender_waits(one));
     let senders = senders.map(|one| {
         let asked = one.requested_sender.as_ref();
         let name = asked.map_or("", |request| request.name.as_str());
-        let usual = answered_within(data.sender_ms);
+        let usual = answered_within(data.sender_usual);
         view! { <li>{link(one, "/sender", format!("Sender name {name}"))} ": " {usual}</li> }
             .into_any()
     });

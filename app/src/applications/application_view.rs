@@ -3,6 +3,7 @@
 use domain::history::HistoryEntry;
 use domain::readiness::Blocker;
 use domain::records::{AlarmRecord, ApplicationRecord, KeyRecord, ScheduledCount};
+use domain::support_hours::UsualTime;
 use domain::{KeyKind, Money, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -33,10 +34,10 @@ pub struct ApplicationView {
     pub deposit_time: Option<String>,
     /// The sender name that recipients see if the application has none.
     pub default_sender: String,
-    /// How long an activation usually takes, in milliseconds, if one was requested.
-    pub activation_ms: Option<i64>,
-    /// How long a sender name usually takes, in milliseconds, if one is pending.
-    pub sender_ms: Option<i64>,
+    /// How long an activation usually takes, if one was requested.
+    pub activation_usual: Option<UsualTime>,
+    /// How long a sender name usually takes, if one is pending.
+    pub sender_usual: Option<UsualTime>,
     /// The keys whose creation is recorded.
     pub keys: Vec<KeyRecord>,
     /// The recent API calls with a replaced key, one entry per kind of key.
@@ -73,7 +74,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     let blockers = blockers(&application, local_price, delivers);
     let usual = async |work, blocker| {
         if blockers.contains(&blocker) {
-            service.applications().usual_answer_ms(work).await
+            service.applications().usual_answer(work).await
         } else {
             Ok(None)
         }
@@ -82,8 +83,8 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         service.webhooks().access_of(account.id, application.reference, KeyKind::Live).await?;
     Ok(ApplicationView {
         scheduled: service.messages().scheduled(&access).await?,
-        activation_ms: usual(Work::Activations, Blocker::ActivationWaits).await?,
-        sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
+        activation_usual: usual(Work::Activations, Blocker::ActivationWaits).await?,
+        sender_usual: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
         alarms: service.applications().alarms(account.id, application.reference).await?,
         keys: service.applications().key_records(account.id, application.reference).await?,

@@ -2,6 +2,7 @@
 
 use domain::Reference;
 use domain::first_steps::{Step, StepState};
+use domain::support_hours::UsualTime;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -22,10 +23,10 @@ pub struct FirstSteps {
     steps: Vec<(Step, StepState)>,
     /// The account's SMS application.
     reference: Option<Reference>,
-    /// How long an activation usually takes, in milliseconds, if one is pending.
-    activation_ms: Option<i64>,
-    /// How long a sender name usually takes, in milliseconds, if one is pending.
-    sender_ms: Option<i64>,
+    /// How long an activation usually takes, if one is pending.
+    activation_usual: Option<UsualTime>,
+    /// How long a sender name usually takes, if one is pending.
+    sender_usual: Option<UsualTime>,
 }
 
 #[cfg(feature = "ssr")]
@@ -39,7 +40,7 @@ impl FirstSteps {
         let steps = service.applications().first_steps_of(account_id, applications).await?;
         let usual = async |work, step| {
             if steps.contains(&(step, StepState::Waits)) {
-                service.applications().usual_answer_ms(work).await
+                service.applications().usual_answer(work).await
             } else {
                 Ok(None)
             }
@@ -48,8 +49,8 @@ impl FirstSteps {
         let sms = applications.find(|application| application.category == Category::Sms);
         Ok(Self {
             reference: sms.map(|application| application.reference),
-            activation_ms: usual(Work::Activations, Step::RequestActivation).await?,
-            sender_ms: usual(Work::SenderNames, Step::AskForSenderName).await?,
+            activation_usual: usual(Work::Activations, Step::RequestActivation).await?,
+            sender_usual: usual(Work::SenderNames, Step::AskForSenderName).await?,
             steps,
         })
     }
@@ -104,8 +105,8 @@ fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<
         StepState::Optional => ("check check-later", "", " (optional)".to_owned()),
         StepState::Waits => {
             let usual = match step {
-                Step::RequestActivation => data.activation_ms,
-                _ => data.sender_ms,
+                Step::RequestActivation => data.activation_usual,
+                _ => data.sender_usual,
             };
             let words = format!(": your request is waiting for us. {}", answered_within(usual));
             ("check check-waits", "Waits: ", words)

@@ -124,7 +124,7 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
                 "You requested activation "
                 {asked.map(|at| view! { <DateTime at with_zone=true/> })}
                 ". "
-                {answered_within(data.activation_ms)}
+                {answered_within(data.activation_usual)}
                 {has_test_key(application)}
             }
             .into_any()
@@ -143,7 +143,7 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
             "We check the sender name "
             {asked_for(application)}
             ". Until it is accepted, nothing can be sent. "
-            {answered_within(data.sender_ms)}
+            {answered_within(data.sender_usual)}
         }
         .into_any(),
         Blocker::SenderNameRejected => {

@@ -2,6 +2,7 @@
 //! a new request.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
+use domain::support_hours::UsualTime;
 use domain::{Category, Reference, SenderState, SenderStatus};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -27,8 +28,8 @@ pub struct SenderNameView {
     application: ApplicationRecord,
     /// Newest first.
     requests: Vec<SenderRequestRecord>,
-    /// How long a request usually takes, in milliseconds.
-    usual_ms: Option<i64>,
+    /// How long a request usually takes.
+    usual: Option<UsualTime>,
     /// The sender name of applications without one.
     default_sender: String,
 }
@@ -44,7 +45,7 @@ pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Probl
     Ok(SenderNameView {
         application,
         requests,
-        usual_ms: service.applications().usual_answer_ms(Work::SenderNames).await?,
+        usual: service.applications().usual_answer(Work::SenderNames).await?,
         default_sender: service.delivery().default_sender().to_owned(),
     })
 }
@@ -96,7 +97,7 @@ pub fn SenderNamePage() -> impl IntoView {
 
 #[component]
 fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl IntoView {
-    let SenderNameView { application, requests, usual_ms, default_sender } = data;
+    let SenderNameView { application, requests, usual, default_sender } = data;
     let reference = application.reference.to_string();
     let in_use = in_use(&application, &default_sender);
     let newest = application.requested_sender.clone();
@@ -122,13 +123,13 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
         <ApplicationFrame application at="Sender name">
             <h2>"Sender name"</h2>
             <p>{in_use}</p>
-            {newest.map(|request| view! { <Request request usual_ms/> })}
+            {newest.map(|request| view! { <Request request usual/> })}
             {withdrawing}
             <p>
                 "Choose the name of your company, brand or product, with at least one letter. We \
                  don't accept digits alone, because phones show them as a number, nor a name that \
                  belongs to somebody else. "
-                {answered_within(usual_ms)}
+                {answered_within(usual)}
                 " You can withdraw a request until we have decided."
             </p>
             <PostForm form>
@@ -167,7 +168,7 @@ fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
 }
 
 #[component]
-fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView {
+fn Request(request: SenderRequestRecord, usual: Option<UsualTime>) -> impl IntoView {
     let words = match request.status {
         SenderStatus::Pending => "We are checking the name. You can't use it until we accept it.",
         SenderStatus::Rejected => "It was not accepted:",
@@ -183,7 +184,7 @@ fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView
             ". "
             {words}
             " "
-            {(request.status == SenderStatus::Pending).then(|| answered_within(usual_ms))}
+            {(request.status == SenderStatus::Pending).then(|| answered_within(usual))}
             {request.reason}
         </p>
     }

@@ -149,7 +149,7 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
         .column("What", |waiting| link(waiting.work))
         .amount("Waiting", |waiting| waiting.count)
         .time("Oldest (UTC)", |waiting| waiting.oldest)
-        .column("Usually done within", |waiting| waiting.usual_ms.map(within))
+        .column("Usually done within", |waiting| waiting.usual.map(within))
         .in_region("Pending work")
 }
 

@@ -39,6 +39,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::support_hours::SupportHours;
 use domain::{Prices, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -424,6 +425,11 @@ impl Service {
     /// Returns how customers reach support, as lines of text.
     pub fn support_contact(&self) -> Option<&str> {
         self.inner.mail.support_contact.as_deref()
+    }
+
+    /// Returns the hours in which staff answer, if the operator has set them.
+    pub(crate) fn support_hours(&self) -> Option<&SupportHours> {
+        self.inner.mail.support_hours.as_ref()
     }
 
     pub fn limits(&self) -> &Limits {

@@ -118,6 +118,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
             base_url,
             is_set_up: settings.mail.is_some(),
             support_contact: settings.footer.support_contact.clone(),
+            support_hours: settings.support_hours.clone(),
         },
         endpoints: settings.endpoint_rules(false),
         opt_outs: settings.opt_outs.clone(),

@@ -16,7 +16,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use app::footer::Footer;
-use domain::{AddressRange, Money, Prices, SenderName};
+use domain::support_hours::SupportHours;
+use domain::{AddressRange, Money, Prices, SenderName, Timestamp};
 
 use crate::config_error::ConfigError;
 use crate::mail::MailServer;
@@ -105,6 +106,8 @@ pub struct Settings {
     pub deposit_time: Option<String>,
     pub operator_details: Option<String>,
     pub footer: Footer,
+    /// The hours in which staff answer.
+    pub support_hours: Option<SupportHours>,
     /// Put before a local number that is submitted to a carrier.
     pub country_code: String,
     pub tls: Option<TlsFiles>,
@@ -184,6 +187,7 @@ impl Settings {
             deposit_time: read.lines("deposit_time")?,
             operator_details: read.lines("operator_details")?,
             footer: read.footer()?,
+            support_hours: read.support_hours()?,
             country_code: read.matching("country_code", "1 to 3 digits like 266", |text| {
                 (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
             })?,
@@ -445,6 +449,17 @@ impl Reader<'_> {
             links.push((name, url.into()));
         }
         Ok(Footer { support_contact: self.lines("support_contact")?, links })
+    }
+
+    fn support_hours(&self) -> Result<Option<SupportHours>, ConfigError> {
+        let name = "support_hours";
+        let Some(text) = self.optional(name) else { return Ok(None) };
+        let hours = SupportHours::parse(text);
+        let is_known = |hours: &SupportHours| {
+            service::zones::zone(hours.zone(), Timestamp::from_unix_ms(0)).is_some()
+        };
+        let wanted = "days, hours and a time zone, like Mon-Fri 08:00-17:00 Africa/Maseru";
+        hours.filter(is_known).map(Some).ok_or_else(|| self.refused(name, wanted))
     }
 
     fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {

@@ -62,6 +62,18 @@ fn payment_instructions_are_lines_of_text() {
 }
 
 #[test]
+fn support_hours_are_days_hours_and_a_zone() {
+    let hours = |text: &str| load(&[("HELIOGRAPH_SUPPORT_HOURS", text)]).map(|s| s.support_hours);
+    assert_eq!(hours(""), Ok(None));
+    let set = hours("Mon-Fri 08:00-17:00 Africa/Maseru").unwrap().unwrap();
+    assert_eq!((set.zone(), set.day_ms()), ("Africa/Maseru", 9 * 3_600_000));
+    for refused in ["Mon-Fri 08:00-17:00", "Mon-Fri 08:00-17:00 Africa/Nowhere", "always"] {
+        let said = hours(refused).unwrap_err();
+        assert!(said.contains("support_hours"), "{said}");
+    }
+}
+
+#[test]
 fn links_below_pages_are_urls_of_pages() {
     let links = |text: &str| load(&[("HELIOGRAPH_TERMS_URL", text)]).map(|s| s.footer.links);
     assert_eq!(links(""), Ok(Vec::new()));

@@ -1,23 +1,23 @@
-//! How long staff took for their latest decisions.
+//! When staff made their latest decisions.
 
 use domain::Timestamp;
 use domain::decision::Work;
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
     const ACTIVATIONS: Sql = in_shard!(
         r"
-        SELECT activated_at - activation_requested_at AS took
+        SELECT activation_requested_at AS requested_at, activated_at AS decided_at
         FROM applications
         WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND shard = $3",
         " ORDER BY activated_at DESC LIMIT $2",
     );
     const SENDER_NAMES: Sql = in_shard!(
         r"
-        SELECT decided_at - requested_at AS took
+        SELECT requested_at, decided_at
         FROM sender_requests
         WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
             => " AND shard = $3",
@@ -25,18 +25,19 @@ statements! {
     );
 }
 
-/// Returns how many milliseconds each of the latest decisions after `since` took. Returns nothing
-/// for work that needs no decision.
+/// Returns when each of the latest decisions after `since` was requested, and when it was made.
+/// Returns nothing for work that needs no decision.
 pub async fn of(
     conn: &mut dyn Connection,
     work: Work,
     since: Timestamp,
     limit: i64,
-) -> Result<Vec<i64>> {
+) -> Result<Vec<(Timestamp, Timestamp)>> {
     let statement = match work {
         Work::Activations => ACTIVATIONS,
         Work::SenderNames => SENDER_NAMES,
         Work::Deposits | Work::Mails | Work::Inbound | Work::Resets => return Ok(Vec::new()),
     };
-    query(statement, (since, limit)).fetch_all(conn, |row| row.get("took")).await
+    let read = |row: &Row<'_>| Ok((row.get("requested_at")?, row.get("decided_at")?));
+    query(statement, (since, limit)).fetch_all(conn, read).await
 }

@@ -36,6 +36,7 @@ mod schedules;
 mod spending;
 mod statuses;
 mod submissions;
+mod support_hours;
 mod test_clocks;
 mod test_numbers;
 mod timestamps;

@@ -2,10 +2,12 @@
 
 use domain::decision::{ApplicationList, StaffList, Work};
 use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
-use domain::{SenderName, Timestamp, sender_name};
+use domain::support_hours::{SupportHours, UsualTime};
+use domain::{SenderName, Timestamp, Zone, sender_name};
 
 use crate::Applications;
 use crate::transactions::work;
+use crate::zones::zone;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::{applications, senders, staff_lists, usual_times};
@@ -126,7 +128,7 @@ impl Applications<'_> {
                 work,
                 count: found.count,
                 oldest: found.oldest,
-                usual_ms: self.usual_answer_ms(work).await?,
+                usual: self.usual_answer(work).await?,
             });
         }
         Ok(waiting)
@@ -142,20 +144,28 @@ impl Applications<'_> {
         Ok(counts)
     }
 
-    /// Returns how long staff usually take for a kind of work: the median of the last 30 days.
-    /// Returns `None` if there were fewer than [`USUAL_MIN`] decisions, or if the work isn't a
+    /// Returns how long staff usually take for a kind of work: the median of the last 30 days. With
+    /// support hours in the settings, only these hours count. Returns `None` if there were fewer than [`USUAL_MIN`] decisions, or if the work isn't a
     /// decision.
-    pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
-        let since = self.now().plus_ms(-USUAL_MS);
+    pub async fn usual_answer(&self, work: Work) -> Result<Option<UsualTime>> {
+        let now = self.now();
+        let since = now.plus_ms(-USUAL_MS);
         let found = self.in_each_shard(|shard| async move {
             usual_times::of(&mut self.store().read_at(shard).await?, work, since, USUAL_MAX).await
         });
-        let mut times: Vec<_> = found.await?.into_iter().flatten().collect();
-        if times.len() < USUAL_MIN {
+        let found: Vec<_> = found.await?.into_iter().flatten().collect();
+        if found.len() < USUAL_MIN {
             return Ok(None);
         }
+        let hours = self.support_hours().map(|hours| (hours, hours_zone(hours, now)));
+        let took = |(requested, decided): (Timestamp, Timestamp)| match &hours {
+            Some((hours, zone)) => hours.ms_between(zone, requested, decided),
+            None => decided.ms_since(requested),
+        };
+        let mut times: Vec<_> = found.into_iter().map(took).collect();
         times.sort_unstable();
-        Ok(times.get(times.len() / 2).copied())
+        let working_day_ms = hours.as_ref().map(|(hours, _)| hours.day_ms());
+        Ok(times.get(times.len() / 2).map(|ms| UsualTime { ms: *ms, working_day_ms }))
     }
 
     /// Returns the entries of a list that staff maintain.
@@ -181,6 +191,11 @@ impl Applications<'_> {
         }))
         .await
     }
+}
+
+/// Returns the zone of support hours. The settings were checked at the start.
+fn hours_zone(hours: &SupportHours, now: Timestamp) -> Zone {
+    zone(hours.zone(), now).unwrap_or_default()
 }
 
 /// Parses the cursor of a page into the time and ID that the page comes after.

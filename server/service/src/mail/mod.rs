@@ -14,6 +14,7 @@ mod template;
 pub(crate) mod texts;
 
 use domain::records::AccountRecord;
+use domain::support_hours::SupportHours;
 use domain::{MailKind, Timestamp};
 
 use store::accounts;
@@ -33,6 +34,8 @@ pub struct MailSettings {
     pub is_set_up: bool,
     /// How customers reach support, as lines of text.
     pub support_contact: Option<String>,
+    /// The hours in which staff answer. They say how long an answer usually takes.
+    pub support_hours: Option<SupportHours>,
 }
 
 /// The recipient of a mail.

@@ -81,6 +81,7 @@ impl World {
             base_url: "https://sms.example.org".to_owned(),
             is_set_up: true,
             support_contact: None,
+            support_hours: None,
         };
         world.reopen().await
     }

@@ -1,6 +1,7 @@
 //! Pending work for staff, and the lists by which they decide.
 
 use domain::decision::{ApplicationList, StaffList, Work};
+use domain::support_hours::{SupportHours, UsualTime};
 use domain::{ApplicationStatus, Reference, SenderStatus};
 use service::{Actor, Refusal, Service};
 
@@ -127,13 +128,12 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
 }
 
 async fn usual_times_are_those_of_the_last_month(backend: Backend) {
-    let world = World::new(backend).await;
+    let mut world = World::new(backend).await;
     let service = &world.service;
-    let usual = async |work| service.applications().usual_answer_ms(work).await.unwrap();
-    assert_eq!(usual(Work::Activations).await, None);
+    assert_eq!(usual(&world, Work::Activations).await, None);
     for minutes in 1..=20 {
         // Fewer decisions say little.
-        assert_eq!(usual(Work::Activations).await, None);
+        assert_eq!(usual(&world, Work::Activations).await, None);
         let customer = world.pending(&format!("customer-{minutes}@example.org")).await;
         let (account, reference) = (customer.account.id, customer.reference);
         service.applications().request_activation(account, reference).await.unwrap();
@@ -155,12 +155,29 @@ async fn usual_times_are_those_of_the_last_month(backend: Backend) {
         let rejecting = applications.reject_sender(&STAFF, request.id, "no");
         rejecting.await.unwrap();
     }
-    assert_eq!(usual(Work::Activations).await, Some(11 * MINUTE_MS));
-    assert_eq!(usual(Work::SenderNames).await, Some(11 * MINUTE_MS));
-    assert_eq!(usual(Work::Deposits).await, None);
+    let all_hours = UsualTime { ms: 11 * MINUTE_MS, working_day_ms: None };
+    assert_eq!(usual(&world, Work::Activations).await, Some(all_hours));
+    assert_eq!(usual(&world, Work::SenderNames).await, Some(all_hours));
+    assert_eq!(usual(&world, Work::Deposits).await, None);
+    // Only support hours count: all of them were outside the first ones, and in the second ones.
+    let tomorrow = world.now().plus_ms(24 * 60 * MINUTE_MS).day();
+    let day = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let tomorrow = day[usize::try_from(tomorrow.rem_euclid(7)).unwrap()];
+    for (hours, ms) in [(tomorrow, 0), ("Mon-Sun", 11 * MINUTE_MS)] {
+        world.mail.support_hours = SupportHours::parse(&format!("{hours} 00:00-23:59 UTC"));
+        world = world.reopen().await;
+        let expected = UsualTime { ms, working_day_ms: Some((24 * 60 - 1) * MINUTE_MS) };
+        for work in [Work::Activations, Work::SenderNames] {
+            assert_eq!(usual(&world, work).await, Some(expected), "{hours}");
+        }
+    }
     world.pass(31 * 24 * 60 * MINUTE_MS);
-    assert_eq!(usual(Work::Activations).await, None);
-    assert_eq!(usual(Work::SenderNames).await, None);
+    assert_eq!(usual(&world, Work::Activations).await, None);
+    assert_eq!(usual(&world, Work::SenderNames).await, None);
+}
+
+async fn usual(world: &World, work: Work) -> Option<UsualTime> {
+    world.service.applications().usual_answer(work).await.unwrap()
 }
 
 async fn a_list_that_staff_keep_is_replaced_whole(backend: Backend) {
