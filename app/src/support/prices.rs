@@ -189,7 +189,8 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
         .column("By", |change| named_link(&change.set_by))
         .styled(BUTTONS, "Action", |change| {
             let next = PRICES_PATH.to_owned();
-            confirm_button(DeskAct::CancelPrice, change.id.to_string(), next)
+            let id = change.id.to_string();
+            confirm_button(DeskAct::CancelPrice, &id, id.clone(), next)
         })
         .in_region_or("Prices that are set for later", "No change is set for later.");
     view! {
@@ -198,13 +199,19 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
                 "A message costs its pages times the price of its number. For an international \
                  number, the longest matching prefix with a price decides."
             </p>
-            <h2>"In force"</h2>
-            {listed(&table.in_force, &currency).in_region("Prices in force")}
+            <div class="pair">
+                <div>
+                    <h2>"In force"</h2>
+                    {listed(&table.in_force, &currency).in_region("Prices in force")}
+                </div>
+                <div><Lookup number asked/></div>
+            </div>
             <h2>"Set for later"</h2>
             {coming}
-            <Lookup number asked/>
-            <BaseForm currency=currency.clone() presets form=forms.base/>
-            <PrefixForm currency=currency.clone() presets form=forms.prefix/>
+            <div class="pair">
+                <div><BaseForm currency=currency.clone() presets form=forms.base/></div>
+                <div><PrefixForm currency=currency.clone() presets form=forms.prefix/></div>
+            </div>
             <h2>"History"</h2>
             {history(&changes, &currency)}
         </Page>
