@@ -1,5 +1,5 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import type { Page } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 
 /** Returns the faults that axe finds on the open page, by all rules or only by `rules`. */
 export async function axeFaults(page: Page, ...rules: string[]): Promise<string[]> {
@@ -11,6 +11,38 @@ export async function axeFaults(page: Page, ...rules: string[]): Promise<string[
   return violations.flatMap(({ id, nodes }) =>
     nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`),
   );
+}
+
+const CONTROL =
+  /^\s*- (button|textbox|searchbox|combobox|checkbox|radio|spinbutton|link)\b(?: "(.*?)")?/;
+
+/**
+ * Returns the IDs that several elements have, the controls without a name, and the names that
+ * several controls in tables share: a screen reader tells rows apart only by them.
+ */
+export async function misnamed(page: Page): Promise<string[]> {
+  const ids = await page.evaluate(() => {
+    const all = [...document.querySelectorAll('[id]')].map((element) => element.id);
+    return [...new Set(all.filter((id, place) => all.indexOf(id) < place))];
+  });
+  const read = async (locator: Locator) =>
+    (await locator.ariaSnapshot())
+      .split('\n')
+      .map((line) => CONTROL.exec(line))
+      .filter((found) => found !== null);
+  const nameless = (await read(page.locator('body'))).filter((found) => !found[2]);
+  const inTables: string[] = [];
+  for (const table of await page.getByRole('table').all()) {
+    const found = (await read(table)).filter(([, role]) => role !== 'link');
+    inTables.push(...found.map(([, role, name]) => `${role} "${name}"`));
+  }
+  return [
+    ...ids.map((id) => `several elements have the id ${id}`),
+    ...nameless.map(([line]) => `no name: ${line.trim()}`),
+    ...inTables
+      .filter((name, place) => inTables.indexOf(name) < place)
+      .map((name) => `several controls in tables: ${name}`),
+  ];
 }
 
 /** Returns the elements that are narrower than their content: the page itself, or texts. */

@@ -5,7 +5,7 @@ test('the last carrier is drained only after a confirmation', async ({ portal, s
   await portal.staff();
   await portal.open('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
-  await portal.button('Drain').click();
+  await portal.button('Drain sandbox').click();
   await portal.at(/^\/support\/confirm\?/);
   await expect(portal.main.getByText('No other carrier takes messages now.')).toBeVisible();
   await expect(portal.fact('Waiting messages')).toHaveText(/^\d+$/);
@@ -16,7 +16,7 @@ test('the last carrier is drained only after a confirmation', async ({ portal, s
   await portal.confirms('Resume');
   await portal.at(/^\/support\/carriers\?/);
   await expect(portal.fact('State')).toHaveText('up');
-  await expect(portal.button('Drain')).toBeVisible();
+  await expect(portal.button('Drain sandbox')).toBeVisible();
 });
 
 test('customers read a note about an incident until staff end it', async ({
@@ -48,7 +48,7 @@ test('customers read a note about an incident until staff end it', async ({
   }
 
   await portal.hydrated();
-  await portal.row(text).getByRole('button', { name: 'End', exact: true }).click();
+  await portal.row(text).getByRole('button', { name: /^End / }).click();
   await expect(portal.row(text)).toHaveCount(0);
   for (const path of pages) {
     await customer.open(path);
@@ -75,9 +75,9 @@ test('two members of staff see each other, and the second one sees who decided',
   await expect(portal.row(reference)).toContainText(`${second.email} is looking at this too`);
 
   const late = colleague.row(reference);
-  await late.getByRole('button', { name: 'Reject', exact: true }).click();
+  await late.getByRole('button', { name: /^Reject / }).click();
   await colleague.at(/^\/support\/confirm\?/);
-  await portal.row(reference).getByRole('button', { name: 'Accept', exact: true }).click();
+  await portal.row(reference).getByRole('button', { name: /^Accept / }).click();
   await expect(portal.row(reference)).toHaveCount(0);
   await colleague.confirms('Reject', 'Too late');
   await expect(colleague.alert('This request was decided before: it is accepted.')).toBeVisible();

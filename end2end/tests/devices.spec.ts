@@ -1,12 +1,17 @@
 import { expect, test } from '../support/test.js';
 
+/** The button of each device has a name of its own. */
+const SIGN_OUT = /^Sign out this device/;
+
 test('signing out one device leaves the others signed in', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const [second, third] = [await anotherBrowser(), await anotherBrowser()];
   await second.signIn(account);
 
   await portal.open('/devices');
-  const rows = portal.main.getByRole('row').filter({ has: portal.button('Sign out this device') });
+  const rows = portal.main
+    .getByRole('row')
+    .filter({ has: portal.page.getByRole('button', { name: SIGN_OUT }) });
   await expect(rows).toHaveCount(2);
   await expect(rows.filter({ hasText: /This device/ })).toHaveCount(1);
 
@@ -41,7 +46,7 @@ test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
   await expect(portal.alert('The password is wrong.')).toBeVisible();
   await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
-  await expect(portal.button('Sign out this device')).toHaveCount(1);
+  await expect(portal.page.getByRole('button', { name: SIGN_OUT })).toHaveCount(1);
   await expect(portal.main.getByText('All other devices are signed out.')).toBeVisible();
   const events = portal.page.getByRole('region', { name: 'Security events' });
   await expect(events.getByText('All other devices signed out')).toBeVisible();
@@ -55,7 +60,7 @@ test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
 test('signing out this device leads to the sign-in page', async ({ portal }) => {
   await portal.register();
   await portal.open('/devices');
-  await portal.button('Sign out this device').click();
+  await portal.page.getByRole('button', { name: SIGN_OUT }).click();
   await portal.at(/^\/login/);
 });
 
@@ -67,7 +72,7 @@ test('an open page notices that its session has ended', async ({ portal, another
   const form = portal.form('Sign out all other devices');
   await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
-  await expect(portal.button('Sign out this device')).toHaveCount(1);
+  await expect(portal.page.getByRole('button', { name: SIGN_OUT })).toHaveCount(1);
 
   // Follow a link on the page that is still open.
   await other.link('Reports').click();

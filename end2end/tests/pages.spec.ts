@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { type Page, expect, test } from '../support/test.js';
-import { axeFaults, overflowing } from '../support/faults.js';
+import { axeFaults, misnamed, overflowing } from '../support/faults.js';
 import { unique } from '../support/portal.js';
 import { Receiver } from '../support/receiver.js';
 
@@ -45,6 +45,7 @@ const lookedAt = test.extend<{ look: Look }>({
           expect(await axeFaults(copy ?? page), `${name}, ${colorScheme}`).toEqual([]);
         }
 
+        expect(await misnamed(page), `${name}, names and ids`).toEqual([]);
         await page.setViewportSize(NARROWEST);
         expect(await overflowing(page), `elements that overflow at ${NARROWEST.width}`).toEqual([]);
         await page.setViewportSize(WIDE);
@@ -218,6 +219,16 @@ lookedAt('pages of staff', async ({ portal, look, server }) => {
   await look('support');
   await portal.open('/support/prices?number=27821234567');
   await look('support-prices');
+  // Two columns on wide screens.
+  const places = ['Base prices', 'Price of a prefix'].map((name) => portal.heading(name));
+  const [base, prefix] = await Promise.all(places.map((heading) => heading.boundingBox()));
+  expect(prefix!.y).toBe(base!.y);
+  expect(prefix!.x).toBeGreaterThan(base!.x + base!.width);
+  await portal.open('/support/audit');
+  await look('support-audit');
+  const audit = portal.page.getByRole('region', { name: 'Audit', exact: true });
+  const hidden = await audit.evaluate((region) => region.scrollWidth - region.clientWidth);
+  expect(hidden, 'columns of the audit log beyond 1280 pixels').toBeLessThanOrEqual(0);
   await portal.open('/support/numbers');
   await look('support-numbers');
   await portal.open('/support/inbound');
@@ -227,7 +238,7 @@ lookedAt('pages of staff', async ({ portal, look, server }) => {
   await portal.open('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
   await look('carriers');
-  await portal.button('Drain').click();
+  await portal.button('Drain sandbox').click();
   await portal.at(/^\/support\/confirm\?/);
   await look('support-confirm');
   await portal.confirms('Drain');

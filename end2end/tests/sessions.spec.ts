@@ -7,7 +7,7 @@ async function signOutOthers(portal: Portal, account: Account): Promise<void> {
   const form = portal.form('Sign out all other devices');
   await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
-  await expect(portal.button('Sign out this device')).toHaveCount(1);
+  await expect(portal.page.getByRole('button', { name: /^Sign out this device/ })).toHaveCount(1);
 }
 
 /** Fills in a form, ends its session, and then submits the form. */

@@ -16,7 +16,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(connections).toContainText('bound');
   await expect(connections).toContainText(/0 of \d+/);
 
-  await portal.button('Drain').click();
+  await portal.button('Drain sandbox').click();
   await expect(portal.main.getByText('No other carrier takes messages now.')).toBeVisible();
   await portal.confirms('Drain');
   await expect(portal.fact('State')).toHaveText(/^drained since/);
@@ -24,7 +24,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   if (scripts) {
     await expect(portal.page.getByText('sandbox is drained.', { exact: true })).toBeAttached();
   }
-  await expect(portal.button('Drain')).toHaveCount(0);
+  await expect(portal.button('Drain sandbox')).toHaveCount(0);
 
   // The worker notices the drain a little later.
   let transid = '';
@@ -39,12 +39,12 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.fact('Waiting messages')).toHaveText(/^[1-9]\d*$/);
   await expect(portal.fact('Age of the oldest')).toHaveText(/^\d+ s$/);
 
-  await portal.button('Resume').click();
+  await portal.button('Resume sandbox').click();
   await portal.confirms('Resume');
   await portal.at(/^\/support\/carriers\?/);
   await expect(portal.fact('State')).toHaveText('up');
   expect(await portal.settled(key, transid)).toMatchObject({ status: 'delivered' });
-  await expect(portal.button('Drain')).toBeVisible();
+  await expect(portal.button('Drain sandbox')).toBeVisible();
 
   // The page also shows a change by the command line.
   await server.staff('carrier', 'drain', 'sandbox', '--yes');

@@ -146,12 +146,13 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         .time(in_zone("Last seen (UTC)"), |device| device.last_seen_at)
         .styled(BUTTONS, "Action", |device| {
             let id = device.id.to_string();
+            let about = format!("signed in at {} UTC", device.signed_in_at.to_table());
             let was_sent = one.was_sent("device", id.clone());
             view! {
                 <PostForm form=one inline=true>
                     <input type="hidden" name="device" value=id/>
                     {move || was_sent.get().then(|| view! { <StepUpField form=one/> })}
-                    <SubmitButton label="Sign out this device" form=one/>
+                    <SubmitButton label="Sign out this device" form=one about/>
                 </PostForm>
             }
         })

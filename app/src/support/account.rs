@@ -212,7 +212,8 @@ fn Actions(file: AccountFile, form: FormState) -> impl IntoView {
         (!disabled, DeskAct::Disable),
     ];
     let acts = acts.into_iter().filter(|(is_possible, _)| *is_possible);
-    let acts: Vec<_> = acts.map(|(_, act)| confirm_button(act, id.clone(), next.clone())).collect();
+    let acts: Vec<_> =
+        acts.map(|(_, act)| confirm_button(act, "", id.clone(), next.clone())).collect();
     view! {
         <div class="buttons">{acts}</div>
         <PostForm form>

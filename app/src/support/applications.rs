@@ -174,9 +174,9 @@ pub fn actions(
         .map(|(_, act)| {
             let (subject, next) = (reference.clone(), next.clone());
             if act.is_confirmed() {
-                confirm_button(act, subject, next).into_any()
+                confirm_button(act, &reference, subject, next).into_any()
             } else {
-                act_form(form, act, subject, next).into_any()
+                act_form(form, act, &reference, subject, next).into_any()
             }
         })
         .collect_view()

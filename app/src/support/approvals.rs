@@ -54,7 +54,8 @@ pub async fn decide_approval(
     let service = current.service();
     match action.as_str() {
         APPROVE => {
-            step_up(&current, &account, &credential).await?;
+            let keep = |problem: Problem| problem.typed("id", &id.to_string());
+            step_up(&current, &account, &credential).await.map_err(keep)?;
             service.support().approve_act(account.id, id).await?;
         }
         DECLINE => service.support().decline_act(account.id, id).await?,
@@ -121,19 +122,22 @@ fn what(request: &ApprovalRecord) -> impl IntoView + use<> {
 
 fn actions(request: &ApprovalRecord, reader: i64, form: FormState) -> impl IntoView + use<> {
     let id = request.id.to_string();
+    let was_sent = form.was_sent("id", id.clone());
+    let about = request.act.to_string();
     let declined = vec![("id", id.clone()), ("action", DECLINE.to_owned())];
+    let approved = about.clone();
     let approve = (request.asked_by != reader).then(|| {
         view! {
             <PostForm form inline=true>
                 <input type="hidden" name="id" value=id/>
                 <input type="hidden" name="action" value=APPROVE/>
-                <StepUpField form/>
-                <SubmitButton label="Approve" form/>
+                {move || was_sent.get().then(|| view! { <StepUpField form/> })}
+                <SubmitButton label="Approve" form about=approved/>
             </PostForm>
         }
     });
     view! {
         {approve}
-        {removal_form(form, "Decline", declined)}
+        {removal_form(form, "Decline", &about, declined)}
     }
 }

@@ -13,7 +13,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     AcceptedNotice, Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Page,
-    StateMark, optional_fact, parameter,
+    StateMark, about_text, optional_fact, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -230,7 +230,10 @@ pub fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> 
         <form class="form-inline" method="get" action=ASSIGN_PATH>
             <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
             <input type="hidden" name="reference" value=reference.to_string()/>
-            <button type="submit" class="button">{format!("Assign to {reference}")}</button>
+            <button type="submit" class="button">
+                {format!("Assign to {reference}")}
+                {about_text(bank_id.to_owned())}
+            </button>
         </form>
     }
 }
@@ -243,6 +246,7 @@ pub fn assign_form(bank_id: &str) -> impl IntoView + use<> {
             <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
             <label>
                 "Reference"
+                {about_text(format!("for {bank_id}"))}
                 <input
                     type="text"
                     name="reference"
@@ -253,7 +257,10 @@ pub fn assign_form(bank_id: &str) -> impl IntoView + use<> {
                     autocomplete="off"
                 />
             </label>
-            <button type="submit" class="button">"Assign"</button>
+            <button type="submit" class="button">
+                "Assign"
+                {about_text(bank_id.to_owned())}
+            </button>
         </form>
     }
 }

@@ -129,7 +129,7 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
             <TableRegion label=format!("Connections of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>
-            {move || confirm_button(act(), subject.clone(), CARRIERS_PATH.to_owned())}
+            {move || confirm_button(act(), &subject, subject.clone(), CARRIERS_PATH.to_owned())}
         </section>
     }
 }

@@ -18,8 +18,8 @@ use super::queues::Queue;
 use crate::page_data::PageData;
 use crate::problem::{Cause, Problem};
 use crate::ui::{
-    Confirmation, ConfirmationForm, Field, FormState, Loaded, Notice, NoticeSlot, Page, address,
-    confirmed_facts, parameter,
+    Confirmation, ConfirmationForm, Field, FormState, Loaded, Notice, NoticeSlot, Page, about_text,
+    address, confirmed_facts, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -356,15 +356,25 @@ fn RepeatedPrice(form: FormState) -> impl IntoView {
     }
 }
 
-/// Renders the button that opens the confirmation of an action. `next` is the page to return to.
-pub fn confirm_button(act: DeskAct, subject: String, next: String) -> impl IntoView {
+/// Renders the button that opens the confirmation of an action. `about` tells the rows of a table
+/// apart. `next` is the page to return to.
+pub fn confirm_button(
+    act: DeskAct,
+    about: &str,
+    subject: String,
+    next: String,
+) -> impl IntoView + use<> {
     let class = if act.takes_away() { "button button-danger" } else { "button" };
+    let about = about.to_owned();
     view! {
         <form class="form-inline" method="get" action=CONFIRM_PATH>
             <input type="hidden" name="act" value=act.as_str()/>
             <input type="hidden" name="subject" value=subject/>
             <input type="hidden" name="next" value=next/>
-            <button type="submit" class=class>{act.label()}</button>
+            <button type="submit" class=class>
+                {act.label()}
+                {about_text(about)}
+            </button>
         </form>
     }
 }

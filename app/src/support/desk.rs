@@ -39,51 +39,57 @@ impl CaseForms {
 }
 
 /// Renders a form in a table row: a button with hidden fields, and a field for a reason if
-/// `reasons` is given.
+/// `reasons` is given. `about` tells the rows apart for screen readers.
 pub fn row_form(
     form: FormState,
     label: &'static str,
+    about: &str,
     fields: Vec<(&'static str, String)>,
     reasons: Option<StaffList>,
-) -> impl IntoView {
-    button_form(form, (label, false), fields, reasons)
+) -> impl IntoView + use<> {
+    button_form(form, (label, false), about, fields, reasons)
 }
 
 /// Like [`row_form`], for an action that takes something away: its button is red.
 pub fn removal_form(
     form: FormState,
     label: &'static str,
+    about: &str,
     fields: Vec<(&'static str, String)>,
-) -> impl IntoView {
-    button_form(form, (label, true), fields, None)
+) -> impl IntoView + use<> {
+    button_form(form, (label, true), about, fields, None)
 }
 
 fn button_form(
     form: FormState,
     (label, danger): (&'static str, bool),
+    about: &str,
     fields: Vec<(&'static str, String)>,
     reasons: Option<StaffList>,
-) -> impl IntoView {
+) -> impl IntoView + use<> {
     let fields = fields
         .into_iter()
         .map(|(name, value)| view! { <input type="hidden" name=name value=value/> })
         .collect_view();
+    let about = about.to_owned();
     view! {
         <PostForm form inline=true>
             {fields}
-            {reasons.map(|list| view! { <ReasonField list/> })}
-            <SubmitButton label form danger/>
+            {reasons.map(|list| view! { <ReasonField list about=about.clone()/> })}
+            <SubmitButton label form danger about/>
         </PostForm>
     }
 }
 
-/// Renders the form of an action without a confirmation. `next` is the page to return to.
+/// Renders the form of an action without a confirmation. `about` tells the rows of a table apart.
+/// `next` is the page to return to.
 pub fn act_form(
     form: FormState,
     act: DeskAct,
+    about: &str,
     subject: String,
     next: String,
 ) -> impl IntoView + use<> {
     let fields = vec![("act", act.as_str().to_owned()), ("subject", subject), ("next", next)];
-    row_form(form, act.label(), fields, None)
+    row_form(form, act.label(), about, fields, None)
 }

@@ -79,7 +79,9 @@ fn listed(messages: &[UnassignedRecord], form: FormState) -> AnyView {
             view! { <span class="message-text">{message.message.clone()}</span> }
         })
         .styled(BUTTONS, "Action", move |message| {
-            row_form(form, "Assign", vec![("recipient", message.recipient.clone())], None)
+            let about = format!("the message from {} to {}", message.number, message.recipient);
+            let fields = vec![("recipient", message.recipient.clone())];
+            row_form(form, "Assign", &about, fields, None)
         })
         .in_region_or("Unassigned messages", "Every message belongs to an application.")
 }

@@ -60,12 +60,13 @@ pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
     view! { <datalist id=list.as_str()>{options}</datalist> }
 }
 
-/// Renders the field for a reason. Customers read the reason.
+/// Renders the field for a reason. Customers read the reason. `about` tells the rows of a table
+/// apart.
 #[component]
-pub fn ReasonField(list: StaffList) -> impl IntoView {
+pub fn ReasonField(list: StaffList, about: String) -> impl IntoView {
     view! {
         <label>
-            <span class="visually-hidden">"Reason"</span>
+            <span class="visually-hidden">"Reason "{about}</span>
             <input
                 type="text"
                 placeholder="Reason"

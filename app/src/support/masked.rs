@@ -33,7 +33,7 @@ pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
     view! {
         <PostForm form inline=true>
             <input type="hidden" name="transid" value=transid.to_string()/>
-            <SubmitButton label="Show text" form/>
+            <SubmitButton label="Show text" form about=format!("of message {transid}")/>
         </PostForm>
     }
 }

@@ -132,7 +132,8 @@ fn listed(numbers: &[InboundNumberRecord], form: FormState) -> AnyView {
             // The number has its country code already.
             let written = format!("+{}", number.number);
             let fields = vec![("number", written), ("keyword", keyword(number))];
-            removal_form(form, "Remove", fields)
+            let about = format!("{} {}", number.number, keyword(number));
+            removal_form(form, "Remove", about.trim(), fields)
         })
         .in_region_or("Numbers", "No application has a number.")
 }

@@ -119,7 +119,9 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
         .styled(BUTTONS, "Action", move |case| {
-            actions(case.request.id, form, SENDERS_PATH.to_owned())
+            let name = &case.request.name;
+            let about = format!("{name} for {}", case.request.reference);
+            actions(case.request.id, &about, form, SENDERS_PATH.to_owned())
         })
         .in_region_or("Sender names", "No sender name waits for a decision.")
 }
@@ -138,7 +140,7 @@ pub fn requested_name(case: &SenderCase, form: FormState, here: String) -> impl 
             <Fact term="Warnings">{doubts}</Fact>
             <Fact term="Earlier">{earlier}</Fact>
         </dl>
-        <div class="buttons">{actions(id, form, here)}</div>
+        <div class="buttons">{actions(id, "the sender name", form, here)}</div>
     }
 }
 
@@ -180,9 +182,9 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
 }
 
 /// Renders the buttons of a case. `next` is the page to return to.
-fn actions(id: i64, form: FormState, next: String) -> impl IntoView + use<> {
+fn actions(id: i64, about: &str, form: FormState, next: String) -> impl IntoView + use<> {
     view! {
-        {act_form(form, DeskAct::Accept, id.to_string(), next.clone())}
-        {confirm_button(DeskAct::Reject, id.to_string(), next)}
+        {act_form(form, DeskAct::Accept, about, id.to_string(), next.clone())}
+        {confirm_button(DeskAct::Reject, about, id.to_string(), next)}
     }
 }

@@ -389,5 +389,6 @@ fn batch_action(batch: &BatchRecord, reference: Reference, form: FormState) -> O
         ("batchid", batch.batchid.to_string()),
         ("action", action.to_owned()),
     ];
-    Some(row_form(form, label, fields, reasons).into_any())
+    let about = batch.batchid.to_string();
+    Some(row_form(form, label, &about, fields, reasons).into_any())
 }

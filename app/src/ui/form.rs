@@ -388,6 +388,10 @@ pub fn SubmitButton(
     /// A field that only this button adds to the form: name and value.
     #[prop(optional)]
     field: Option<(&'static str, &'static str)>,
+    /// What the action is about. Needed if the page has several such buttons, as the rows of a table
+    /// do. Screen readers read it after the label.
+    #[prop(optional, into)]
+    about: String,
 ) -> impl IntoView {
     let (name, value) = field.unzip();
     let class = match (primary, danger) {
@@ -405,6 +409,12 @@ pub fn SubmitButton(
             aria-disabled=move || form.pending.get().then_some("true")
         >
             {label}
+            {about_text(about)}
         </button>
     }
+}
+
+/// Renders what a control is about, for screen readers.
+pub fn about_text(about: String) -> impl IntoView {
+    (!about.is_empty()).then(|| view! { <span class="visually-hidden">" "{about}</span> })
 }

@@ -37,7 +37,7 @@ pub use field::{Choice, Field, text_in_area};
 pub use follow::{follow, follow_by};
 pub use form::{
     AcceptedNotice, FormAlert, FormState, Notice, NoticeSlot, PostForm, SearchForm, SubmitButton,
-    Submits,
+    Submits, about_text,
 };
 #[cfg(feature = "ssr")]
 pub use frame::PlainHeader;
