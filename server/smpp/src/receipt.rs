@@ -166,17 +166,36 @@ fn by_word(word: &str) -> State {
     found.map_or(State::Unrecognised, |(_, state)| state)
 }
 
-/// Decodes the text. Receipts are ASCII in any coding, so other characters don't matter.
-fn decode(text: &[u8]) -> Cow<'_, str> {
+/// Returns the fields at the beginning of a receipt (SMPP 3.4, Appendix B), without the message's
+/// own text. The text needn't have a label, and a receipt may consist of nothing else.
+pub fn without_message(text: &[u8]) -> &[u8] {
+    // One character per octet or pair of octets, so that their places are known.
+    let ascii = |octet: u8| if octet.is_ascii() { char::from(octet) } else { '?' };
+    let Some(octets) = wide(text) else {
+        let narrow: String = text.iter().copied().map(ascii).collect();
+        return &text[..fields::end(&narrow)];
+    };
+    let letter = |pair: &[u8]| if pair[0] == 0 { ascii(pair[1]) } else { '?' };
+    let narrow: String = octets.chunks_exact(2).map(letter).collect();
+    &text[..text.len() - octets.len() + 2 * fields::end(&narrow)]
+}
+
+/// Returns the octets of a text in UCS-2 without their byte order mark, or `None` for another
+/// coding.
+fn wide(text: &[u8]) -> Option<&[u8]> {
     // The octets tell whether the text is UCS-2. The data_coding doesn't, because many SMSCs copy
     // it from the message. A text in another coding begins neither with an octet 0 nor with a byte
     // order mark.
     let text = text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text);
-    let wide = text.len() >= 2 && text[0] == 0 && text[1] != 0;
-    if !wide {
-        return String::from_utf8_lossy(text);
-    }
-    let units = text.chunks_exact(2);
+    (text.len() >= 2 && text[0] == 0 && text[1] != 0).then_some(text)
+}
+
+/// Decodes the text. Receipts are ASCII in any coding, so other characters don't matter.
+fn decode(text: &[u8]) -> Cow<'_, str> {
+    let Some(octets) = wide(text) else {
+        return String::from_utf8_lossy(text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text));
+    };
+    let units = octets.chunks_exact(2);
     let units: Vec<u16> = units.map(|unit| u16::from_be_bytes([unit[0], unit[1]])).collect();
     Cow::Owned(String::from_utf16_lossy(&units))
 }

@@ -7,7 +7,7 @@
 
 use proptest::prelude::*;
 use smpp::Delivery;
-use smpp::receipt::{Failure, Receipt, State, parse};
+use smpp::receipt::{Failure, Receipt, State, parse, without_message};
 
 /// 2026-11-21 12:00 and 12:01 UTC.
 const NOON: i64 = 1_795_262_400_000;
@@ -245,4 +245,30 @@ proptest! {
         prop_assert_eq!(receipt.error, Some(error));
         prop_assert_eq!(receipt.state, State::Failed(Failure::Undeliverable));
     }
+}
+
+#[test]
+fn the_text_of_a_message_is_told_from_the_fields_before_it() {
+    for (fields, message) in [
+        ("id:1 stat:DELIVRD err:000 Text:", "Hello"),
+        ("id:1 stat:DELIVRD err:000", " Your code is 123456"),
+        ("id:1 stat: DELIVRD err:", " Code:123456"),
+        ("id:1 submit date:2026-11-21 12:00:00 stat:DELIVRD", " 12:00 at mine"),
+        ("id:1 sub:001, done date:2611211201; stat:DELIVRD", ", see you"),
+        ("id:1 stat:DELIVRD err:000 imsi:651 text:", "id:2"),
+        ("id:1 stat:DELIVRD err:000", " imsi:651 is my secret text: yes"),
+        ("id:1 stat:DELIVRD", ""),
+        ("", "Your code is 123456, id:1 stat:DELIVRD"),
+        ("", ""),
+    ] {
+        let whole = format!("{fields}{message}");
+        assert_eq!(without_message(whole.as_bytes()), fields.as_bytes(), "{whole}");
+        assert_eq!(without_message(&wide(&whole)), wide(fields), "{whole}");
+        let mut marked = vec![0xfe, 0xff];
+        marked.extend(wide(&whole));
+        if !whole.is_empty() {
+            assert_eq!(without_message(&marked)[2..], wide(fields), "{whole}");
+        }
+    }
+    assert_eq!(without_message(b"id:1 stat:DELIVRD K\xfcsse"), b"id:1 stat:DELIVRD");
 }

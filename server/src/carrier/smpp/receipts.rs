@@ -39,7 +39,7 @@ pub(super) fn read(
         parameter_id: receipt.receipted_message_id.clone(),
         number: number.to_owned(),
         state: state.clone(),
-        raw: escaped(&delivery.text),
+        raw: escaped(receipt::without_message(&delivery.text)),
     };
     let Meaning::Final(status, code) = meaning else {
         return ReadReceipt { raw, read: None };
