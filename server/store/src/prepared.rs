@@ -244,8 +244,9 @@ fn sqlite_steps(conn: &rusqlite::Connection, sql: &str, values: &[i64]) -> i32 {
 
 /// PostgreSQL has the same test in `group_call/plans.rs`, for all statements of a group.
 #[tokio::test]
-async fn scheduled_messages_cost_claims_nothing_until_they_are_due() {
+async fn scheduled_messages_cost_nothing_until_they_are_due() {
     const NOW: i64 = 1_000_000;
+    const LATER: i64 = NOW + 24 * 60 * 60 * 1000;
     let folder = tempfile::tempdir().unwrap();
     let [store, _] = stores(folder.path()).await;
     let conn = open_file(&store);
@@ -261,30 +262,67 @@ async fn scheduled_messages_cost_claims_nothing_until_they_are_due() {
         conn.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
              INSERT INTO queue (message_id, application_id, carrier, deferred, bulk, due_at,
-                 lease_token, attempts)
-             SELECT ?2 + i, 1, 'acme', 0, i % 2, ?3, 0, 0 FROM n",
+                 lease_token, attempts, expires_at)
+             SELECT ?2 + i, 1, 'acme', 0, i % 2, ?3, 0, 0, ?3 + 1 FROM n",
             [count, ids_from, due_at],
         )
         .unwrap();
     };
     let find = |name: &str| {
-        let mut statements = super::claims::STATEMENTS.iter();
+        let mut statements = super::claims::STATEMENTS.iter().chain(super::queue::STATEMENTS);
         statements.find(|(its, _)| *its == name).unwrap().1.sqlite
     };
     // The parameters are the time, the least ID, the limits and the lower bounds, and of the other
     // statement the least ID, the lower bounds and the time.
     let taken = || {
         let due = sqlite_steps(&conn, find("DUE"), &[NOW, 0, 100, 100, 0, 0]);
-        (due, sqlite_steps(&conn, find("NEXT_DUE"), &[0, 0, 0, NOW]))
+        let waiting = sqlite_steps(&conn, find("WAITING"), &[NOW, NOW + 1]);
+        let unrouted = sqlite_steps(&conn, find("UNROUTED"), &[100, NOW]);
+        let others = [waiting, unrouted, sqlite_steps(&conn, find("NEXT_CARRIER"), &[])];
+        (due, sqlite_steps(&conn, find("NEXT_DUE"), &[0, 0, 0, NOW]), others)
     };
     fill(10, 0, NOW);
-    fill(2, 1_000, NOW + 1);
+    fill(2, 1_000, LATER);
     let before = taken();
-    fill(10_000, 10_000, NOW + 1);
+    fill(10_000, 10_000, LATER);
     assert_eq!(taken(), before);
     // Otherwise, the count wouldn't show which rows are read.
     fill(10, 100_000, NOW);
-    assert!(taken().0 > before.0);
+    let after = taken();
+    assert!(after.0 > before.0 && after.2[0] > before.2[0] && after.2[1] > before.2[1]);
+}
+
+/// `group_call/plans.rs` has the plans of claims.
+#[tokio::test]
+async fn postgres_counts_the_queue_without_its_scheduled_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(folder.path()).await;
+    let mut conn = store.connect().await.unwrap();
+    for statement in [
+        "INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at,
+             lease_token, attempts, expires_at)
+         SELECT 1, i, 1, CASE WHEN i % 4 = 0 THEN 'acme' ELSE 'beta' END, 0, i % 2, 1000000 + i, 0,
+             0, 2000000
+         FROM generate_series(1::bigint, 20000) i",
+        "ANALYZE queue",
+    ] {
+        conn.execute(statement).await.unwrap();
+    }
+    for (name, values) in [
+        ("WAITING", "('acme', 1000, 2000, 1)"),
+        ("UNROUTED", "('acme', 100, 1000, 1)"),
+        ("NEXT_CARRIER", "('acme', 1)"),
+    ] {
+        let (_, sql) = super::queue::STATEMENTS.iter().find(|(its, _)| *its == name).unwrap();
+        let prepared = format!("PREPARE {name} AS {}", sql.postgres);
+        conn.execute(AssertSqlSafe(prepared)).await.unwrap();
+        let plan = AssertSqlSafe(format!("EXPLAIN EXECUTE {name} {values}"));
+        let rows = conn.fetch_all(plan).await.unwrap();
+        let steps: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = steps.join("\n");
+        assert!(!plan.contains("Seq Scan on queue") && plan.contains("queue_due"), "{plan}");
+        assert!(name == "NEXT_CARRIER" || plan.contains("due_at <="), "{plan}");
+    }
 }
 
 /// Traffic statements are those that take many rows, or that lock rows on PostgreSQL. A statement

@@ -9,21 +9,8 @@ use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
-/// Counts the messages that wait at the time `$1`, without those that are scheduled for later,
-/// which all have an expiry of their own. Finds since when the oldest waits.
-macro_rules! waiting {
-    ($and:literal, $shard:literal) => {
-        in_shard!(
-            r"
-        SELECT COUNT(*) AS n,
-               MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
-               MIN(CASE WHEN expires_at IS NOT NULL AND lease_token = 0 THEN due_at END) AS at
-        FROM queue
-        WHERE (expires_at IS NULL OR lease_token <> 0 OR due_at <= $1)",
-            $and => concat!(" AND shard = ", $shard),
-        )
-    };
-}
+/// Longer than a message waits for its next attempt or for the opening of a route.
+const PUT_OFF_MAX_MS: i64 = 60 * 60 * 1000;
 
 statements! {
     const LEAST: Sql = in_shard!(
@@ -65,15 +52,43 @@ statements! {
             => " AND shard = $1",
         ")",
     );
-    const CARRIERS: Sql = in_shard!("SELECT DISTINCT carrier FROM queue" => " WHERE shard = $1");
+    /// `SELECT DISTINCT` would read all rows.
+    const NEXT_CARRIER: Sql = in_shard!(
+        r"
+        SELECT MIN(carrier) AS carrier
+        FROM (
+            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token = 0 AND carrier > $1"
+            => " AND shard = $2",
+        r"
+            UNION ALL
+            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token <> 0 AND carrier > $1"
+            => " AND shard = $2",
+        ") AS c",
+    );
     const CARRIER_OF: Sql = in_shard!(
         "SELECT carrier FROM queue WHERE message_id = $1" => " AND shard = $2");
     const ANY_UNCLAIMED: Sql = in_shard!(
         "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
     );
-    const WAITING: Sql = waiting!(" AND carrier = $2", "$3");
-    const STATE: Sql = waiting!("", "$2");
+    /// Scheduled messages all have an expiry of their own. `$3` bounds the time for which other
+    /// messages are put off, so that this doesn't read all scheduled messages.
+    const WAITING: Sql = in_shard!(
+        r"
+        SELECT COUNT(*) AS n,
+               MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
+               MIN(CASE WHEN expires_at IS NOT NULL AND lease_token = 0 THEN due_at END) AS at
+        FROM (
+            SELECT message_id, expires_at, lease_token, due_at
+            FROM queue WHERE carrier = $1 AND lease_token <> 0" => " AND shard = $4",
+        r"
+            UNION ALL
+            SELECT message_id, expires_at, lease_token, due_at
+            FROM queue
+            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND lease_token = 0
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
+        ") AS q",
+    );
     /// The values of a row are message, application, carrier, due at and lease token. The remaining
     /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On
     /// PostgreSQL this statement queues only the unclaimed messages of batches. There,
@@ -111,12 +126,14 @@ statements! {
         sqlite: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND due_at <= $3 AND lease_token = 0 AND submission = 0 LIMIT $2",
+            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND due_at <= $3
+              AND lease_token = 0 AND submission = 0
+            LIMIT $2",
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND due_at <= $3 AND lease_token = 0 AND submission = 0
-              AND shard = $4
+            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND due_at <= $3
+              AND lease_token = 0 AND submission = 0 AND shard = $4
             LIMIT $2 FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
     };
@@ -310,9 +327,19 @@ pub async fn resume(
     query(RESUME, (application_id, limit, now)).execute(conn).await
 }
 
-/// Returns the carriers that have messages in the queue.
+/// Returns the carriers that have messages in the queue. The name of messages without a route is
+/// empty.
 pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
-    query(CARRIERS, ()).fetch_all(conn, |row| row.get("carrier")).await
+    let mut found = Vec::new();
+    if has_unclaimed(conn, "").await? {
+        found.push(String::new());
+    }
+    loop {
+        let last = found.last().map_or("", String::as_str);
+        let next = query(NEXT_CARRIER, last).fetch_one(conn, |row| row.get("carrier")).await?;
+        let Some(next) = next else { return Ok(found) };
+        found.push(next);
+    }
 }
 
 /// Returns the carrier that a message in the queue waits for. It is empty if no route fits.
@@ -326,7 +353,7 @@ pub async fn waiting(
     carrier: &str,
     now: Timestamp,
 ) -> Result<QueueState> {
-    query(WAITING, (now, carrier)).fetch_one(conn, read_state).await
+    query(WAITING, (carrier, now, now.plus_ms(PUT_OFF_MAX_MS))).fetch_one(conn, read_state).await
 }
 
 /// Returns whether a carrier has an unclaimed row.
@@ -407,8 +434,15 @@ pub struct QueueState {
     pub oldest: Option<Timestamp>,
 }
 
+/// Returns the state of the queue of all carriers.
 pub async fn state(conn: &mut dyn Connection, now: Timestamp) -> Result<QueueState> {
-    query(STATE, now).fetch_one(conn, read_state).await
+    let mut state = QueueState { waiting: 0, oldest: None };
+    for carrier in carriers(conn).await? {
+        let of_carrier = waiting(conn, &carrier, now).await?;
+        state.waiting += of_carrier.waiting;
+        state.oldest = state.oldest.into_iter().chain(of_carrier.oldest).min();
+    }
+    Ok(state)
 }
 
 fn read_state(row: &Row<'_>) -> Result<QueueState> {
