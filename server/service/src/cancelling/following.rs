@@ -20,8 +20,9 @@ const CHUNK: i64 = 500;
 /// The number of rows that are cancelled before the transaction looks whether somebody waits for
 /// it. They take about a millisecond.
 const PART: i64 = 50;
-/// How long a transaction cancels rows while nobody waits for it.
-const TIME_MAX: Duration = Duration::from_millis(20);
+/// How long a transaction cancels rows while nobody waits for it. Whoever comes meanwhile also waits
+/// for the commit, which takes longer the more rows there are.
+const TIME_MAX: Duration = Duration::from_millis(5);
 /// How long a run goes on with a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);
 /// How long rows of a resumed batch are looked for. A claim that began before it was resumed may
@@ -108,17 +109,17 @@ impl Messages<'_> {
         (mut from, last): (i64, i64),
         now: Timestamp,
     ) -> Result<Option<Transid>> {
-        let (begun, mut ended, mut latest) = (Instant::now(), Vec::new(), None);
+        let (begun, mut latest) = (Instant::now(), None);
         while begun.elapsed() < TIME_MAX {
             let ids = queue::of_batch(tx, (from, last), PART).await?;
             let Some(id) = ids.last() else { break };
             (latest, from) = (Some(*id), id.0 + 1);
-            ended.extend(withdraw(tx, &ids, (MessageStatus::Cancelled, None), now).await?);
+            let ended = withdraw(tx, &ids, (MessageStatus::Cancelled, None), now).await?;
+            settle(tx, &ended, now).await?;
             if self.store().does_somebody_wait() {
                 break;
             }
         }
-        settle(tx, &ended, now).await?;
         Ok(latest)
     }
 }
