@@ -736,7 +736,7 @@ CREATE TABLE margin_days (
     reference      TEXT NOT NULL,
     rule           TEXT NOT NULL,
     carrier        TEXT NOT NULL,
-    is_final       BIGINT NOT NULL CHECK (is_final IN (0, 1)),
+    unfinished     BIGINT CHECK (unfinished >= 0),
     messages       BIGINT NOT NULL,
     pages          BIGINT NOT NULL,
     segments       BIGINT NOT NULL,

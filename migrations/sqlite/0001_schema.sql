@@ -796,7 +796,7 @@ CREATE TABLE batch_counts (
 
 -- Number of messages by day and status, for charts. A count is the sum of several rows, so that
 -- transactions that count at the same time don't wait for one row. A single row can be negative. A
--- chore folds a day's rows into one when all messages of the day are final.
+-- chore folds a past day's rows into one. Messages that were scheduled for later add rows again.
 CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
@@ -835,14 +835,17 @@ CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
     WHERE node <> 0 OR writer <> 1;
 
 -- Daily figures of live messages, for the margin report. A chore computes them when the day is
--- over, and again when all messages of the day are final.
+-- over, again when all messages of the day are final except scheduled ones, and again whenever some of
+-- these have become final.
 CREATE TABLE margin_days (
     day            INTEGER NOT NULL,  -- day of acceptance
     reference      TEXT NOT NULL,     -- of the application that sent the messages
     -- price rule: local, international, or the digits of a prefix
     rule           TEXT NOT NULL,
     carrier        TEXT NOT NULL,     -- carrier that accepted them; empty if none did
-    is_final       INTEGER NOT NULL CHECK (is_final IN (0, 1)), -- 1: isn't computed again
+    -- number of scheduled messages that weren't final when the figures were computed; 0: they aren't
+    -- computed again. Null while other messages weren't final either
+    unfinished     INTEGER CHECK (unfinished >= 0),
     messages       INTEGER NOT NULL,  -- number of messages
     pages          INTEGER NOT NULL,  -- billed, without released pages
     segments       INTEGER NOT NULL,  -- submitted

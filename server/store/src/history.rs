@@ -39,38 +39,68 @@ statements! {
           AND expanded_at IS NOT NULL"
             => " AND shard = $3",
     );
+    /// The day of a final message. The counts of the others stay until these are final too.
     const TEST_DAY: Sql = in_shard!(
-        "SELECT application_id, day FROM message_days WHERE test = 1 AND day < $1"
+        r"
+        SELECT application_id, day
+        FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}"
             => " AND shard = $2",
         " ORDER BY day, application_id LIMIT 1",
     );
     const NTH_TEST: Sql = in_shard!(
         r"
         SELECT id
-        FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+        FROM messages
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
             => " AND shard = $5",
         " ORDER BY id LIMIT 1 OFFSET $4",
     );
+    const OPEN_TEST: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM messages
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status < {delivered}"
+            => " AND shard = $4",
+        " LIMIT 1",
+    );
+    /// Keeps messages from becoming final before the commit.
+    const LOCK_OPEN_TESTS: Sql = Sql::postgres_in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM messages
+            WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+              AND status < {delivered} AND shard = $4
+            ORDER BY id FOR UPDATE) m");
     const DELETE_TEST_EVENTS: Sql = in_shard!(
         r"
         DELETE FROM message_timeline
         WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
             SELECT id
-            FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
-            => " AND shard = $4",
+            FROM messages
+            WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+              AND status >= {delivered}" => " AND shard = $4",
         ")" => " AND shard = $4",
     );
     const DELETE_TESTS: Sql = in_shard!(
-        "DELETE FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+        r"
+        DELETE FROM messages
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
             => " AND shard = $4",
     );
     /// PostgreSQL only: SQLite has an index of `messages` instead of this table.
     const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages
         WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
-          AND shard = $4");
+          AND status > {delivered} AND shard = $4");
     const DELETE_TEST_DAY: Sql = in_shard!(
         "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
+            => " AND shard = $3",
+    );
+    const DELETE_FINAL_COUNTS: Sql = in_shard!(
+        r"
+        DELETE FROM message_days
+        WHERE application_id = $1 AND test = 1 AND day = $2 AND status >= {delivered}"
             => " AND shard = $3",
     );
     const DELETE_TEST_QUARTERS: Sql = in_shard!(
@@ -84,9 +114,17 @@ statements! {
         DELETE FROM batches
         WHERE id IN (
             SELECT id
-            FROM batches WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
+            FROM batches b
+            WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
             => " AND shard = $3",
-        " LIMIT $2)" => " AND shard = $3",
+        r"
+              AND NOT EXISTS (
+                  SELECT 1
+                  FROM messages m
+                  WHERE m.application_id = b.application_id AND m.test = 1
+                    AND m.id BETWEEN b.first_message_id AND b.last_message_id"
+            => " AND m.shard = $3",
+        ") LIMIT $2)" => " AND shard = $3",
         " RETURNING id",
     );
     const DELETE_BATCH_COUNTS: Sql = Sql {
@@ -154,14 +192,9 @@ pub async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Res
 
 /// Deletes final messages of test keys and everything that is stored about them: at most `limit`
 /// messages or batches. Deletes only messages that were accepted before the day `below` (since
-/// 1970-01-01 UTC) and whose IDs are below `low`, because only those are certain to be final.
-/// Returns false if there is nothing left to delete.
-pub async fn delete_tests(
-    conn: &mut dyn Connection,
-    below: i64,
-    low: i64,
-    limit: i64,
-) -> Result<bool> {
+/// 1970-01-01 UTC). Messages that aren't final stay, and so do the figures of their day. Returns
+/// false if there is nothing left to delete.
+pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
     let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
     let found: Option<(ApplicationId, i64)> =
         query(TEST_DAY, below).fetch_optional(&mut *conn, read).await?;
@@ -173,28 +206,43 @@ pub async fn delete_tests(
         return Ok(!batches.is_empty());
     };
     let Range { from, below: end } = Range::of_days(day, day + 1);
-    let next = nth_test(conn, application, (from, end.min(low)), limit).await?;
-    let until = next.unwrap_or(end.min(low));
+    let next = nth_test(conn, application, (from, end), limit).await?;
+    let is_last = next.is_none();
+    let until = next.unwrap_or(end);
     let mut statements = vec![DELETE_TEST_EVENTS, DELETE_TESTS];
     if conn.dialect().is_shared() {
         statements.push(FORGET_UNUSUAL_TESTS);
+        if is_last {
+            query(LOCK_OPEN_TESTS, (application, from, end)).finds(&mut *conn).await?;
+        }
     }
     for statement in statements {
         query(statement, (application, from, until)).execute(&mut *conn).await?;
     }
-    if next.is_some() {
-        return Ok(true);
+    if is_last {
+        forget_test_day(conn, application, day).await?;
     }
-    let is_empty = nth_test(conn, application, (until, end), 0).await?.is_none();
-    if is_empty {
-        query(DELETE_TEST_DAY, (application, day)).execute(&mut *conn).await?;
-        let quarters = (day * QUARTERS_OF_DAY, (day + 1) * QUARTERS_OF_DAY);
-        query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1)).execute(conn).await?;
-    }
-    Ok(is_empty)
+    Ok(true)
 }
 
-/// Returns the ID of the test message that is at position `before` (from 0) in a range of IDs.
+/// Deletes the figures of a day whose final test messages are deleted. If other messages of the day
+/// are left, only the counts of final messages go.
+async fn forget_test_day(
+    conn: &mut dyn Connection,
+    application: ApplicationId,
+    day: i64,
+) -> Result<()> {
+    let Range { from, below } = Range::of_days(day, day + 1);
+    if query(OPEN_TEST, (application, from, below)).finds(&mut *conn).await? {
+        return query(DELETE_FINAL_COUNTS, (application, day)).execute(conn).await.map(drop);
+    }
+    query(DELETE_TEST_DAY, (application, day)).execute(&mut *conn).await?;
+    let quarters = (day * QUARTERS_OF_DAY, (day + 1) * QUARTERS_OF_DAY);
+    let deleting = query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1));
+    deleting.execute(conn).await.map(drop)
+}
+
+/// Returns the ID of the final test message that is at position `before` (from 0) in a range of IDs.
 async fn nth_test(
     conn: &mut dyn Connection,
     application: ApplicationId,

@@ -35,12 +35,15 @@ statements! {
         WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.shard = $4 AND a.shard = $4",
         " ORDER BY m.id LIMIT $3",
     );
-    const LAST_FINAL: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days WHERE is_final = 1");
+    const LAST_SETTLED: Sql = Sql::same(
+        "SELECT MAX(day) AS day FROM margin_days WHERE unfinished IS NOT NULL");
+    const UNFINISHED: Sql = Sql::same(
+        "SELECT DISTINCT day, unfinished FROM margin_days WHERE unfinished > 0 ORDER BY day");
     const LAST: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days");
     const COUNTED: Sql = Sql::same("SELECT DISTINCT day FROM margin_days WHERE day >= $1");
     const FORGET: Sql = Sql::same("DELETE FROM margin_days WHERE day = $1");
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages,
+        INSERT INTO margin_days (day, reference, rule, carrier, unfinished, messages, pages,
             segments, unpriced, charged, cost)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
     /// Looks up each day separately, because a range scan would read the rows of all applications.
@@ -108,9 +111,16 @@ pub async fn messages(
     query(MESSAGES, (from, below, limit)).fetch_all(conn, read).await
 }
 
-/// Returns the last day whose figures are final.
-pub async fn last_final(conn: &mut dyn Connection) -> Result<Option<i64>> {
-    query(LAST_FINAL, ()).fetch_one(conn, |row| row.get("day")).await
+/// Returns the last day whose messages were final when it was counted, except scheduled ones.
+pub async fn last_settled(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LAST_SETTLED, ()).fetch_one(conn, |row| row.get("day")).await
+}
+
+/// Returns the days with scheduled messages that weren't final when the day was counted, and the
+/// number of these messages.
+pub async fn unfinished(conn: &mut dyn Connection) -> Result<Vec<(i64, i64)>> {
+    let read = |row: &Row<'_>| Ok((row.get("day")?, row.get("unfinished")?));
+    query(UNFINISHED, ()).fetch_all(conn, read).await
 }
 
 /// Returns the last day that has figures.
@@ -135,16 +145,17 @@ pub async fn paid(
         .await
 }
 
-/// Stores the figures of a day and deletes the day's earlier figures.
+/// Stores the figures of a day and deletes the day's earlier figures. `unfinished` is the number of
+/// scheduled messages that aren't final, or `None` while others aren't either.
 pub async fn store<'f>(
     conn: &mut dyn Connection,
-    (day, is_final): (i64, bool),
+    (day, unfinished): (i64, Option<i64>),
     figures: impl IntoIterator<Item = (&'f Counted, &'f MarginFigures)>,
 ) -> Result<()> {
     query(FORGET, day).execute(&mut *conn).await?;
     for ((reference, rule, carrier), figures) in figures {
         // Bound in two parts, because no other statement needs a tuple of eleven values.
-        let of = (day, reference.as_str(), rule, carrier, is_final);
+        let of = (day, reference.as_str(), rule, carrier, unfinished);
         let counts = [
             figures.messages.into(),
             figures.pages.into(),

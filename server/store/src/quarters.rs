@@ -44,32 +44,26 @@ statements! {
                 cost = message_quarters.cost + excluded.cost",
         ..Sql::IN_SHARD
     };
-    /// The first quarter hour below `$1` whose figures aren't folded.
+    /// The quarter hours below `$1` whose figures aren't folded.
     const UNFOLDED: Sql = in_shard!(
         r"
-        SELECT MIN(quarter) AS quarter
+        SELECT DISTINCT quarter
         FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1"
             => " AND shard = $2",
+        " ORDER BY quarter",
     );
-    const FOLD: Sql = in_shard!(
-        "INSERT INTO message_quarters (" => "shard, ",
-        r"application_id, test, quarter, figure, node, writer, n, cost)
-        SELECT " => "shard, ",
-        r"application_id, test, quarter, figure, 0, 1, CAST(SUM(n) AS BIGINT),
-            CAST(SUM(cost) AS BIGINT)
-        FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND shard = $2",
-        r"
-        GROUP BY " => "shard, ",
-        r"application_id, test, quarter, figure
-        ON CONFLICT (" => "shard, ",
-        r"application_id, test, quarter, figure, node, writer)
-        DO UPDATE SET n = message_quarters.n + excluded.n,
-            cost = message_quarters.cost + excluded.cost",
-    );
-    const FORGET_PARTS: Sql = in_shard!(
+    /// Locks the figures in the order in which other transactions change them.
+    const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
+            ORDER BY application_id, test, figure, node, writer FOR UPDATE) q");
+    /// Returns what it deletes, so that no figure is lost that another transaction adds meanwhile.
+    const TAKE_PARTS: Sql = in_shard!(
         "DELETE FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
             => " AND shard = $2",
+        " RETURNING application_id, test, figure, n, cost",
     );
 }
 
@@ -178,17 +172,30 @@ pub async fn add_periods(
     Ok(())
 }
 
-/// Returns the first quarter hour below this one whose figures aren't folded. Such figures are in
+/// Returns the quarter hours below this one whose figures aren't folded. Such figures are in
 /// several rows, or in a row that a process adds to.
-pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    query(UNFOLDED, below).fetch_one(conn, |row| row.get("quarter")).await
+pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+    query(UNFOLDED, below).fetch_all(conn, |row| row.get("quarter")).await
 }
 
-/// Folds a quarter hour's figures into one row per figure. The caller makes sure that no process
-/// changes them any more.
+/// Folds a quarter hour's figures into one row per figure. Other processes may change the figures
+/// meanwhile. Their changes are folded by a later call.
 pub async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
-    for statement in [FOLD, FORGET_PARTS] {
-        query(statement, quarter).execute(&mut *conn).await?;
+    if conn.dialect().is_shared() {
+        query(LOCK_PARTS, quarter).finds(&mut *conn).await?;
     }
-    Ok(())
+    let read = |row: &Row<'_>| {
+        let (application_id, test) = (row.get("application_id")?, row.get("test")?);
+        let key = Key { application_id, test, quarter, figure: row.get("figure")? };
+        Ok((key, (row.get("n")?, row.get("cost")?)))
+    };
+    let parts: Vec<(Key, (i64, i64))> =
+        query(TAKE_PARTS, quarter).fetch_all(&mut *conn, read).await?;
+    let mut folded = Changes::none();
+    for (key, (n, cost)) in parts {
+        let sums = folded.0.entry(key).or_default();
+        sums.0 += n;
+        sums.1 += cost;
+    }
+    folded.write(conn, 0, 1).await
 }

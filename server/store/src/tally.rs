@@ -55,37 +55,35 @@ statements! {
         HAVING SUM(n) > 0
         ORDER BY day DESC",
     );
-    /// The first day below `$1` with counts that aren't folded.
-    const UNFOLDED: Sql = in_shard!(
-        "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
+    const OPEN_LIVE: Sql = in_shard!(
+        r"
+        SELECT day, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days WHERE test = 0 AND day >= $1 AND status < {delivered}"
             => " AND shard = $2",
+        " GROUP BY day HAVING SUM(n) > 0",
     );
-    const FOLD: Sql = in_shard!(
-        "INSERT INTO message_days (" => "shard, ",
-        r"application_id, test, day, status, node, writer, n)
-        SELECT " => "shard, ",
-        r"application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
-        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
+    /// The days below `$1` with counts that aren't folded.
+    const UNFOLDED: Sql = in_shard!(
         r"
-        GROUP BY " => "shard, ",
-        r"application_id, test, day, status
-        ON CONFLICT (" => "shard, ",
-        r"application_id, test, day, status, node, writer)
-        DO UPDATE SET n = message_days.n + excluded.n",
+        SELECT DISTINCT day
+        FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1" => " AND shard = $2",
+        " ORDER BY day",
     );
-    /// Deletes counts of 0 among the counts that were just folded.
-    const FORGET_NOTHING: Sql = in_shard!(
-        r"
-        DELETE FROM message_days
-        WHERE node = 0 AND writer = 1 AND n = 0" => " AND shard = $2",
-        r"
-          AND (application_id, test, day, status) IN (
-              SELECT application_id, test, day, status
-              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
-        ")",
-    );
-    const FORGET_PARTS: Sql = in_shard!(
+    /// Locks the counts in the order in which other transactions change them.
+    const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
+            ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
+    /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
+    const TAKE_PARTS: Sql = in_shard!(
         "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
+            => " AND shard = $2",
+        " RETURNING application_id, test, status, n",
+    );
+    const FORGET_NOTHING: Sql = in_shard!(
+        "DELETE FROM message_days WHERE day = $1 AND node = 0 AND writer = 1 AND n = 0"
             => " AND shard = $2",
     );
     /// `$1` is `[[application, test, day, status, n to add]]`.
@@ -533,17 +531,36 @@ pub async fn days_of_status(
     finding.fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
-/// Returns the first day below `below` with counts that aren't folded. Folded counts are in the
-/// rows of node 0 and writer 1 only.
-pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
-    query(UNFOLDED, below).fetch_one(conn, |row| row.get("day")).await
+/// Returns the days from `from` on with live messages that aren't final, and their number.
+pub async fn open_live(conn: &mut dyn Connection, from: i64) -> Result<Vec<(i64, i64)>> {
+    query(OPEN_LIVE, from).fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
-/// Folds a day's counts into one row per application, key kind and status. The caller must make
-/// sure that no process changes these counts any more.
+/// Returns the days below `below` with counts that aren't folded. Folded counts are in the rows of
+/// node 0 and writer 1 only.
+pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+    query(UNFOLDED, below).fetch_all(conn, |row| row.get("day")).await
+}
+
+/// Folds a day's counts into one row per application, key kind and status. Other processes may
+/// change the day's counts meanwhile. Their changes are folded by a later call.
 pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
-    for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
-        query(statement, day).execute(&mut *conn).await?;
+    if conn.dialect().is_shared() {
+        query(LOCK_PARTS, day).finds(&mut *conn).await?;
     }
-    Ok(())
+    let read = |row: &Row<'_>| {
+        let of: (ApplicationId, i64, i64) =
+            (row.get("application_id")?, row.get("test")?, row.get("status")?);
+        Ok((of, row.get::<i64>("n")?))
+    };
+    let parts: Vec<_> = query(TAKE_PARTS, day).fetch_all(&mut *conn, read).await?;
+    let mut sums: BTreeMap<(ApplicationId, i64, i64), i64> = BTreeMap::new();
+    for (of, n) in parts {
+        *sums.entry(of).or_default() += n;
+    }
+    let rows = sums
+        .into_iter()
+        .map(|((application, test, status), n)| (application, test, day, status, n));
+    query(ADD_DAYS, (0_i64, 1_i64)).execute_each(&mut *conn, rows).await?;
+    query(FORGET_NOTHING, day).execute(conn).await.map(drop)
 }

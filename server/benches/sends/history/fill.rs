@@ -176,9 +176,9 @@ async fn count_quarters(db: &mut AnyConnection, shard: &str, today: i64) {
 /// the measurement. Nothing here reads their amounts.
 async fn count_margins(db: &mut AnyConnection, today: i64) {
     let sql = format!(
-        "INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages, \
+        "INSERT INTO margin_days (day, reference, rule, carrier, unfinished, messages, pages, \
              segments, unpriced, charged, cost) \
-         SELECT m.created_at / {DAY_MS} AS day, a.reference, m.kind, 'sandbox', 1, COUNT(*), \
+         SELECT m.created_at / {DAY_MS} AS day, a.reference, m.kind, 'sandbox', 0, COUNT(*), \
              SUM(m.pages), SUM(m.segments), 0, SUM(m.cost - m.released), 0 \
          FROM messages m JOIN applications a ON a.id = m.application_id \
          WHERE m.created_at < {} GROUP BY 1, a.reference, m.kind",

@@ -118,35 +118,54 @@ impl Operations<'_> {
             work!(|tx, now| {
                 let below = now.day() - TEST_HISTORY_DAYS;
                 installation::raise_test_low(tx, id_of_day(below)).await?;
-                let low = final_below(tx, now).await?;
-                history::delete_tests(tx, below, low, CHUNK).await
+                history::delete_tests(tx, below, CHUNK).await
             }),
         )
         .await
     }
 
-    /// Folds the counts of each day and quarter hour into one row per status, once all of their
-    /// messages are final. Until then, each process adds to its own rows.
+    /// Folds the counts of each past day and quarter hour into one row per status, because each
+    /// process adds to its own rows. By then all messages are final, except those that were
+    /// scheduled for later. Each of these adds rows again, which the next run folds.
     pub async fn fold_days(&self) -> Result<()> {
-        self.do_chore(
-            Chore::FoldDays,
-            Priority::Bulk,
-            work!(|tx, now| {
-                // Later messages of the mark's day may not be final.
-                let low = final_below(tx, now).await?;
-                let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
-                if let Some(day) = tally::first_unfolded(tx, low.day()).await? {
+        self.in_each_shard(|shard| self.fold_in(shard)).await.map(drop)
+    }
+
+    async fn fold_in(&self, shard: Shard) -> Result<()> {
+        let (days, quarters) = {
+            let mut conn = self.store().read_at(shard).await?;
+            // Later messages of the mark's day may not be final.
+            let low = installation::swept(&mut conn).await?.low;
+            let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
+            let days = tally::unfolded(&mut conn, low.day()).await?;
+            (days, quarters::unfolded(&mut conn, low.quarter()).await?)
+        };
+        let (chore, priority) = (Chore::FoldDays, Priority::Bulk);
+        for day in days {
+            self.do_chore_at(
+                shard,
+                chore,
+                priority,
+                work!(|tx, _| {
                     tally::fold(tx, day).await?;
-                    return Ok(true);
-                }
-                let Some(quarter) = quarters::first_unfolded(tx, low.quarter()).await? else {
-                    return Ok(false);
-                };
-                quarters::fold(tx, quarter).await?;
-                Ok(true)
-            }),
-        )
-        .await
+                    Ok(false)
+                }),
+            )
+            .await?;
+        }
+        for quarter in quarters {
+            self.do_chore_at(
+                shard,
+                chore,
+                priority,
+                work!(|tx, _| {
+                    quarters::fold(tx, quarter).await?;
+                    Ok(false)
+                }),
+            )
+            .await?;
+        }
+        Ok(())
     }
 }
 

@@ -7,13 +7,13 @@ use domain::records::{MarginFigures, MarginLine, MarginReport, SYSTEM_KIND};
 use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
 use crate::applications::chosen;
-use crate::delivery::expiry::final_below;
 use crate::delivery::routing::Message;
 use crate::{Messages, run_detached};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::margins::{self, Counted, CountedMessage};
-use store::{Chore, installation, messages};
+use store::query::Connection;
+use store::{Chore, installation, messages, tally};
 
 /// The maximum number of days of a report.
 pub const MARGIN_DAYS_MAX: i64 = 92;
@@ -29,36 +29,53 @@ type Figures = HashMap<Counted, MarginFigures>;
 
 impl Messages<'_> {
     /// Counts the days that are over and weren't counted yet. Also counts days again that were
-    /// counted before all their messages were final.
+    /// counted before all their messages were final: once when only scheduled ones are left, and
+    /// whenever some of these have become final.
     ///
     /// # Errors
     /// `Failed` if a shard can't be read. `Failed` or `Uncertain` if the figures can't be stored.
     pub async fn count_margins(&self) -> Result<()> {
-        let now = self.now();
-        let today = now.day();
-        let (first, counted, below) = {
+        let today = self.now().day();
+        let (first, counted, unfinished) = {
             let mut conn = self.store().read().await?;
-            let first = match margins::last_final(&mut conn).await? {
+            let first = match margins::last_settled(&mut conn).await? {
                 Some(day) => day + 1,
                 None => self.first_day().await?.unwrap_or(today),
             };
             let counted = margins::counted(&mut conn, first).await?;
-            let mut low = i64::MAX;
-            for shard in self.shards() {
-                let mut conn = self.store().read_at(shard).await?;
-                low = low.min(final_below(&mut conn, now).await?);
-            }
-            // Later messages of the mark's day may not be final.
-            let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
-            (first, counted, below)
+            (first, counted, margins::unfinished(&mut conn).await?)
         };
+        let from = unfinished.first().map_or(first, |(day, _)| first.min(*day));
+        let (below, open) = self.open_days(from).await?;
+        let open = |day| open.get(&day).copied().unwrap_or_default();
+        for (day, before) in unfinished {
+            if open(day) != before {
+                self.count_margin(day, Some(open(day))).await?;
+            }
+        }
         for day in first..today {
-            let is_final = day < below;
-            if is_final || !counted.contains(&day) {
-                self.count_margin(day, is_final).await?;
+            let is_settled = day < below;
+            if is_settled || !counted.contains(&day) {
+                self.count_margin(day, is_settled.then(|| open(day))).await?;
             }
         }
         Ok(())
+    }
+
+    /// Returns the day below which only scheduled messages aren't final, and for each day from
+    /// `from` on the number of live messages that aren't final.
+    async fn open_days(&self, from: i64) -> Result<(i64, HashMap<i64, i64>)> {
+        let (mut below, mut open) = (i64::MAX, HashMap::new());
+        for shard in self.shards() {
+            let mut conn = self.store().read_at(shard).await?;
+            // Later messages of the mark's day may not be final.
+            let low = installation::swept(&mut conn).await?.low;
+            below = below.min(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());
+            for (day, n) in tally::open_live(&mut conn, from).await? {
+                *open.entry(day).or_default() += n;
+            }
+        }
+        Ok((below, open))
     }
 
     /// Returns the day of the first message.
@@ -74,7 +91,7 @@ impl Messages<'_> {
 
     /// Counts a day. Other work continues while the messages are read, because only storing the
     /// figures takes a write transaction.
-    async fn count_margin(&self, day: i64, is_final: bool) -> Result<()> {
+    async fn count_margin(&self, day: i64, unfinished: Option<i64>) -> Result<()> {
         let mut figures = Figures::new();
         for shard in self.shards() {
             let mut conn = self.store().read_at(shard).await?;
@@ -101,7 +118,7 @@ impl Messages<'_> {
             let tx = store.begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
             // Another process is counting.
             let Some(mut tx) = tx else { return Ok(()) };
-            margins::store(&mut tx, (day, is_final), &figures).await?;
+            margins::store(&mut tx, (day, unfinished), &figures).await?;
             tx.commit().await
         })
         .await
@@ -183,7 +200,7 @@ impl Messages<'_> {
             first: days.0,
             last: days.1,
             counted: margins::last(&mut conn).await?,
-            final_until: margins::last_final(&mut conn).await?,
+            final_until: final_until(&mut conn).await?,
             days: by_day,
             rules: margins::by_rule(&mut conn, days, ROWS_MAX).await?,
             applications: margins::by_application(&mut conn, days, ROWS_MAX).await?,
@@ -237,4 +254,12 @@ impl Messages<'_> {
 fn must_fit((first, last): (i64, i64)) -> Result<()> {
     let fits = first <= last && last - first < MARGIN_DAYS_MAX;
     Ok(fits.then_some(()).ok_or(Refusal::DaysInvalid)?)
+}
+
+/// Returns the last day up to which the figures of all days are final.
+async fn final_until(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    let settled = margins::last_settled(conn).await?;
+    let unfinished = margins::unfinished(conn).await?;
+    let first = unfinished.first().map_or(i64::MAX, |(day, _)| *day);
+    Ok(settled.map(|day| day.min(first - 1)))
 }

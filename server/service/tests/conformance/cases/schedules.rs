@@ -46,6 +46,7 @@ on_each_backend![
     a_batch_that_has_ended_is_neither_paused_nor_resumed,
     scheduled_messages_are_listed_by_their_time,
     nothing_is_dropped_while_it_waits_for_its_time,
+    a_scheduled_message_holds_back_no_other,
     owner_and_staff_each_end_only_their_own_pause,
     staff_give_a_reason_and_pause_only_what_is_open,
 ];
@@ -869,4 +870,81 @@ async fn nothing_is_dropped_while_it_waits_for_its_time(backend: Backend) {
     operations.drop_tests().await.unwrap();
     assert_eq!(stored(&sending).await, 0);
     sending.assert_sound().await;
+}
+
+/// Returns the number of rows with counts and figures of a day that aren't folded.
+async fn unfolded(sending: &Sending, day: i64) -> i64 {
+    let mut conn = sending.world.database.connect().await;
+    let mut found = 0;
+    for rows in [
+        format!("message_days WHERE day = {day}"),
+        format!("message_quarters WHERE quarter / 96 = {day}"),
+    ] {
+        let sql = format!("SELECT COUNT(*) FROM {rows} AND (node <> 0 OR writer <> 1)");
+        found += conn.fetch_one(sqlx::AssertSqlSafe(sql)).await.unwrap().get::<i64, _>(0);
+    }
+    found
+}
+
+/// Does the upkeep of old messages twice. The second time there is nothing left to do.
+async fn keep_up(sending: &Sending) {
+    let (operations, messages) =
+        (sending.world.service.operations(), sending.world.service.messages());
+    for _ in 0..2 {
+        sending.world.service.delivery().expire().await.unwrap();
+        operations.drop_tests().await.unwrap();
+        operations.fold_days().await.unwrap();
+        messages.count_margins().await.unwrap();
+        sending.assert_sound().await;
+    }
+}
+
+async fn a_scheduled_message_holds_back_no_other(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (world, customer) = (&sending.world, &sending.customer);
+    let day = world.now().day();
+    let [sent, cancelled] = [(); 2].map(|()| send(&sending, at(world, 20 * DAY_MS)));
+    let (sent, cancelled) = (sent.await.unwrap(), cancelled.await.unwrap());
+    let schedule = at(world, 20 * DAY_MS);
+    let test = SendRequest { schedule, ..request(&customer.test, "12345678", "hello") };
+    world.service.messages().send(test).await.unwrap();
+    for key in [&customer.live, &customer.test] {
+        world.send(key, "12345678").await.unwrap();
+    }
+    let charged = async || {
+        let report = world.service.messages().margins((day, day)).await.unwrap();
+        (report.total.charged, report.final_until)
+    };
+    let counts = async || {
+        let messages = world.service.messages();
+        let days = messages.account_days(customer.account.id, None, None, (day, day));
+        let counts = days.await.unwrap().remove(0).counts;
+        use MessageStatus::{Cancelled, Delivered, Expired, Scheduled};
+        [Scheduled, Delivered, Expired, Cancelled].map(|status| counts.get(status))
+    };
+
+    world.pass(10 * DAY_MS);
+    world.send(&customer.live, "12345678").await.unwrap();
+    keep_up(&sending).await;
+    assert_eq!((unfolded(&sending, day).await, stored(&sending).await), (0, 5));
+    assert_eq!(charged().await, (money("0.1"), Some(day - 1)));
+    assert_eq!(counts().await, [3, 0, 1, 0]);
+
+    cancel_one(&sending, cancelled).await.unwrap();
+    assert!(unfolded(&sending, day).await > 0);
+    keep_up(&sending).await;
+    assert_eq!(unfolded(&sending, day).await, 0);
+    assert_eq!(charged().await, (money("0.05"), Some(day - 1)));
+    assert_eq!(counts().await, [2, 0, 1, 1]);
+
+    world.pass(10 * DAY_MS);
+    let handed = sending.claim_one("acme").await;
+    sending.answer(&handed, taken_as("one")).await;
+    sending.receive(crate::sending::receipt("one", MessageStatus::Delivered)).await;
+    sending.assert_status(sent, MessageStatus::Delivered).await;
+    world.pass(3 * DAY_MS);
+    keep_up(&sending).await;
+    assert_eq!((unfolded(&sending, day).await, stored(&sending).await), (0, 4));
+    assert_eq!(charged().await, (money("0.05"), Some(day + 10)));
+    assert_eq!(counts().await, [0, 1, 1, 1]);
 }
