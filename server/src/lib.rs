@@ -13,6 +13,7 @@ mod client_address;
 mod commands;
 mod config;
 mod config_error;
+mod data_files;
 mod demo;
 mod descriptors;
 mod http;

@@ -125,6 +125,20 @@ impl Mailer {
         }
     }
 
+    /// Connects and signs in as for a mail, but sends none.
+    ///
+    /// # Errors
+    /// If the server would take no mail now.
+    pub async fn check(&self) -> Result<(), NotSent> {
+        let checking = self.transport.test_connection();
+        match tokio::time::timeout(self.mail_timeout, checking).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(NotSent::for_now("the mail server closed the connection")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(NotSent::for_now("the mail server took too long")),
+        }
+    }
+
     fn message(&self, mail: &OutgoingMail) -> Result<Message, NotSent> {
         let recipient: Address = mail.recipient.parse().map_err(NotSent::for_good)?;
         // The ID stays the same at each attempt, so that a recipient can recognise a mail that

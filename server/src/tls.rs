@@ -82,10 +82,25 @@ pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
 /// Returns the configuration for outgoing connections over TLS 1.2 or 1.3. It trusts the
 /// authorities in the file, or the public ones.
 pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigError> {
-    let roots = match authorities_file {
+    client_that_trusts(match authorities_file {
         Some(file) => authorities(file)?,
-        None => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
-    };
+        None => public_authorities(),
+    })
+}
+
+/// Returns the configuration for connections to our own site, which may have a certificate of the
+/// operator's authority. It trusts the machine's authorities too.
+pub fn client_of_machine() -> Result<ClientConfig, ConfigError> {
+    let mut roots = public_authorities();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    client_that_trusts(roots)
+}
+
+fn public_authorities() -> RootCertStore {
+    webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
+}
+
+fn client_that_trusts(roots: RootCertStore) -> Result<ClientConfig, ConfigError> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| ConfigError::new(format!("TLS can't be used: {error}")))?

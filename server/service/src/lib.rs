@@ -76,6 +76,7 @@ use wakeups::Wakeups;
 use webauthn_rs::Webauthn;
 
 pub use accounts::devices::SessionRow;
+pub use accounts::key_check::KeyPlace;
 pub use accounts::known_device::account_of_device;
 pub use accounts::second_factor::{FactorState, RECOVERY_CODES, SecondStep, TotpSecret};
 pub use accounts::security_events::ClientInfo;
@@ -120,6 +121,7 @@ pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
+pub use operations::examination::{Examination, Installation, examine};
 pub use operations::hold::{Export, Hold, Reconciled, Reconciliation, Rest};
 pub use operations::reconciling::ExportLine;
 pub use opt_outs::numbers::NumberList;
@@ -128,7 +130,7 @@ pub use opt_outs::{ChangedOptOuts, OptOutAuthor, OptOutChange, OptOutFilter};
 pub use reports::MessageFilter;
 pub use reports::figures::FiguresByPeriod;
 pub use store::audit::Actor;
-pub use store::dialect::without_password;
+pub use store::dialect::{file_of_url, without_password};
 pub use store::error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use store::history::MessageTables;
 pub use store::queue::QueueState;

@@ -45,5 +45,6 @@ pub use message::{
 pub use pace::SharedPace;
 pub use settings::{Backup, BindMode, ClientCertificate, Settings, Timers, Tls};
 pub use status::{LastError, State, Status, UNACKNOWLEDGED_LIMIT};
+pub use stream::probe;
 pub use throttle::Reaction;
 pub use window::LATE_ANSWERS_MAX;

@@ -31,6 +31,15 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
+/// Connects to the address of the settings, or to their backup address, with TLS if they have it,
+/// and closes the connection without a bind.
+///
+/// # Errors
+/// Returns why there is no connection. A carrier that expects TLS isn't noticed before a bind.
+pub async fn probe(settings: &Settings, backup: Option<&Backup>) -> Result<(), Fault> {
+    connect(settings, backup).await.map(drop)
+}
+
 /// Connects to an address of the settings within their time limit.
 pub(crate) async fn connect(
     settings: &Settings,

@@ -10,6 +10,9 @@ mod carrier_test;
 mod copy;
 mod deposit;
 mod distribute;
+mod doctor;
+mod doctor_site;
+mod finding;
 mod hold;
 mod incident;
 mod mail;
@@ -65,6 +68,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
             let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
             return copy::run(settings, from, &to, output).await;
         }
+        Command::Doctor => return doctor::run(settings, output).await,
         Command::Restore { file } => return backup::restore(settings, file, output),
         Command::Distribute { shards } => {
             return distribute::run(settings, *shards, output).await;
@@ -97,6 +101,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         | Command::Openapi
         | Command::Manual { .. }
         | Command::Migrate
+        | Command::Doctor
         | Command::Restore { .. }
         | Command::Copy { .. }
         | Command::Distribute { .. } => Ok(()),

@@ -137,6 +137,8 @@ pub struct Settings {
     /// `text` or `json`.
     pub log_format: LogFormat,
     pub carriers: Carriers,
+    /// The settings file that was read, if there is one.
+    pub file: Option<PathBuf>,
     values: Values,
     tables_shown: carriers::Shown,
     /// The file and the flags of the command line.
@@ -172,6 +174,7 @@ impl Settings {
     fn from_values(values: Values, tables: Tables) -> Result<Self, ConfigError> {
         let read = Reader(&values);
         let base_url = read.base_url()?;
+        let file = (!tables.file.is_empty()).then(|| PathBuf::from(&tables.file));
         let (carriers, tables_shown) = carriers::read(tables, base_url.as_deref())?;
         let settings = Self {
             addr: read.parsed("addr", "an address like 127.0.0.1:3000")?,
@@ -231,6 +234,7 @@ impl Settings {
                 &[("text", LogFormat::Text), ("json", LogFormat::Json)],
             )?,
             carriers,
+            file,
             values: Values::new(),
             tables_shown,
             given: (None, Vec::new()),

@@ -21,6 +21,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use domain::Timestamp;
 use leptos::server_fn::error::{FromServerFnError as _, SERVER_FN_ERROR_HEADER};
 use serde::{Deserialize, Serialize};
 use service::{Service, account_of_device};
@@ -28,6 +29,7 @@ use time::Duration;
 use tower_sessions::Session;
 
 use super::cookies::{self, is_https};
+use super::seal::NONCE_BYTES;
 use super::{device_cookie, guard, seal};
 
 /// A kind of cookie that brings a form back to its page.
@@ -52,6 +54,8 @@ const SIGNED_OUT: Way =
     Way { name: "heliograph-signed-out-form", kept: Duration::minutes(10), prefix: "signed out " };
 /// Browsers drop a cookie of more than 4,096 bytes, including its name and attributes.
 const SEALED_BYTES_MAX: usize = 3_800;
+/// How far the clock of the doctor's machine may be behind that of the server.
+const CLOCKS_APART_MS: i64 = 3_600_000;
 /// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
 /// limited.
 const PROBLEM_BYTES_MAX: usize = 1024 * 1024;
@@ -223,9 +227,7 @@ impl Forms {
     }
 
     fn seal(&self, way: &Way, sealed: &Sealed, page: &str) -> Option<String> {
-        let text = serde_json::to_vec(sealed).ok()?;
-        let nonce = self.service.entropy().bytes();
-        seal::seal(&self.key, &format!("{}{page}", way.prefix), &text, nonce)
+        seal_form(&self.key, way, sealed, page, self.service.entropy().bytes())
     }
 
     fn cookie(&self, way: &Way, text: String, max_age: Duration) -> Option<HeaderValue> {
@@ -280,6 +282,54 @@ impl Forms {
         let sealed: Sealed = serde_json::from_slice(&seal::open(&self.key, &about, &text)?).ok()?;
         let age_ms = self.service.clock().now().unix_ms() - sealed.at_ms;
         (i128::from(age_ms) <= way.kept.whole_milliseconds()).then_some(sealed)
+    }
+}
+
+fn seal_form(
+    key: &str,
+    way: &Way,
+    sealed: &Sealed,
+    page: &str,
+    nonce: [u8; NONCE_BYTES],
+) -> Option<String> {
+    let text = serde_json::to_vec(sealed).ok()?;
+    seal::seal(key, &format!("{}{page}", way.prefix), &text, nonce)
+}
+
+/// A request that shows whether an address leads to this installation: it brings back a form that
+/// only this installation can open.
+pub struct Knock {
+    /// The value of the header `Cookie`.
+    pub cookie: String,
+    is_https: bool,
+}
+
+impl Knock {
+    /// The page to request.
+    pub const PAGE: &str = "/login";
+
+    /// Makes the request for a `base_url`. `key` seals the forms of the installation.
+    pub fn new(
+        key: &str,
+        base_url: &str,
+        now: Timestamp,
+        nonce: [u8; NONCE_BYTES],
+    ) -> Option<Self> {
+        let is_https = is_https(base_url);
+        let form = ReturnedForm { function: String::new(), problem: Cause::Failed.into() };
+        // The server's clock may be ahead of this one.
+        let at_ms = now.plus_ms(CLOCKS_APART_MS).unix_ms();
+        let sealed = Sealed { at_ms, account_id: None, form };
+        let text = seal_form(key, &REFUSED, &sealed, Self::PAGE, nonce)?;
+        let name = cookies::cookie_name(REFUSED.name, is_https);
+        Some(Self { cookie: format!("{name}={text}"), is_https })
+    }
+
+    /// Returns whether this installation has answered: it has opened the form, so it removes the cookie.
+    pub fn is_answered(&self, headers: &HeaderMap) -> bool {
+        let removed = format!("{}=;", cookies::cookie_name(REFUSED.name, self.is_https));
+        let mut new = headers.get_all(SET_COOKIE).iter();
+        new.any(|cookie| cookie.as_bytes().starts_with(removed.as_bytes()))
     }
 }
 

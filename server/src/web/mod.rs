@@ -72,6 +72,7 @@ use cookies::cookie_name;
 pub use cookies::is_https;
 pub use error_pages::{ErrorPages, wants_page};
 use follow::followers::Followers;
+pub use forms::Knock;
 use forms::{FORM_BYTES_MAX, Forms};
 use portal_request::{Portal, ServedRequest};
 use session_store::ServiceSessions;

@@ -9,7 +9,7 @@ use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-const NONCE_BYTES: usize = 12;
+pub const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
 /// Separates the key derived here from keys for other uses of the secret.
 const PURPOSE: &[u8] = b"heliograph one-time display";

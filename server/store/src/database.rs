@@ -14,7 +14,7 @@ use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 use super::chore::Chore;
 use super::dialect::without_password;
 use super::file::{FileConnection, blocking};
-use super::gate::{Gate, Priority};
+use super::gate::{Gate, Priority, Slot};
 use super::halt::Halt;
 use super::hold;
 use super::listening::Listener;
@@ -65,11 +65,14 @@ pub enum Missing {
     Refuse,
 }
 
+/// The connections that write to a server, the slots of the gate, the mover and the readers.
+type Parts = (Option<PgPool>, Vec<Slot>, Option<Arc<LogMover>>, Readers);
+
 impl Store {
     /// Opens a database.
     pub async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
         let dialect = Dialect::of_url(url)?;
-        let (writers, slots, mover, readers) = if let Some(file) = dialect.file(url) {
+        let parts = if let Some(file) = dialect.file(url) {
             find_file(dialect, file, missing)?;
             let readers = FileReaders::new(file, dialect.readers());
             let file = FileConnection::open(file)?;
@@ -96,7 +99,24 @@ impl Store {
             let slots = (0..dialect.writers()).map(|_| None).collect();
             (Some(writers), slots, None, Readers::Postgres(readers))
         };
-        Ok(Self {
+        Ok(Self::of_parts(url, dialect, parts))
+    }
+
+    /// Opens a database that must exist, to read it only. [`Store::open`] would change the journal
+    /// of a copied SQLite file.
+    pub async fn open_to_read(url: &str) -> std::result::Result<Self, OpenError> {
+        let dialect = Dialect::of_url(url)?;
+        let Some(file) = dialect.file(url) else {
+            return Self::open(url, Missing::Refuse).await;
+        };
+        find_file(dialect, file, Missing::Refuse)?;
+        let readers = FileReaders::new(file, dialect.readers());
+        let parts = (None, Vec::new(), None, Readers::File(Arc::new(readers)));
+        Ok(Self::of_parts(url, dialect, parts))
+    }
+
+    fn of_parts(url: &str, dialect: Dialect, (writers, slots, mover, readers): Parts) -> Self {
+        Self {
             url: url.to_owned(),
             dialect,
             node: AtomicI64::new(0),
@@ -108,7 +128,7 @@ impl Store {
             verbs: Arc::default(),
             halt: Halt::new(),
             readers,
-        })
+        }
     }
 
     /// Makes this process the only one that serves a SQLite database, because two processes would

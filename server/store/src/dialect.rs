@@ -307,6 +307,11 @@ impl Dialect {
     }
 }
 
+/// Returns the file of a SQLite database, or `None` if the URL names no file.
+pub fn file_of_url(url: &str) -> Option<&Path> {
+    Dialect::of_url(url).ok()?.file(url)
+}
+
 /// Returns a URL that is safe to show: without user and password, and without the query string,
 /// which can contain a password too.
 pub fn without_password(url: &str) -> String {

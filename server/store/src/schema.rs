@@ -13,7 +13,15 @@ use crate::error::{OpenError, Result};
 statements! {
     const APPLIED: Sql =
         Sql::same("SELECT version, checksum FROM _sqlx_migrations ORDER BY version");
+    const PROGRAM: Sql = Sql {
+        sqlite: "SELECT sqlite_version() AS version",
+        postgres: "SELECT current_setting('server_version') AS version",
+        ..Sql::ANYWHERE
+    };
 }
+
+/// The oldest PostgreSQL that the statements are written for.
+const POSTGRES_MIN: u32 = 15;
 
 impl Store {
     /// Refuses a database without a schema, and a database of another release.
@@ -28,6 +36,25 @@ impl Store {
             (version, ours) if version < ours => Err(OpenError::Older),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the name and the version of the database program, such as `PostgreSQL 15.20`.
+    ///
+    /// # Errors
+    /// `OldServer` if PostgreSQL is too old.
+    pub async fn program(&self) -> std::result::Result<String, OpenError> {
+        let mut conn = self.read().await?;
+        let version: String =
+            query(PROGRAM, ()).fetch_one(&mut conn, |row| row.get("version")).await?;
+        if self.file().is_some() {
+            return Ok(format!("SQLite {version}"));
+        }
+        let major = version.split(|c: char| !c.is_ascii_digit()).next();
+        if major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major < POSTGRES_MIN)
+        {
+            return Err(OpenError::OldServer { version, least: POSTGRES_MIN });
+        }
+        Ok(format!("PostgreSQL {version}"))
     }
 
     /// Refuses a database whose schema was created from a different text than this program's.

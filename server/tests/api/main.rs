@@ -28,6 +28,7 @@ mod crash;
 mod crash_bulk;
 mod demo;
 mod docs;
+mod doctor;
 mod dry_run;
 mod follow;
 mod group_panic;

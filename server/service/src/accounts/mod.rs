@@ -7,6 +7,7 @@ mod common_passwords;
 mod confirming;
 pub(crate) mod devices;
 mod email;
+pub(crate) mod key_check;
 pub(crate) mod known_device;
 pub(crate) mod passkeys;
 pub(crate) mod password;

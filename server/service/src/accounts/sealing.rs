@@ -22,6 +22,7 @@ use crate::run_blocking;
 use crate::transactions::work;
 use store::error::{Error, Fault, Refusal, Result};
 use store::installation;
+use store::query::Connection;
 
 const FILE: &str = "secret.key";
 const NONCE_BYTES: usize = 12;
@@ -38,11 +39,31 @@ pub(crate) struct Sealing {
 }
 
 /// The keys that are derived from the secret.
-struct Keys {
+pub(super) struct Keys {
     /// The first key seals. Unsealing tries each key.
     ciphers: Vec<ChaCha20Poly1305>,
     /// One-time codes are derived from it.
     codes: [u8; SECRET_BYTES],
+}
+
+impl Keys {
+    /// Derives the keys from the secrets, of which the first one seals.
+    pub(super) fn of(secrets: &[String]) -> Result<Self> {
+        let ciphers = secrets.iter().map(|text| cipher(text.trim())).collect::<Result<_>>()?;
+        let first = secrets.first().ok_or(Error::Failed(Fault::Sealed))?;
+        Ok(Self { ciphers, codes: derived(first.trim(), CODES)? })
+    }
+
+    /// Decrypts a text that [`Accounts::seal`] encrypted.
+    pub(super) fn open(&self, about: &str, sealed: &str) -> Result<Vec<u8>> {
+        let bytes = hex::decode(sealed).map_err(|_| Fault::Sealed)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Fault::Sealed)?;
+        let open = |key: &ChaCha20Poly1305| {
+            let payload = Payload { msg: sealed, aad: about.as_bytes() };
+            key.decrypt(&Nonce::from(*nonce), payload).ok()
+        };
+        self.ciphers.iter().find_map(open).ok_or(Error::Failed(Fault::Sealed))
+    }
 }
 
 impl Sealing {
@@ -71,15 +92,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `Failed` if the text was changed, or if the key that sealed it is missing.
     pub(crate) async fn unseal(&self, about: &str, sealed: &str) -> Result<Vec<u8>> {
-        let bytes = hex::decode(sealed).map_err(|_| Fault::Sealed)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Fault::Sealed)?;
-        let open = |key: &ChaCha20Poly1305| {
-            let payload = Payload { msg: sealed, aad: about.as_bytes() };
-            key.decrypt(&Nonce::from(*nonce), payload).ok()
-        };
-        let keys = &self.keys().await?.ciphers;
-        let opened = keys.iter().find_map(open);
-        opened.ok_or(Error::Failed(Fault::Sealed))
+        self.keys().await?.open(about, sealed)
     }
 
     /// Returns the secret that one-time codes are derived from. All processes have the same one.
@@ -97,12 +110,7 @@ impl Accounts<'_> {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
             let shared = self.store().dialect().is_shared();
             if !shared && !file.exists() {
-                // A fresh key would open nothing that is sealed.
-                let mut conn = self.store().read().await?;
-                if installation::has_sealed(&mut conn).await? {
-                    let file = file.display().to_string();
-                    return Err(Refusal::SecretKeyMissing { file }.into());
-                }
+                refuse_lost(&mut self.store().read().await?, &file).await?;
             }
             let of_file = run_blocking(move || {
                 if shared { read(&file) } else { read_or_make(&file, &fresh).map(Some) }
@@ -110,9 +118,7 @@ impl Accounts<'_> {
             let of_file = of_file.await?.map_err(Fault::File)?;
             let of_database = if shared { Some(self.key_of_database(&fresh).await?) } else { None };
             let texts: Vec<String> = of_file.into_iter().chain(of_database).collect();
-            let ciphers = texts.iter().map(|text| cipher(text.trim())).collect::<Result<_>>()?;
-            let first = texts.first().ok_or(Error::Failed(Fault::Sealed))?;
-            Ok(Keys { ciphers, codes: derived(first.trim(), CODES)? })
+            Keys::of(&texts)
         });
         keys.await
     }
@@ -132,6 +138,19 @@ impl Accounts<'_> {
         }))
         .await
     }
+}
+
+/// Refuses to go on without the key file if something is sealed, because a fresh key would not open
+/// it.
+///
+/// # Errors
+/// `SecretKeyMissing`.
+pub(super) async fn refuse_lost(conn: &mut dyn Connection, file: &Path) -> Result<()> {
+    if installation::has_sealed(conn).await? {
+        let file = file.display().to_string();
+        return Err(Refusal::SecretKeyMissing { file }.into());
+    }
+    Ok(())
 }
 
 fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {

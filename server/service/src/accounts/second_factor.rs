@@ -141,7 +141,7 @@ fn seconds(at: Timestamp) -> u64 {
 
 /// Returns the `about` that a secret is sealed with. It differs for each account, so a secret can't
 /// be moved to another account.
-fn sealed_for(account_id: i64) -> String {
+pub(super) fn sealed_for(account_id: i64) -> String {
     format!("second factor of account {account_id}")
 }
 

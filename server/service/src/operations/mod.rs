@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod distribute;
+pub(crate) mod examination;
 pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod nodes;

@@ -204,23 +204,31 @@ impl Operations<'_> {
 
 /// Follows the clock of the database server, if there is one.
 pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result<()> {
-    let mut conn = store.read().await?;
-    let asked = Instant::now();
-    if let Some(ms) = store.dialect().server_ms(&mut conn).await? {
-        let took = asked.elapsed();
-        // The time in a delayed answer may be outdated.
-        if took > ASKING_MAX {
-            return Ok(());
-        }
-        let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or(0);
-        let ahead_ms = clock.follow(ms + half_ms);
-        if ahead_ms.abs() > CLOCK_APART_MS {
-            tracing::warn!(
-                ahead_ms,
-                "this machine's clock differs from the database server's, which is used: is one \
-                 of them wrong?"
-            );
-        }
+    if let Some(ahead_ms) = follow(store, clock).await?
+        && ahead_ms.abs() > CLOCK_APART_MS
+    {
+        tracing::warn!(
+            ahead_ms,
+            "this machine's clock differs from the database server's, which is used: is one of \
+             them wrong?"
+        );
     }
     Ok(())
+}
+
+/// Like [`follow_server`]. Returns how far this machine's clock is ahead, in milliseconds. Returns
+/// `None` if there is no server or its answer took too long.
+pub(crate) async fn follow(store: &Store, clock: &crate::Clock) -> Result<Option<i64>> {
+    let mut conn = store.read().await?;
+    let asked = Instant::now();
+    let Some(ms) = store.dialect().server_ms(&mut conn).await? else {
+        return Ok(None);
+    };
+    let took = asked.elapsed();
+    // The time in a delayed answer may be outdated.
+    if took > ASKING_MAX {
+        return Ok(None);
+    }
+    let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or(0);
+    Ok(Some(clock.follow(ms + half_ms)))
 }

@@ -72,7 +72,7 @@ async fn brings_prices(
     Ok(!by_staff)
 }
 
-fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenError> {
+pub(super) fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenError> {
     if stored == wanted {
         return Ok(());
     }

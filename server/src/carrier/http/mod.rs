@@ -18,7 +18,7 @@ use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use domain::message::{Encoding, encoding};
 use reqwest::{Client, Request, RequestBuilder, Url, redirect, retry};
 use smpp::SharedPace;
@@ -117,6 +117,21 @@ impl HttpCarrier {
         self.unanswered().since()
     }
 
+    /// Sends a request without a message to the upstream's host. Any answer is good.
+    pub async fn probe(&self) -> Result<(), HttpFault> {
+        let url = self.settings.url.fill(|_| Cow::Borrowed(""), Escape::Percent);
+        let url = Url::parse(&url).and_then(|url| url.join("/"));
+        let mut url =
+            url.map_err(|error| HttpFault::new(HttpFaultKind::NotSent, error.to_string()))?;
+        // Only messages need a password. Neither call fails, because the URL has a host.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        match self.client.execute(Request::new(Method::HEAD, url)).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(fault_of(&error).0),
+        }
+    }
+
     fn request(&self, submit: &HttpSubmit) -> Result<Request, String> {
         let settings = &self.settings;
         let value = |placeholder| self.value(submit, placeholder);
@@ -192,6 +207,14 @@ impl HttpCarrier {
 /// Returns the outcome of a request that failed. Nothing was sent if there was no connection, or if
 /// hyper returned the request unsent ("canceled").
 fn failed(error: &reqwest::Error) -> HttpOutcome {
+    match fault_of(error) {
+        (error, false) => HttpOutcome::NotSent { error },
+        (error, true) => HttpOutcome::Unknown { error },
+    }
+}
+
+/// Returns why a request failed, and whether it may have been sent.
+fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
     let mut canceled = false;
     // The innermost error is the clearest one. It never contains the URL, which may contain a
     // password.
@@ -209,15 +232,14 @@ fn failed(error: &reqwest::Error) -> HttpOutcome {
         } else {
             HttpFaultKind::of_connect(error)
         };
-        HttpOutcome::NotSent { error: HttpFault::new(kind, words) }
+        (HttpFault::new(kind, words), false)
     } else if canceled || error.is_builder() {
-        HttpOutcome::NotSent { error: HttpFault::new(HttpFaultKind::NotSent, words) }
+        (HttpFault::new(HttpFaultKind::NotSent, words), false)
     } else if error.is_timeout() {
-        let error = HttpFault::new(HttpFaultKind::Unanswered, "no answer in time");
-        HttpOutcome::Unknown { error }
+        (HttpFault::new(HttpFaultKind::Unanswered, "no answer in time"), true)
     } else {
         let words = format!("the connection was lost: {words}");
-        HttpOutcome::Unknown { error: HttpFault::new(HttpFaultKind::ConnectionLost, words) }
+        (HttpFault::new(HttpFaultKind::ConnectionLost, words), true)
     }
 }
 

@@ -239,6 +239,18 @@ impl SmppConnection {
     }
 }
 
+/// Connects to each address of a carrier, with TLS if it is set, and closes the connection without a
+/// bind. Returns each address with what went wrong.
+pub async fn probe(settings: &SmppSettings) -> Vec<(String, Result<(), Fault>)> {
+    let reaction = Arc::new(EqualRefusals::default().reaction(settings.submit_status.clone()));
+    let session = session_settings(settings, None, settings.answer_timeout, reaction);
+    let mut probed = vec![(session.address.clone(), ::smpp::probe(&session, None).await)];
+    if let Some(backup) = &session.backup {
+        probed.push((backup.address.clone(), ::smpp::probe(&session, Some(backup)).await));
+    }
+    probed
+}
+
 #[async_trait]
 impl CarrierConnection for SmppConnection {
     fn free(&self) -> usize {

@@ -58,6 +58,8 @@ pub enum OpenError {
          where it stopped"
     )]
     HalfDistributed(i64),
+    #[error("the database server is PostgreSQL {version}: upgrade it to {least} or newer")]
+    OldServer { version: String, least: u32 },
     #[error("this database is empty: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(

@@ -1,14 +1,16 @@
 //! Databases that the service refuses to open.
 
-use service::{OpenError, Service};
+use service::{KeyPlace, OpenError, Service, examine};
 use sqlx::{AssertSqlSafe, Executor as _};
 
+use super::second_factors::set_up;
 use crate::database::Backend;
-use crate::world::World;
+use crate::world::{HOUR_MS, World};
 
 on_each_backend![
     a_command_of_another_release_changes_nothing,
     database_urls_without_a_durable_database_are_refused,
+    an_examination_changes_nothing,
 ];
 
 async fn a_command_of_another_release_changes_nothing(backend: Backend) {
@@ -44,4 +46,34 @@ async fn database_urls_without_a_durable_database_are_refused(backend: Backend) 
         config.database_url = url.to_owned();
         assert!(Service::open(config).await.is_err(), "{url:?}");
     }
+}
+
+async fn an_examination_changes_nothing(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    world.send(&customer.live, "57000001").await.unwrap();
+    let examined = examine(&world.config()).await.unwrap();
+    let program = match backend {
+        Backend::Sqlite => "SQLite 3.",
+        Backend::Postgres => "PostgreSQL 1",
+    };
+    assert!(examined.program.starts_with(program), "{}", examined.program);
+    let found = examined.installation.unwrap();
+    assert!(found.newest_ahead_ms <= 0);
+    assert_eq!(found.secret_key.unwrap(), KeyPlace::Nowhere);
+    assert_eq!((found.held_since, found.backup_age_ms), (None, 0));
+    assert_eq!(found.form_key, world.service.form_key().await.unwrap());
+
+    set_up(&world, &customer.account).await;
+    world.pass(-HOUR_MS);
+    let found = examine(&world.config()).await.unwrap().installation.unwrap();
+    assert!(found.newest_ahead_ms > HOUR_MS / 2);
+    let place = match backend {
+        Backend::Sqlite => KeyPlace::File(world.folder().join("data/secret.key")),
+        Backend::Postgres => KeyPlace::Database,
+    };
+    assert_eq!(found.secret_key.unwrap(), place);
+    let mut config = world.config();
+    config.currency = "EUR".to_owned();
+    assert!(matches!(examine(&config).await, Err(OpenError::Currency { .. })));
 }

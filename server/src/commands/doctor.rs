@@ -1,0 +1,295 @@
+//! `heliograph doctor`: checks what a server needs, and says what to do about each fault. It
+//! changes nothing, and works whether or not the server runs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::Timestamp;
+use futures_util::future::join_all;
+use service::{Clock, Examination, Installation, KeyPlace, OpenError};
+
+use super::finding::{COLUMNS, Finding, Verdict};
+use super::{CommandError, Output, doctor_site, service_config};
+use crate::carrier::http::HttpCarrier;
+use crate::carrier::smpp;
+use crate::config::Settings;
+use crate::config::carriers::{CarrierKind, CarrierSettings};
+use crate::data_files::{self, Owner, everybody_reads, shown};
+use crate::mail::Mailer;
+use crate::tls;
+
+/// Free disk space, in bytes, below which the doctor warns, and below which it reports a fault:
+/// SQLite's log alone may take 64 MiB.
+const FREE_LOW: u64 = 1 << 30;
+const FREE_MIN: u64 = 128 << 20;
+/// The age of the last backup above which the doctor warns, as the alert does, in milliseconds.
+const BACKUP_AGE_MAX_MS: i64 = 2 * DAY_MS;
+const DAY_MS: i64 = 86_400_000;
+const HOUR_MS: i64 = 3_600_000;
+/// A time before the first release, 2026-01-01, in Unix milliseconds. No correct clock shows it.
+const BEFORE_RELEASE_MS: i64 = 1_767_225_600_000;
+/// How far clocks may differ, in milliseconds.
+const CLOCKS_APART_MS: i64 = 5_000;
+/// How far the newest message may be ahead of the clock, in milliseconds.
+const NEWEST_AHEAD_MS: i64 = 60_000;
+/// How long the mail server may take.
+const MAIL_TIMEOUT: Duration = Duration::from_secs(10);
+const SET_CLOCK: &str = "Set the clock, and keep it right with chrony or systemd-timesyncd.";
+
+pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError> {
+    let now = Clock::system().now();
+    let base_url = settings.base_url(settings.addr);
+    let examined = service::examine(&service_config(settings, base_url)).await;
+    let installation = examined.as_ref().ok().and_then(|found| found.installation.as_ref());
+    let form_key = installation.map(|found| found.form_key.as_str());
+
+    let mut found = vec![of_settings(settings)];
+    found.extend(of_files(settings));
+    found.extend(data_files::folders(settings).iter().map(|folder| of_disk(folder)));
+    found.push(of_clock(now, examined.as_ref().ok()));
+    found.push(of_database(&examined));
+    found.extend(installation.into_iter().flat_map(of_installation));
+    let carriers = join_all(settings.carriers.list.iter().map(of_carrier));
+    let site = doctor_site::check(settings, form_key, now);
+    let (carriers, mail, site) = tokio::join!(carriers, of_mail(settings), site);
+    found.extend(carriers.into_iter().flatten());
+    found.push(mail);
+    found.extend(site);
+
+    let faults = found.iter().filter(|finding| finding.result == Verdict::Fault).count();
+    output.list(found, &COLUMNS)?;
+    if faults == 0 {
+        Ok(())
+    } else {
+        Err(CommandError::Refused(format!("checks that found a fault: {faults}")))
+    }
+}
+
+/// Every command has read and checked the settings before. This adds what only `serve` checks.
+fn of_settings(settings: &Settings) -> Finding {
+    let refused = settings.refuse_sandbox(false).err();
+    let refused =
+        refused.or_else(|| settings.tls.as_ref().and_then(|tls| tls::acceptor(tls).err()));
+    match (refused, &settings.file) {
+        (Some(error), _) => Finding::fault("settings", error.to_string()),
+        (None, Some(file)) => Finding::ok("settings", format!("{} is valid", shown(file))),
+        (None, None) => Finding::ok("settings", "there is no settings file; defaults are used"),
+    }
+}
+
+fn of_files(settings: &Settings) -> Vec<Finding> {
+    const CHECK: &str = "files";
+    let folder = shown(&settings.data_dir);
+    let owner = match Owner::of(&settings.data_dir) {
+        Ok(owner) => owner,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let text = format!("{folder} doesn't exist. The first start creates it");
+            return vec![Finding::warning(CHECK, text)];
+        }
+        Err(error) => {
+            let text = format!("{folder}: {error}. Run this as root or as the service's user");
+            return vec![Finding::fault(CHECK, text)];
+        }
+    };
+    let faults = [
+        data_files::owners_to_repair(settings, owner),
+        data_files::permissions_to_repair(settings),
+    ];
+    let mut found: Vec<Finding> =
+        faults.into_iter().flatten().map(|fault| Finding::fault(CHECK, fault)).collect();
+    let own = Owner::of_process();
+    if own.uid != owner.uid && !own.is_root() {
+        let (own, owner) = (own.uid, owner.uid);
+        found.push(Finding::warning(
+            CHECK,
+            format!(
+                "{folder} belongs to user {owner}, and this command runs as user {own}. Run it as \
+                 root or as the service's user"
+            ),
+        ));
+    }
+    let secrets = settings.file.as_deref().into_iter();
+    let secrets = secrets.chain(settings.tls.as_ref().map(|tls| tls.key.as_path()));
+    found.extend(secrets.filter(|file| everybody_reads(file)).map(|file| {
+        let file = shown(file);
+        let text = format!(
+            "All users can read {file}, which may have secrets. Run `sudo chmod \
+            o= {file}`"
+        );
+        Finding::warning(CHECK, text)
+    }));
+    if found.is_empty() {
+        let text =
+            format!("user {} owns the files in {folder}, and others can't read them", owner.uid);
+        found.push(Finding::ok(CHECK, text));
+    }
+    found
+}
+
+fn of_disk(folder: &Path) -> Finding {
+    // A folder that the first start creates will be on the disk of its parent.
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+    match rustix::fs::statvfs(existing) {
+        Ok(disk) => judge_disk(folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
+        Err(error) => Finding::fault("disk", format!("{}: {error}", shown(folder))),
+    }
+}
+
+fn judge_disk(folder: &Path, free: u64) -> Finding {
+    let text = format!("{} MiB are free at {}", free >> 20, shown(folder));
+    let advice = "Make room: a server whose disk is full refuses sends";
+    if free < FREE_MIN {
+        Finding::fault("disk", format!("{text}. {advice}"))
+    } else if free < FREE_LOW {
+        Finding::warning("disk", format!("{text}. {advice}"))
+    } else {
+        Finding::ok("disk", text)
+    }
+}
+
+fn of_clock(now: Timestamp, examined: Option<&Examination>) -> Finding {
+    const CHECK: &str = "clock";
+    let newest_ms = examined.and_then(|found| Some(found.installation.as_ref()?.newest_ahead_ms));
+    let server_ms = examined.and_then(|found| found.clock_ahead_ms);
+    if now.unix_ms() < BEFORE_RELEASE_MS {
+        let text = format!("it shows {} UTC, which is past. {SET_CLOCK}", now.to_table());
+        return Finding::fault(CHECK, text);
+    }
+    if let Some(ms) = newest_ms.filter(|ms| *ms > NEWEST_AHEAD_MS) {
+        let s = ms / 1000;
+        let text = format!("the newest message is {s} s ahead of it: was it set back? {SET_CLOCK}");
+        return Finding::fault(CHECK, text);
+    }
+    match server_ms {
+        Some(ms) if ms.abs() > CLOCKS_APART_MS => {
+            let text = format!(
+                "it is {ms} ms ahead of the database server's, which is used. Set the wrong one, \
+                 and keep both right with chrony or systemd-timesyncd"
+            );
+            Finding::warning(CHECK, text)
+        }
+        Some(ms) => Finding::ok(CHECK, format!("it is {ms} ms ahead of the database server's")),
+        None => Finding::ok(CHECK, format!("it shows {} UTC", now.to_table())),
+    }
+}
+
+fn of_database(examined: &Result<Examination, OpenError>) -> Finding {
+    const CHECK: &str = "database";
+    match examined {
+        Ok(Examination { program, installation: Some(_), .. }) => {
+            Finding::ok(CHECK, format!("{program}, with the schema of this release"))
+        }
+        Ok(Examination { program, installation: None, .. }) => {
+            Finding::warning(CHECK, format!("{program}, never served. Start the server"))
+        }
+        Err(error) => Finding::fault(CHECK, error.to_string()),
+    }
+}
+
+fn of_installation(found: &Installation) -> [Finding; 3] {
+    const KEY: &str = "secret key";
+    let key = match &found.secret_key {
+        Ok(KeyPlace::File(file)) => Finding::ok(KEY, shown(file)),
+        Ok(KeyPlace::Database) => Finding::ok(KEY, "it is in the database"),
+        Ok(KeyPlace::Nowhere) => Finding::ok(KEY, "it is made when it is first needed"),
+        Err(error) => Finding::fault(KEY, error.for_operator()),
+    };
+    let hold = match found.held_since {
+        None => Finding::ok("hold", "messages aren't held"),
+        Some(since) => Finding::warning(
+            "hold",
+            format!(
+                "all messages are held since {} UTC, because a backup was restored. Run \
+                 `heliograph messages reconcile`",
+                since.to_table()
+            ),
+        ),
+    };
+    let age_ms = found.backup_age_ms;
+    let backup = if age_ms > BACKUP_AGE_MAX_MS {
+        let days = age_ms / DAY_MS;
+        let text = format!("none for {days} days. Run `heliograph backup` daily, by cron");
+        Finding::warning("backup", text)
+    } else {
+        let hours = age_ms / HOUR_MS;
+        Finding::ok("backup", format!("the last one, or the first start, is {hours} hours ago"))
+    };
+    [key, hold, backup]
+}
+
+async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
+    let check = format!("carrier {}", carrier.name);
+    match &carrier.kind {
+        CarrierKind::Smpp(settings) => {
+            let probed = smpp::probe(settings).await.into_iter();
+            let finding = |(address, probed)| match probed {
+                Ok(()) => Finding::ok(&check, format!("{address} accepts a connection")),
+                Err(fault) => Finding::fault(&check, format!("{address}: {fault}")),
+            };
+            probed.map(finding).collect()
+        }
+        CarrierKind::Http(settings) => {
+            let probed = match HttpCarrier::new((**settings).clone()) {
+                Ok(carrier) => carrier.probe().await.map_err(|fault| fault.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            vec![match probed {
+                Ok(()) => Finding::ok(&check, "it answers"),
+                Err(fault) => Finding::fault(&check, fault),
+            }]
+        }
+        CarrierKind::Sandbox => Vec::new(),
+    }
+}
+
+async fn of_mail(settings: &Settings) -> Finding {
+    const CHECK: &str = "mail";
+    let Some(server) = &settings.mail else {
+        let text = "smtp_url isn't set, so mails are only kept for staff. Set it";
+        return Finding::warning(CHECK, text);
+    };
+    match Mailer::with_timeout(server, MAIL_TIMEOUT).check().await {
+        Ok(()) => Finding::ok(CHECK, "the mail server takes mails"),
+        Err(refused) => {
+            let text = format!("{}. Check smtp_url and the mail server", refused.why);
+            Finding::fault(CHECK, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_room_and_wrong_clocks_are_found() {
+        let folder = Path::new("/data");
+        for (free, verdict) in
+            [(FREE_LOW, Verdict::Ok), (FREE_LOW - 1, Verdict::Warning), (0, Verdict::Fault)]
+        {
+            assert_eq!(judge_disk(folder, free).result, verdict, "{free}");
+        }
+        let examined = |clock_ahead_ms, newest_ahead_ms| Examination {
+            program: String::new(),
+            clock_ahead_ms,
+            installation: Some(Installation {
+                newest_ahead_ms,
+                secret_key: Ok(KeyPlace::Nowhere),
+                held_since: None,
+                backup_age_ms: 0,
+                form_key: String::new(),
+            }),
+        };
+        let now = Timestamp::from_unix_ms(BEFORE_RELEASE_MS);
+        for (at, server_ms, newest_ms, verdict) in [
+            (now, None, -1, Verdict::Ok),
+            (now, Some(-4000), 0, Verdict::Ok),
+            (now, Some(-6000), 0, Verdict::Warning),
+            (now, Some(0), 61_000, Verdict::Fault),
+            (now.plus_ms(-1), None, 0, Verdict::Fault),
+        ] {
+            let found = of_clock(at, Some(&examined(server_ms, newest_ms)));
+            assert_eq!(found.result, verdict, "{found:?}");
+        }
+    }
+}

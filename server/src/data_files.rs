@@ -1,0 +1,121 @@
+//! The files that the service keeps, their owners and permissions. Files that root makes, typically
+//! by `sudo heliograph`, keep the service's own user from starting.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf, absolute};
+
+use rustix::process::{getegid, geteuid};
+
+use crate::config::Settings;
+
+/// The name of the file with the key that seals secrets, and the folder of spooled uploads.
+const KEY: &str = "secret.key";
+const SPOOL: &str = "spool";
+/// The end of the names of lock files, which are empty.
+const LOCK: &str = ".lock";
+/// The ends of the names of files that SQLite makes beside a database.
+const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// The user and the group that files belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub uid: u32,
+    gid: u32,
+}
+
+impl Owner {
+    pub fn of(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(|metadata| Self::read(&metadata))
+    }
+
+    /// Returns the user that this process acts as.
+    pub fn of_process() -> Self {
+        Self { uid: geteuid().as_raw(), gid: getegid().as_raw() }
+    }
+
+    pub fn is_root(self) -> bool {
+        self.uid == 0
+    }
+
+    fn read(metadata: &Metadata) -> Self {
+        Self { uid: metadata.uid(), gid: metadata.gid() }
+    }
+}
+
+/// Returns a sentence with the command that gives the service's files to their owner. Returns
+/// `None` if they belong to it.
+pub fn owners_to_repair(settings: &Settings, owner: Owner) -> Option<String> {
+    let folder = std::iter::once(settings.data_dir.clone());
+    let files = folder.chain(files(settings));
+    let foreign: Vec<String> = files
+        .filter(|file| Owner::of(file).is_ok_and(|other| other.uid != owner.uid))
+        .map(|file| shown(&file))
+        .collect();
+    let Owner { uid, gid } = owner;
+    (!foreign.is_empty()).then(|| {
+        format!(
+            "Files of the service don't belong to its user {uid}, which happens after `sudo \
+             heliograph`. Run `sudo chown {uid}:{gid} {}`",
+            foreign.join(" ")
+        )
+    })
+}
+
+/// Returns a sentence with the command that hides the service's files from other users. Returns
+/// `None` if they can't read them.
+pub fn permissions_to_repair(settings: &Settings) -> Option<String> {
+    let open: Vec<String> = files(settings)
+        .filter(|file| !file.to_string_lossy().ends_with(LOCK))
+        .filter(|file| mode(file) & 0o077 != 0)
+        .map(|file| shown(&file))
+        .collect();
+    (!open.is_empty()).then(|| {
+        let open = open.join(" ");
+        format!("Other users may read secrets, numbers and texts. Run `sudo chmod go= {open}`")
+    })
+}
+
+/// Returns whether every user of the machine may read a file.
+pub fn everybody_reads(file: &Path) -> bool {
+    mode(file) & 0o004 != 0
+}
+
+/// Returns the folders that grow: that of the data, and that of a SQLite database.
+pub fn folders(settings: &Settings) -> BTreeSet<PathBuf> {
+    let database = service::file_of_url(&settings.database_url).and_then(Path::parent);
+    let folders = [Some(settings.data_dir.as_path()), database].into_iter().flatten();
+    folders.map(whole).collect()
+}
+
+/// Returns a path for a shell.
+pub fn shown(path: &Path) -> String {
+    let text = whole(path).display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn whole(path: &Path) -> PathBuf {
+    absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn mode(file: &Path) -> u32 {
+    std::fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode())
+}
+
+/// Returns the files that the service keeps and that exist, and the folder of uploads.
+fn files(settings: &Settings) -> impl Iterator<Item = PathBuf> + use<> {
+    let data = |name: &str| whole(&settings.data_dir.join(name));
+    let spool = data(SPOOL);
+    let spooled = std::fs::read_dir(&spool).into_iter().flatten();
+    let mut files: BTreeSet<PathBuf> = spooled.filter_map(|file| Some(file.ok()?.path())).collect();
+    files.extend([data(KEY), data(&format!("{SPOOL}{LOCK}")), spool]);
+    if let Some(database) = service::file_of_url(&settings.database_url) {
+        let name = whole(database).display().to_string();
+        files.extend(BESIDE_DATABASE.map(|end| PathBuf::from(format!("{name}{end}"))));
+        files.extend([PathBuf::from(format!("{name}{LOCK}")), PathBuf::from(name)]);
+    }
+    files.into_iter().filter(|file| file.exists())
+}
