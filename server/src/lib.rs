@@ -80,7 +80,8 @@ fn run(cli: Cli, settings: &Settings) -> Result<(), Box<dyn std::error::Error>> 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         if let Command::Serve(serve) = &cli.command {
-            startup::serve(serve, settings, cli.json).await?;
+            let served = startup::serve(serve, settings, cli.json).await;
+            served.map_err(|error| error.with_repair(settings))?;
         } else {
             commands::run(cli, settings).await?;
         }

@@ -18,6 +18,7 @@ use crate::cli::{Role, Serve};
 use crate::commands::{Output, service_config};
 use crate::config::{ConnectionLimits, Settings};
 use crate::config_error::ConfigError;
+use crate::data_files::{self, Owner};
 use crate::demo::{self, Demo};
 use crate::descriptors;
 use crate::http::Connections;
@@ -60,6 +61,18 @@ pub enum ServeError {
     StorageFailed,
     #[error("the system provides no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
+}
+
+impl ServeError {
+    /// Adds the command that repairs the owners of files, if they can be the cause.
+    pub fn with_repair(self, settings: &Settings) -> Box<dyn std::error::Error> {
+        let user = Owner::of_process();
+        let may_be_cause = matches!(self, Self::Open(_) | Self::Service(_)) && !user.is_root();
+        match data_files::owners_to_repair(settings, user).filter(|_| may_be_cause) {
+            Some(repair) => format!("{self}. {repair}").into(),
+            None => self.into(),
+        }
+    }
 }
 
 /// The line that `--json` prints once the server is ready.

@@ -1,9 +1,10 @@
-//! `heliograph doctor`.
+//! `heliograph doctor`, and starts that fail because of the owners of files.
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -172,7 +173,18 @@ fn wrong_owners_and_permissions_come_with_the_command_that_repairs_them() {
     let found = Found::of(&place, &[]);
     let text = found.is("files", "fault", "`sudo chown 12345:12345 /");
     assert!(text.contains("data/secret.key") && !text.contains("heliograph.db"), "{text}");
-    repair(text);
+    let start = place
+        .command(&["serve"])
+        .env("HELIOGRAPH_ALLOW_SANDBOX", "true")
+        .uid(SERVICE_USER)
+        .gid(SERVICE_USER)
+        .output()
+        .unwrap();
+    let words = String::from_utf8(start.stderr).unwrap();
+    assert_eq!(start.status.code(), Some(1), "{words}");
+    let last = words.lines().last().unwrap();
+    assert!(last.contains("Permission denied") && last.contains(text), "{words}");
+    repair(last);
     Found::of(&place, &[]).is("files", "ok", "12345");
     // The doctor, as root, left no file behind that the service can't use.
     assert!(kept(&place).iter().all(|(_, owner, ..)| *owner == SERVICE_USER));
