@@ -136,6 +136,8 @@ pub trait EndpointClient: Send + Sync {
 /// Settings that all requests to the portal share.
 #[derive(Clone, Debug)]
 pub struct SiteSettings {
+    /// The version of the program.
+    pub version: &'static str,
     /// Without a trailing slash.
     pub base_url: String,
     /// ISO 4217 code.

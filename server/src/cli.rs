@@ -8,7 +8,7 @@ use domain::{Email, Keyword, Money, Number, Prefix, Reference, Timestamp, Transi
 
 /// Bulk SMS: portal, API, worker and staff tools in one program.
 #[derive(Debug, Parser)]
-#[command(name = "heliograph", version, arg_required_else_help = true)]
+#[command(name = "heliograph", version = crate::VERSION, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     pub flags: Flags,

@@ -52,6 +52,8 @@ pub use web::routes as portal_routes;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The version of the program, as the command line, the metrics and the pages of staff show it.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The exit code for a refusal or a failure. clap exits with 2 on wrong usage.
 const REFUSED: u8 = 1;
 

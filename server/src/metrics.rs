@@ -28,9 +28,6 @@ use service::{GroupFigures, MailCounts, QueueState};
 use requests::Requests;
 use values::{ByLabels, age_s, seconds};
 
-/// The version of the program.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// The media type of the text that [`Metrics::render`] returns.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -236,7 +233,7 @@ impl Readings {
         registry.register(
             "build",
             "Always 1; the label has the version of the program",
-            ByLabels(vec![([("version", VERSION.to_owned())], ConstGauge::new(1_i64))]),
+            ByLabels(vec![([("version", crate::VERSION.to_owned())], ConstGauge::new(1_i64))]),
         );
         registry.register(
             "broken_ledgers",

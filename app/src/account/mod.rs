@@ -52,6 +52,9 @@ pub struct Viewer {
     pub must_set_up: bool,
     /// The end of this browser's session.
     pub session_end: Option<SessionEnd>,
+    /// The version of the program, for staff only: programs that look for servers with known holes
+    /// sort them by version (OWASP ASVS 4.0.3, 14.3.3).
+    pub version: Option<String>,
 }
 
 /// Loads the signed-in account, if there is one.
@@ -63,8 +66,10 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     };
     // The theme may have been set in another browser.
     current.keep_theme(account.theme);
+    let must_set_up = current.service().accounts().must_set_up_factor(&account);
     Ok(Some(Viewer {
-        must_set_up: current.service().accounts().must_set_up_factor(&account),
+        version: (account.staff && !must_set_up).then(|| current.site().version.to_owned()),
+        must_set_up,
         account,
         session_end: current.session_end().await?,
     }))

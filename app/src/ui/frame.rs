@@ -68,6 +68,14 @@ pub fn Frame() -> impl IntoView {
                 "Heliograph sends text messages for your systems, through one HTTP API. "
                 {move || times_are(&path.get())}
             </p>
+            <Transition>
+                {move || Suspend::new(async move {
+                    let viewer = viewer.get().await.ok().flatten();
+                    viewer.and_then(|viewer| viewer.version).map(|version| {
+                        view! { <p>{format!("Heliograph {version}")}</p> }
+                    })
+                })}
+            </Transition>
         </footer>
     }
 }

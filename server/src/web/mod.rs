@@ -93,6 +93,7 @@ pub fn router(
 ) -> Router {
     let service = sender.service.clone();
     let site = SiteSettings {
+        version: crate::VERSION,
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
         home: HomeCountry::of_code(&settings.country_code),

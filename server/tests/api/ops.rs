@@ -1,6 +1,7 @@
 //! Health and metrics are served only on the operator's address.
 
 use crate::harness::{TestServer, until};
+use crate::portal::Browser;
 
 #[test]
 fn health_and_metrics_answer_on_their_own_address() {
@@ -21,6 +22,13 @@ fn health_and_metrics_answer_on_their_own_address() {
     assert!(metrics.contains("heliograph_mails_waiting "), "{metrics}");
     assert!(metrics.contains("heliograph_mails_failed 0"), "{metrics}");
     assert!(!metrics.contains(key));
+    let version = String::from_utf8(server.place.run(&["--version"]).stdout).unwrap();
+    let version = version.trim().strip_prefix("heliograph ").unwrap();
+    assert!(metrics.contains(&format!("{{version=\"{version}\"}} 1\n")), "{metrics}");
+    let shown = format!("<p>Heliograph {version}</p>");
+    assert!(Browser::of_staff(&server).get("/support").text().contains(&shown));
+    assert!(!Browser::of_customer(&server).get("/applications").text().contains(&shown));
+    assert!(!server.get("/login").text().contains(&shown));
     for path in ["/healthz", "/readyz", "/metrics"] {
         let public = server.get(path);
         assert_eq!(public.status, 404, "{path}");
