@@ -45,6 +45,14 @@ package: build ## Build a Debian package (target/package/heliograph_*.deb)
 test-package: package ## Install, upgrade and remove the package in a fresh Debian (root, mmdebstrap)
 	@.make/package-test target/package/heliograph_*.deb
 
+.PHONY: image
+image: package ## Build an OCI image of the package (target/image; root, mmdebstrap, umoci)
+	@.make/image target/package/heliograph_*.deb
+
+.PHONY: test-image
+test-image: image ## Run the image, and a second container with the data of the first
+	@.make/image-test "target/image:$$(umoci list --layout target/image)"
+
 .PHONY: dev
 dev: setup ## Start with demo data; rebuild and reload on every change
 	@.make/setup wasm-bindgen cargo-leptos
