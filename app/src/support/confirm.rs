@@ -257,10 +257,11 @@ pub fn ConfirmActPage() -> impl IntoView {
     // If the subject has changed meanwhile, the page shows it as it is now.
     let changed = Memo::new(move |_| {
         let cause = form.problem.with(|problem| Some(problem.as_ref()?.cause.clone()));
-        cause.filter(|cause| is_change(cause))
+        cause.filter(is_change)
     });
     let data = PageData::new(move || {
-        changed.track();
+        // Tracking alone wouldn't compute the memo, and it would never change.
+        drop(changed.get());
         LoadConfirmation {
             act: act.get().unwrap_or_default(),
             subject: subject.get().unwrap_or_default(),
