@@ -85,7 +85,13 @@ statements! {
             UNION ALL
             SELECT message_id, expires_at, lease_token, due_at
             FROM queue
-            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND lease_token = 0
+            WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND lease_token = 0
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
+        r"
+            UNION ALL
+            SELECT message_id, expires_at, lease_token, due_at
+            FROM queue
+            WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND lease_token = 0
               AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
         ") AS q",
     );
@@ -126,14 +132,19 @@ statements! {
         sqlite: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND due_at <= $3
+            WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND due_at <= $3
+              AND lease_token = 0 AND submission = 0
+            UNION ALL
+            SELECT message_id
+            FROM queue
+            WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND due_at <= $3
               AND lease_token = 0 AND submission = 0
             LIMIT $2",
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND deferred IN (0, 1, 2) AND bulk IN (0, 1) AND due_at <= $3
-              AND lease_token = 0 AND submission = 0 AND shard = $4
+            WHERE carrier = $1 AND deferred >= 0 AND deferred <= 2 AND bulk IN (0, 1)
+              AND due_at <= $3 AND lease_token = 0 AND submission = 0 AND shard = $4
             LIMIT $2 FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
     };

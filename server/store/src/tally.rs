@@ -82,10 +82,20 @@ statements! {
             => " AND shard = $2",
         " RETURNING application_id, test, status, n",
     );
-    const FORGET_NOTHING: Sql = in_shard!(
-        "DELETE FROM message_days WHERE day = $1 AND node = 0 AND writer = 1 AND n = 0"
-            => " AND shard = $2",
-    );
+    /// Deletes folded counts of 0. `$1` is `[[application, test, day, status]]`.
+    const FORGET_NOTHING: Sql = Sql {
+        sqlite: r"
+            DELETE FROM message_days
+            WHERE application_id = ?1 AND test = ?2 AND day = ?3 AND status = ?4 AND node = 0
+              AND writer = 1 AND n = 0",
+        postgres: r"
+            DELETE FROM message_days d
+            USING jsonb_array_elements($1::text::jsonb) AS r
+            WHERE d.application_id = (r.value ->> 0)::bigint AND d.test = (r.value ->> 1)::bigint
+              AND d.day = (r.value ->> 2)::bigint AND d.status = (r.value ->> 3)::bigint
+              AND d.node = 0 AND d.writer = 1 AND d.n = 0 AND d.shard = $2",
+        ..Sql::IN_SHARD
+    };
     /// `$1` is `[[application, test, day, status, n to add]]`.
     const ADD_DAYS: Sql = Sql {
         sqlite: r"
@@ -558,9 +568,13 @@ pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for (of, n) in parts {
         *sums.entry(of).or_default() += n;
     }
+    let keys: Vec<_> = sums
+        .keys()
+        .map(|(application, test, status)| (*application, *test, day, *status))
+        .collect();
     let rows = sums
         .into_iter()
         .map(|((application, test, status), n)| (application, test, day, status, n));
     query(ADD_DAYS, (0_i64, 1_i64)).execute_each(&mut *conn, rows).await?;
-    query(FORGET_NOTHING, day).execute(conn).await.map(drop)
+    query(FORGET_NOTHING, ()).execute_each(conn, keys).await.map(drop)
 }

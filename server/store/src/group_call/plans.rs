@@ -43,7 +43,7 @@ const FILL: &str = with_names!(
     SELECT n, n, '', 'customer', 0, 0, 1 FROM generate_series(1, 1000) n;
     INSERT INTO applications (shard, id, account_id, category, reference, live_hash, test_hash,
         status, sender_state, balance, test_balance, test_day, created_at, last_transfer_id)
-    SELECT 1, n, n, 'sms', n, 'live' || n, 'test' || n,
+    SELECT 1, n, n, 'sms', 100000 + n, 'live' || n, 'test' || n,
         CASE n WHEN 41 THEN 'Suspended' ELSE 'Active' END, 'none', 1000000000, 0, 0, 0, 1000000
     FROM generate_series(1, 1000) n;
     INSERT INTO messages (shard, id, application_id, test, number, kind, body, batch_id, status,
