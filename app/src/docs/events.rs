@@ -107,7 +107,7 @@ pub fn about_webhooks() -> AnyView {
              and handle it afterwards. We don't follow redirects."
         </p>
         {headers}
-        <h3 id="verify">"Verify a delivery"</h3>
+        <h3 id="signatures">"Verify a delivery"</h3>
         <p>
             "Anyone who knows the address of your endpoint can send requests to it. The signature \
              proves that we sent a request. It follows the specification Standard Webhooks, whose \

@@ -294,7 +294,8 @@ fn attempts(data: &EndpointView, form: FormState) -> impl IntoView + use<> {
         .time(in_zone("Next attempt (UTC)"), |attempt| attempt.next_attempt_at)
         .styled(BUTTONS, "Action", |attempt| {
             let (webhookid, event) = (id.to_string(), attempt.event.clone());
-            view! { <ReplayButton reference webhookid event form/> }
+            let about = format!("{event}, attempt {}", attempt.id);
+            view! { <ReplayButton reference webhookid event about form/> }
         })
         .in_region_or("Attempts", "There are no attempts.");
     view! {

@@ -52,6 +52,9 @@ pub fn ReplayButton(
     reference: Reference,
     #[prop(into)] webhookid: String,
     event: String,
+    /// The attempt, if the page lists several.
+    #[prop(optional, into)]
+    about: String,
     form: FormState,
 ) -> impl IntoView {
     view! {
@@ -59,7 +62,7 @@ pub fn ReplayButton(
             <input type="hidden" name="reference" value=reference.to_string()/>
             <input type="hidden" name="webhookid" value=webhookid/>
             <input type="hidden" name="event" value=event/>
-            <SubmitButton label="Replay" form/>
+            <SubmitButton label="Replay" form about/>
         </PostForm>
     }
 }
