@@ -56,7 +56,7 @@ pub fn CharactersSection(reference: Reference, in_force: bool, form: FormState) 
                     options=options.to_vec()
                     chosen
                 />
-                <SubmitButton label="Save" form/>
+                <SubmitButton label="Save characters" form/>
             </PostForm>
         </section>
     }

@@ -1,5 +1,7 @@
 //! `/support/import`: imports bank statements from files.
 
+#![expect(clippy::too_many_arguments, reason = "a form has a field for each column of a file")]
+
 use domain::records::{
     BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
 };

@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 206] = [
+const TABLE: [(&str, &str, &str, Row); 207] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),

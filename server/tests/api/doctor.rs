@@ -1,5 +1,6 @@
 //! `heliograph doctor`, and starts that fail because of the owners of files.
 
+use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -236,17 +237,21 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
         ("untrusted", &format!("localhost:{port}"), true),
         ("good", &plain, false),
     ] {
-        settings.push_str(&format!(
+        write!(
+            settings,
             "[[carrier]]\nname = \"{name}\"\nkind = \"smpp\"\naddress = \"{address}\"\n\
              tls = {tls}\nsystem_id = \"a\"\npassword = \"b\"\n"
-        ));
+        )
+        .unwrap();
     }
     for (name, address) in [("closed-api", "127.0.0.1:1"), ("good-api", &plain)] {
-        settings.push_str(&format!(
+        write!(
+            settings,
             "[[carrier]]\nname = \"{name}\"\nkind = \"http\"\n\
              url = \"http://{address}/?to={{number}}&text={{message}}\"\n\
              [[carrier.answer]]\nhttp = 200\noutcome = \"accepted\"\n"
-        ));
+        )
+        .unwrap();
     }
     settings.push_str("[[route]]\ncarrier = \"good\"\n");
     let file = place.path().join("heliograph.toml");

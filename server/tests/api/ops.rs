@@ -25,7 +25,7 @@ fn health_and_metrics_answer_on_their_own_address() {
     let version = String::from_utf8(server.place.run(&["--version"]).stdout).unwrap();
     let version = version.trim().strip_prefix("heliograph ").unwrap();
     assert!(metrics.contains(&format!("{{version=\"{version}\"}} 1\n")), "{metrics}");
-    let shown = format!("<p>Heliograph {version}</p>");
+    let shown = format!("Heliograph {version}");
     assert!(Browser::of_staff(&server).get("/support").text().contains(&shown));
     assert!(!Browser::of_customer(&server).get("/applications").text().contains(&shown));
     assert!(!server.get("/login").text().contains(&shown));

@@ -44,7 +44,7 @@ fn push(c: char, to: &mut String) -> Option<()> {
         to.push(c);
     } else if let Some((_, replacement)) = REPLACEMENTS.iter().find(|(of, _)| of.contains(c)) {
         to.push_str(replacement);
-    } else if !(is_accent(c) && !to.is_empty()) {
+    } else if !is_accent(c) || to.is_empty() {
         to.push(base_letter(c)?);
     }
     Some(())

@@ -6,7 +6,6 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 #![expect(clippy::unused_self, reason = "test databases of all kinds have the same methods")]
-#![expect(dead_code, reason = "only tests on other databases use some of the helpers")]
 
 /// Generates a test for each case.
 macro_rules! on_each_backend {

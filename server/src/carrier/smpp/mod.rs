@@ -243,7 +243,7 @@ impl SmppConnection {
 /// bind. Returns each address with what went wrong.
 pub async fn probe(settings: &SmppSettings) -> Vec<(String, Result<(), Fault>)> {
     let reaction = Arc::new(EqualRefusals::default().reaction(settings.submit_status.clone()));
-    let session = session_settings(settings, None, settings.answer_timeout, reaction);
+    let session = session_settings(settings, None, ::smpp::Timers::default(), reaction);
     let mut probed = vec![(session.address.clone(), ::smpp::probe(&session, None).await)];
     if let Some(backup) = &session.backup {
         probed.push((backup.address.clone(), ::smpp::probe(&session, Some(backup)).await));

@@ -746,10 +746,10 @@ async fn characters_are_replaced_if_the_owner_wants_it(backend: Backend) {
     let text = format!("“Cœur” – {}", "e\u{301}".repeat(80));
     let replaced = format!("\"Coeur\" - {}", "é".repeat(80));
     let sent = async |text: &str| {
-        let send = request(&customer.live, "57000001", text);
-        let dry = SendRequest { dry_run: true, ..send.clone() };
+        let order = request(&customer.live, "57000001", text);
+        let dry = SendRequest { dry_run: true, ..order.clone() };
         let dry = world.service.messages().send(dry).await.unwrap();
-        let sent = world.service.messages().send(send).await.unwrap();
+        let sent = world.service.messages().send(order).await.unwrap();
         assert_eq!((dry.pages, dry.cost), (sent.pages, sent.cost));
         let record = world.message(&customer, sent.transid.unwrap()).await.record;
         (record.message, record.pages, record.segments, record.cost)

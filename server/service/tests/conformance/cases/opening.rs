@@ -53,27 +53,22 @@ async fn an_examination_changes_nothing(backend: Backend) {
     let customer = world.active("one@example.org", "10").await;
     world.send(&customer.live, "57000001").await.unwrap();
     let examined = examine(&world.config()).await.unwrap();
-    let program = match backend {
-        Backend::Sqlite => "SQLite 3.",
-        Backend::Postgres => "PostgreSQL 1",
-    };
+    let is_file = world.database.url().starts_with("sqlite:");
+    let program = if is_file { "SQLite 3." } else { "PostgreSQL 1" };
     assert!(examined.program.starts_with(program), "{}", examined.program);
     let found = examined.installation.unwrap();
-    assert!(found.newest_ahead_ms <= 0);
-    assert_eq!(found.secret_key.unwrap(), KeyPlace::Nowhere);
-    assert_eq!((found.held_since, found.backup_age_ms), (None, 0));
+    assert!(found.newest_ahead_ms < 1000 && found.backup_age_ms < HOUR_MS, "{found:?}");
+    assert!(found.secret_key.is_ok() && found.held_since.is_none(), "{found:?}");
     assert_eq!(found.form_key, world.service.form_key().await.unwrap());
 
     set_up(&world, &customer.account).await;
     world.pass(-HOUR_MS);
     let found = examine(&world.config()).await.unwrap().installation.unwrap();
     assert!(found.newest_ahead_ms > HOUR_MS / 2);
-    let place = match backend {
-        Backend::Sqlite => KeyPlace::File(world.folder().join("data/secret.key")),
-        Backend::Postgres => KeyPlace::Database,
-    };
+    let file = world.folder().join("data/secret.key");
+    let place = if is_file { KeyPlace::File(file) } else { KeyPlace::Database };
     assert_eq!(found.secret_key.unwrap(), place);
     let mut config = world.config();
-    config.currency = "EUR".to_owned();
+    "EUR".clone_into(&mut config.currency);
     assert!(matches!(examine(&config).await, Err(OpenError::Currency { .. })));
 }
