@@ -51,8 +51,9 @@ test('staff decide about applications and sender names, and the customer sees it
   await expect(readiness).toContainText('A payment was disputed.');
   await portal.link('Undo').click();
   await portal.confirms('Reinstate');
-  await portal.open('/support/applications?list=all');
-  await expect(row.getByRole('button', { name: /^Suspend / })).toBeVisible();
+  await expect(portal.main.getByText('The application is reinstated.')).toBeVisible();
+  await portal.open(`/support/applications/${reference}`);
+  await expect(portal.main.getByRole('button', { name: /^Suspend/ })).toBeVisible();
 
   await portal.open('/support/mail');
   for (const subject of ['Approved', 'Sender name rejected', 'Suspended', 'Reinstated']) {

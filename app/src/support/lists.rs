@@ -41,7 +41,8 @@ pub fn ListForm(
                 <input type="hidden" name="list" value=list.as_str()/>
                 <div class="field">
                     <label for=id.clone()>{heading}</label>
-                    <textarea id=id name="lines" rows="6">
+                    // Without scripts, the text is the value. With scripts, what was typed would stay.
+                    <textarea id=id name="lines" rows="6" prop:value=text.clone()>
                         {text_in_area(&text)}
                     </textarea>
                     <p class="hint">{hint}</p>

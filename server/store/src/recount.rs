@@ -2,6 +2,7 @@
 
 use domain::{ApplicationId, Money, Reference};
 
+use super::installation;
 use super::query::{Connection, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
@@ -16,21 +17,17 @@ statements! {
     /// such message.
     const NEWEST: Sql = in_shard!(
         r"
-        SELECT a.balance, t.id, t.change, t.balance_after,
-               CASE WHEN t.kind = {charge}
-                     AND t.message_id >= (SELECT history_low_id FROM installation)
+        SELECT a.balance, t.id, t.balance_after,
+               CASE WHEN t.credit_account = $1 THEN t.amount ELSE -t.amount END AS change,
+               CASE WHEN t.kind = {charge} AND t.message_id >= $3
                     THEN COALESCE(m.cost, -1) END AS cost
         FROM applications a
-        LEFT JOIN (
-            SELECT id, kind, message_id, balance_after,
-                   CASE WHEN credit_account = $1 THEN amount ELSE -amount END AS change
-            FROM transfers WHERE application_id = $1" => " AND shard = $3",
+        LEFT JOIN transfers t ON t.application_id = $1" => " AND t.shard = $4",
         r"
-            ORDER BY id DESC LIMIT $2) t ON 1 = 1
-        LEFT JOIN messages m ON m.id = t.message_id" => " AND m.shard = $3",
+        LEFT JOIN messages m ON m.id = t.message_id" => " AND m.shard = $4",
         r"
-        WHERE a.id = $1" => " AND a.shard = $3",
-        " ORDER BY t.id DESC",
+        WHERE a.id = $1" => " AND a.shard = $4",
+        " ORDER BY t.id DESC LIMIT $2",
     );
 }
 
@@ -60,10 +57,12 @@ pub async fn after(
         .await
 }
 
-/// Returns an application's balance and newest transfers as one snapshot has them.
+/// Returns an application's balance and newest transfers as one snapshot has them. A message that
+/// is dropped during the call seems to be missing.
 pub async fn newest(conn: &mut dyn Connection, id: ApplicationId, limit: i64) -> Result<Newest> {
+    let low = installation::history_low(&mut *conn).await?;
     let mut balance = Money::ZERO;
-    let rows = query(NEWEST, (id, limit)).fetch_all(conn, |row| {
+    let rows = query(NEWEST, (id, limit, low)).fetch_all(conn, |row| {
         let transfer: Option<i64> = row.get("id")?;
         let Some(id) = transfer else {
             return Ok((row.get("balance")?, None));
