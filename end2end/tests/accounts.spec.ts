@@ -319,3 +319,13 @@ test('an account downloads its data and is closed for good', async ({ portal, an
   await other.page.goto('/applications');
   await other.at('/login');
 });
+
+test('details on receipts are shown as they were saved', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/account/billing');
+  const address = portal.page.getByLabel('Address');
+  await address.fill('1 Main Road\nMaseru');
+  await portal.button('Save details').click();
+  await expect(portal.main.getByText('The details are saved.')).toBeVisible();
+  await expect(address).toHaveValue('1 Main Road\nMaseru');
+});

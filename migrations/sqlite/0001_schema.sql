@@ -835,16 +835,16 @@ CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
     WHERE node <> 0 OR writer <> 1;
 
 -- Daily figures of live messages, for the margin report. A chore computes them when the day is
--- over, again when all messages of the day are final except scheduled ones, and again whenever some of
--- these have become final.
+-- over, again when all messages of the day are final except scheduled ones, and again whenever some
+-- of these have become final.
 CREATE TABLE margin_days (
     day            INTEGER NOT NULL,  -- day of acceptance
     reference      TEXT NOT NULL,     -- of the application that sent the messages
     -- price rule: local, international, or the digits of a prefix
     rule           TEXT NOT NULL,
     carrier        TEXT NOT NULL,     -- carrier that accepted them; empty if none did
-    -- number of scheduled messages that weren't final when the figures were computed; 0: they aren't
-    -- computed again. Null while other messages weren't final either
+    -- number of scheduled messages that weren't final when the figures were computed; 0: they
+    -- aren't computed again. Null while other messages weren't final either
     unfinished     INTEGER CHECK (unfinished >= 0),
     messages       INTEGER NOT NULL,  -- number of messages
     pages          INTEGER NOT NULL,  -- billed, without released pages

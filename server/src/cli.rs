@@ -89,8 +89,8 @@ pub enum Command {
     /// Try out the routes.
     #[command(subcommand)]
     Route(RouteCommand),
-    /// Check settings, files, disk, clock, database, carriers, mail and base URL, and say what to do
-    /// about each fault. Nothing is changed.
+    /// Check settings, files, disk, clock, database, carriers, mail and base URL, and say what to
+    /// do about each fault. Nothing is changed.
     Doctor,
     /// Check every invariant of the ledger and the queue against the rows.
     Check,

@@ -93,7 +93,7 @@ impl fmt::Display for PriceRequest {
     }
 }
 
-/// What a change does to the price of a page.
+/// The effect of a change on the price of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceStep {
     pub kind: Kind,

@@ -272,7 +272,8 @@ pub enum Refusal {
     )]
     PriceInvalid,
     #[error(
-        "This isn't the new price that is shown above. If that one is wrong, go back and correct it."
+        "This isn't the new price that is shown above. If that one is wrong, go back and correct \
+         it."
     )]
     PriceRepeatDiffers,
     #[error(

@@ -6,9 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{
-    AcceptedNotice, Field, FormState, Loaded, Page, PostForm, SubmitButton, text_in_area,
-};
+use crate::ui::{AcceptedNotice, Field, FormState, Loaded, Page, PostForm, SubmitButton, TextArea};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, crate::problem::Cause, domain::Refusal};
 
@@ -62,12 +60,7 @@ fn Billing(details: BillingDetails, form: FormState) -> impl IntoView {
             </p>
             <PostForm form>
                 <Field label="Name" name="name" value=details.name form/>
-                <div class="field">
-                    <label for="field-address">"Address"</label>
-                    <textarea id="field-address" name="address" rows="4">
-                        {text_in_area(&address)}
-                    </textarea>
-                </div>
+                <TextArea label="Address" id="field-address" name="address" rows="4" text=address/>
                 <Field label="Tax number" name="tax_number" value=details.tax_number form/>
                 <SubmitButton label="Save details" form primary=true/>
             </PostForm>

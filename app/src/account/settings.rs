@@ -177,8 +177,9 @@ fn Settings(
                     <h2>"Your data"</h2>
                     <p>
                         "A JSON file with your account, its details on receipts, its devices and \
-                         security events, and your applications with their statements. It contains no passwords, keys or \
-                         messages. You can download your messages from Reports."
+                         security events, and your applications with their statements. It contains \
+                         no passwords, keys or messages. You can download your messages from \
+                         Reports."
                     </p>
                     <p>
                         <a

@@ -44,9 +44,10 @@ pub fn CharactersSection(reference: Reference, in_force: bool, form: FormState) 
                  or a language has."
             </p>
             <p>
-                "If you choose so, straight quotes, hyphens, three dots, spaces and letters without \
-                 the accent take their place. A text that has other characters too, such as an \
-                 emoji, or that would have more pages, is sent as it is. Reports show what was sent."
+                "If you choose so, straight quotes, hyphens, three dots, spaces and letters \
+                 without the accent take their place. A text that has other characters too, such \
+                 as an emoji, or that would have more pages, is sent as it is. Reports show what \
+                 was sent."
             </p>
             <PostForm form>
                 <input type="hidden" name="reference" value=reference.to_string()/>

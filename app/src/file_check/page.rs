@@ -15,7 +15,7 @@ use crate::applications::{ApplicationFrame, NOT_FOR_SMS};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
-use crate::ui::{Loaded, address, in_path, parameter, tabs, text_in_area};
+use crate::ui::{Loaded, TextArea, address, in_path, parameter, tabs};
 #[cfg(feature = "ssr")]
 use {crate::applications::owned, crate::portal_request::signed_in};
 
@@ -163,12 +163,14 @@ fn FileForm(action: String, is_list: bool, message: String, limits: String) -> i
     };
     let message = is_list.then(|| {
         view! {
-            <div class="field">
-                <label for="message">"Message to all of them"</label>
-                <textarea id="message" name="message" rows="4" dir="auto" required>
-                    {text_in_area(&message)}
-                </textarea>
-            </div>
+            <TextArea
+                label="Message to all of them"
+                id="message"
+                name="message"
+                rows="4"
+                text=message
+                required=true
+            />
         }
     });
     view! {

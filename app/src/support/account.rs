@@ -17,7 +17,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     DateTime, Fact, FormState, Loaded, Page, PostForm, SecretField, State, StepUpField,
-    SubmitButton, Table, in_path, optional_fact, text_in_area,
+    SubmitButton, Table, TextArea, in_path, optional_fact,
 };
 use crate::webhooks::status;
 #[cfg(feature = "ssr")]
@@ -263,17 +263,20 @@ pub fn notes(notes: Vec<NoteRecord>) -> AnyView {
 
 #[component]
 fn NoteForm(id: i64, form: FormState) -> impl IntoView {
-    let text = form.typed("text");
+    let text = form.typed("text").unwrap_or_default();
     view! {
         <PostForm form>
             <input type="hidden" name="id" value=id.to_string()/>
-            <div class="field">
-                <label for="field-text">"Note"</label>
-                <textarea id="field-text" name="text" rows="3" maxlength="2000" required>
-                    {text.as_deref().map(text_in_area)}
-                </textarea>
-                <p class="hint">"Only staff can read notes. Notes can't be changed later."</p>
-            </div>
+            <TextArea
+                label="Note"
+                id="field-text"
+                name="text"
+                rows="3"
+                text
+                required=true
+                maxlength="2000"
+                hint="Only staff can read notes. Notes can't be changed later."
+            />
             <SubmitButton label="Add the note" form/>
         </PostForm>
     }

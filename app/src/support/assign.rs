@@ -98,7 +98,8 @@ pub async fn assign_deposit(
 }
 
 /// Opens the unmatched deposit that has waited longest, or the list if none waits. `notice` is the
-/// parameter that says what was done, or `None` if a second member of staff has to approve it first.
+/// parameter that says what was done, or `None` if a second member of staff has to approve it
+/// first.
 #[cfg(feature = "ssr")]
 async fn open_next_case(current: &CurrentRequest, notice: Option<&str>) -> Result<(), Problem> {
     let Some(notice) = notice else {

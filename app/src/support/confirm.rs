@@ -96,8 +96,8 @@ const fn reasons_of(act: DeskAct) -> Option<StaffList> {
 }
 
 /// Does an action of staff and returns to the page `next`, which then says what was done. A
-/// decision on the application's own page opens the queue's next case instead. `seen` is the state that the
-/// confirmation showed. `repeated` has the new prices that are typed again.
+/// decision on the application's own page opens the queue's next case instead. `seen` is the state
+/// that the confirmation showed. `repeated` has the new prices that are typed again.
 #[server(prefix = "/fn", endpoint = "act")]
 pub async fn act_on(
     act: String,
@@ -349,8 +349,8 @@ fn RepeatedPrice(form: FormState) -> impl IntoView {
         <Field
             label="New price again"
             name="repeated"
-            hint="A price changes by more than a factor of 3. Type the new price again. If both base \
-                  prices do, type the local one, a space, and the international one."
+            hint="A price changes by more than a factor of 3. Type the new price again. If both \
+                  base prices do, type the local one, a space, and the international one."
             required=true
             form
         />

@@ -1,5 +1,5 @@
-//! What the confirmations of staff's actions say: the subject, the consequences, and whether the
-//! action can be undone.
+//! The contents of the confirmations of staff's actions: the subject, the consequences, and whether
+//! the action can be undone.
 
 use domain::application::StatusAction;
 use domain::decision::Decided;

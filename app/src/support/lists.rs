@@ -4,7 +4,7 @@ use domain::decision::StaffList;
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{FormState, PostForm, SubmitButton, text_in_area};
+use crate::ui::{FormState, PostForm, SubmitButton, TextArea};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -39,14 +39,7 @@ pub fn ListForm(
             <summary>{heading}</summary>
             <PostForm form>
                 <input type="hidden" name="list" value=list.as_str()/>
-                <div class="field">
-                    <label for=id.clone()>{heading}</label>
-                    // Without scripts, the text is the value. With scripts, what was typed would stay.
-                    <textarea id=id name="lines" rows="6" prop:value=text.clone()>
-                        {text_in_area(&text)}
-                    </textarea>
-                    <p class="hint">{hint}</p>
-                </div>
+                <TextArea label=heading id name="lines" rows="6" text hint/>
                 <SubmitButton label="Save" form/>
             </PostForm>
         </details>

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{FormState, PostForm, StepUpField, SubmitButton};
 
-/// What a confirmation says. The server writes it.
+/// The contents of a confirmation. The server writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmation {
-    /// What is affected: the account, the application, the amount. Each has a term and a text.
+    /// The affected account, application and amount. Each has a term and a text.
     pub facts: Vec<(String, String)>,
     /// The consequences, one sentence each.
     pub effects: Vec<String>,

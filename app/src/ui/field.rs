@@ -109,6 +109,40 @@ pub fn text_in_area(text: &str) -> String {
     }
 }
 
+/// A labelled field for several lines.
+///
+/// Leptos leaves out the children of a `<textarea>` when it hydrates a page, so it would never
+/// change the text that the server wrote. The default value changes it, and keeps what is typed.
+#[component]
+pub fn TextArea(
+    label: &'static str,
+    #[prop(into)] id: String,
+    name: &'static str,
+    rows: &'static str,
+    text: String,
+    #[prop(optional)] required: bool,
+    #[prop(optional)] maxlength: Option<&'static str>,
+    #[prop(optional)] hint: Option<&'static str>,
+) -> impl IntoView {
+    view! {
+        <div class="field">
+            <label for=id.clone()>{label}</label>
+            <textarea
+                id=id
+                name=name
+                rows=rows
+                dir="auto"
+                required=required
+                maxlength=maxlength
+                prop:defaultValue=text.clone()
+            >
+                {text_in_area(&text)}
+            </textarea>
+            {hint.map(|hint| view! { <p class="hint">{hint}</p> })}
+        </div>
+    }
+}
+
 /// A labelled list with one selected option.
 #[component]
 pub fn Choice(

@@ -388,8 +388,8 @@ pub fn SubmitButton(
     /// A field that only this button adds to the form: name and value.
     #[prop(optional)]
     field: Option<(&'static str, &'static str)>,
-    /// What the action is about. Needed if the page has several such buttons, as the rows of a table
-    /// do. Screen readers read it after the label.
+    /// The subject of the action. Needed if the page has several such buttons, as the rows of a
+    /// table do. Screen readers read it after the label.
     #[prop(optional, into)]
     about: String,
 ) -> impl IntoView {

@@ -48,9 +48,9 @@ impl Connection {
 
     /// Returns how many submits the connection can accept now. Returns 0 while the connection isn't
     /// bound, during a throttling pause, and once it is closing. Otherwise returns the number of
-    /// free slots in the window. While [`Status::probing`] or [`Status::silent`] is true, the window
-    /// has a single slot.
-    /// With a rate limit, returns no more than the rate allows in about 200 ms.
+    /// free slots in the window. While [`Status::probing`] or [`Status::silent`] is true, the
+    /// window has a single slot. With a rate limit, returns no more than the rate allows in about
+    /// 200 ms.
     pub fn free(&self) -> usize {
         self.shared.lock().free(Instant::now())
     }

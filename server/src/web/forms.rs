@@ -325,7 +325,8 @@ impl Knock {
         Some(Self { cookie: format!("{name}={text}"), is_https })
     }
 
-    /// Returns whether this installation has answered: it has opened the form, so it removes the cookie.
+    /// Returns whether this installation has answered: it has opened the form, so it removes the
+    /// cookie.
     pub fn is_answered(&self, headers: &HeaderMap) -> bool {
         let removed = format!("{}=;", cookies::cookie_name(REFUSED.name, self.is_https));
         let mut new = headers.get_all(SET_COOKIE).iter();

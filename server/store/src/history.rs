@@ -242,7 +242,8 @@ async fn forget_test_day(
     deleting.execute(conn).await.map(drop)
 }
 
-/// Returns the ID of the final test message that is at position `before` (from 0) in a range of IDs.
+/// Returns the ID of the final test message that is at position `before` (from 0) in a range of
+/// IDs.
 async fn nth_test(
     conn: &mut dyn Connection,
     application: ApplicationId,

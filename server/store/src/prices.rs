@@ -94,13 +94,13 @@ impl ChangeFields {
         let corrupt = |column: &'static str, value: String| {
             Error::Failed(Fault::Corrupt { table: "prices", column: column.into(), value })
         };
-        let change = match (prefix, local, international) {
-            _ if cancels.is_some() => PriceChange::Cancel(cancels.unwrap_or_default()),
-            (Some(prefix), ..) => {
+        let change = match (cancels, prefix, local, international) {
+            (Some(id), ..) => PriceChange::Cancel(id),
+            (None, Some(prefix), ..) => {
                 let parsed = Prefix::parse(&prefix).map_err(|_| corrupt("prefix", prefix))?;
                 PriceChange::Prefix(parsed, international)
             }
-            (None, Some(local), Some(international)) => {
+            (None, None, Some(local), Some(international)) => {
                 PriceChange::Base(Prices { local, international })
             }
             (None, ..) => return Err(corrupt("local", "null".to_owned())),

@@ -72,7 +72,8 @@ statements! {
         " LIMIT 1",
     );
     /// Scheduled messages all have an expiry of their own. `$3` bounds the time for which other
-    /// messages are put off, so that this doesn't read all scheduled messages.
+    /// messages wait for another attempt, so that this doesn't read all scheduled messages. SQLite
+    /// would build a tree for a list of all three values of `deferred`.
     const WAITING: Sql = in_shard!(
         r"
         SELECT COUNT(*) AS n,

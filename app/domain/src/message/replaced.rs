@@ -5,7 +5,7 @@ use unicode_normalization::char::decompose_canonical;
 
 use super::{Encoding, encoding, gsm7_septets, pages};
 
-/// What stands for characters that Unicode doesn't decompose into a letter and its accents. `œ` is
+/// Replacements for characters that Unicode doesn't decompose into a letter and its accents. `œ` is
 /// the only one that isn't punctuation or a letter with a stroke.
 const REPLACEMENTS: [(&str, &str); 15] = [
     ("\u{2018}\u{2019}\u{201A}\u{201B}\u{2032}\u{2039}\u{203A}`\u{B4}", "'"),
@@ -25,9 +25,9 @@ const REPLACEMENTS: [(&str, &str); 15] = [
     ("ŧ", "t"),
 ];
 
-/// Returns a text that fits GSM-7, with common replacements for the characters outside of it: quotes,
-/// dashes, spaces, and letters with accents. Returns `None` if the text fits already, if one of its
-/// characters has no replacement, or if the result had more pages.
+/// Returns a text that fits GSM-7, with common replacements for the characters outside of it:
+/// quotes, dashes, spaces, and letters with accents. Returns `None` if the text fits already, if
+/// one of its characters has no replacement, or if the result had more pages.
 pub(super) fn to_gsm7(text: &str) -> Option<String> {
     if encoding(text) == Encoding::Gsm7 {
         return None;

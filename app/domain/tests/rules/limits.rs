@@ -42,7 +42,7 @@ fn each_limit_has_texts_that_are_valid_and_texts_that_are_not() {
     ] {
         for text in valid {
             let limits = set(&[(field, text)]);
-            // What is shown can be set again.
+            // A shown text can be set again.
             assert_eq!(set(&[(field, &limits.text(field))]), limits, "{field} {text}");
         }
         for text in invalid {

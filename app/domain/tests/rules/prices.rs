@@ -186,7 +186,7 @@ fn a_change_is_cancelled_before_it_comes_into_force() {
     // It can't be cancelled twice, and its time is free again.
     assert!(after.judge(&cancel(2), at(6), at(6)).is_err());
     assert_eq!(after.judge(&of_prefix("27", "0.31"), at(10 * minute), at(6)), Ok(()));
-    // What depends on a change keeps it.
+    // Other changes stay.
     let known = history(&[
         (0, base("0.05", "0.25")),
         (0, of_prefix("27", "0.1")),

@@ -20,8 +20,8 @@ use store::{
 impl Accounts<'_> {
     /// Closes an account permanently. Once this commits, nobody can sign in, and the account's keys
     /// no longer work. Its open requests are withdrawn. Its queued messages are deferred until they
-    /// expire, and their price is then released. `references` is the owner's input, which must list the references of all the
-    /// account's applications.
+    /// expire, and their price is then released. `references` is the owner's input, which must list
+    /// the references of all the account's applications.
     ///
     /// # Errors
     /// `StaffCannotClose`, `WrongPassword`, `ReferencesDiffer`, `Throttled`.

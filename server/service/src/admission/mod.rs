@@ -136,8 +136,8 @@ pub(crate) struct PreparedSend {
     pub(crate) recipient: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
-    /// The message with replaced characters. `None` if it is sent as it is, whatever the application
-    /// wants.
+    /// The message with replaced characters. `None` if it is sent as it is, whatever the
+    /// application wants.
     pub(crate) replaced: Option<MessageText>,
     /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
@@ -149,8 +149,8 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
-    /// Makes the send one of a code. Pages and segments are those of the text with the code. Our own
-    /// texts aren't changed.
+    /// Makes the send one of a code. Pages and segments are those of the text with the code. Our
+    /// own texts aren't changed.
     pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
         self.pages = code.text.pages();
         self.segments = code.text.segments();

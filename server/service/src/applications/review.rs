@@ -145,8 +145,8 @@ impl Applications<'_> {
     }
 
     /// Returns how long staff usually take for a kind of work: the median of the last 30 days. With
-    /// support hours in the settings, only these hours count. Returns `None` if there were fewer than [`USUAL_MIN`] decisions, or if the work isn't a
-    /// decision.
+    /// support hours in the settings, only these hours count. Returns `None` if there were fewer
+    /// than [`USUAL_MIN`] decisions, or if the work isn't a decision.
     pub async fn usual_answer(&self, work: Work) -> Result<Option<UsualTime>> {
         let now = self.now();
         let since = now.plus_ms(-USUAL_MS);

@@ -20,8 +20,8 @@ const CHUNK: i64 = 500;
 /// The number of rows that are cancelled before the transaction looks whether somebody waits for
 /// it. They take about a millisecond.
 const PART: i64 = 50;
-/// How long a transaction cancels rows while nobody waits for it. Whoever comes meanwhile also waits
-/// for the commit, which takes longer the more rows there are.
+/// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
+/// waits for the commit, which takes longer the more rows there are.
 const TIME_MAX: Duration = Duration::from_millis(5);
 /// How long a run goes on with a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);

@@ -239,8 +239,8 @@ impl SmppConnection {
     }
 }
 
-/// Connects to each address of a carrier, with TLS if it is set, and closes the connection without a
-/// bind. Returns each address with what went wrong.
+/// Connects to each address of a carrier, with TLS if it is set, and closes the connection without
+/// a bind. Returns each address with what went wrong.
 pub async fn probe(settings: &SmppSettings) -> Vec<(String, Result<(), Fault>)> {
     let reaction = Arc::new(EqualRefusals::default().reaction(settings.submit_status.clone()));
     let session = session_settings(settings, None, ::smpp::Timers::default(), reaction);

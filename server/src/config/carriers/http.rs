@@ -51,7 +51,8 @@ pub struct HttpSettings {
     pub connections: usize,
     /// The maximum number of requests per second of all processes; 0 means no limit.
     pub rate: u32,
-    /// The maximum number of messages per second of each sender, of all processes; 0 means no limit.
+    /// The maximum number of messages per second of each sender, of all processes; 0 means no
+    /// limit.
     pub sender_rate: u32,
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.

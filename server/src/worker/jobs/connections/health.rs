@@ -1,4 +1,5 @@
-//! Decides from a carrier's answers and receipts, and from their absence, whether the carrier is degraded.
+//! Decides from a carrier's answers and receipts, and from their absence, whether the carrier is
+//! degraded.
 //!
 //! A degraded carrier gets one message at a time, as a probe, if another route matches the others.
 //! It recovers when several probes in a row succeed.
