@@ -96,8 +96,11 @@ fn breach_of(newest: &Newest) -> Option<String> {
     for transfer in &newest.transfers {
         let id = transfer.id;
         if transfer.balance_after != Some(wanted) {
-            let stored = transfer.balance_after;
-            return Some(format!("the balance after transfer {id} is {wanted}, stored {stored:?}"));
+            let stored =
+                transfer.balance_after.map_or_else(|| "none".to_owned(), |at| at.to_string());
+            return Some(format!(
+                "the balance after transfer {id} is {wanted}, stored is {stored}"
+            ));
         }
         if let Some(cost) = transfer.cost.filter(|cost| *cost != -transfer.change) {
             let charged = -transfer.change;
