@@ -50,7 +50,8 @@ use leptos_router::path;
 
 use account::{
     AccountPage, BillingPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage,
-    RegisterPage, ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
+    NumberPage, RegisterPage, ResetPage, SignInCodePage, SignInPage, StopEmailChangePage,
+    TwoFactorPage,
 };
 use applications::{
     ApplicationPage, ApplicationsPage, CodesPage, DepositSlipPage, InboxPage, KeysPage,
@@ -130,6 +131,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/account") view=AccountPage/>
                     <Route path=path!("/account/billing") view=BillingPage/>
                     <Route path=path!("/account/close") view=ClosePage/>
+                    <Route path=path!("/account/number") view=NumberPage/>
                     <Route path=path!("/account/email/:token") view=ChangeEmailPage/>
                     <Route path=path!("/account/email/stop/:token") view=StopEmailChangePage/>
                     <Route path=path!("/account/two-factor") view=TwoFactorPage/>

@@ -18,6 +18,7 @@ CREATE TABLE installation (
     swept_at   BIGINT NOT NULL,
     history_low_id BIGINT NOT NULL DEFAULT 0,
     test_low_id BIGINT NOT NULL DEFAULT 0,
+    masked_low_id BIGINT NOT NULL DEFAULT 0,
     shards      BIGINT NOT NULL DEFAULT 1 CHECK (shards > 0), -- accounts get shards from 1 to this
     -- null: on one server
     distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'),

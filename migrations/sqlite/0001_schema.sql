@@ -18,6 +18,7 @@ CREATE TABLE installation (
     swept_at   INTEGER NOT NULL,     -- when the expiry sweep last confirmed sweep_low_id
     history_low_id INTEGER NOT NULL DEFAULT 0, -- messages below this ID were dropped
     test_low_id INTEGER NOT NULL DEFAULT 0, -- test messages below this ID are being dropped
+    masked_low_id INTEGER NOT NULL DEFAULT 0, -- numbers of messages below this ID are masked
     form_key   TEXT NOT NULL,        -- secret; seals the forms of browsers without scripts
     -- key that seals secrets; null if it is in a file of the data folder
     sealing_key TEXT,
@@ -509,7 +510,7 @@ CREATE TABLE messages (
     id             INTEGER PRIMARY KEY, -- milliseconds, node, count; grows with acceptance
     application_id INTEGER NOT NULL,  -- application that sent it
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
-    number         TEXT NOT NULL,     -- digits
+    number         TEXT NOT NULL,     -- digits; • for each one that was erased
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
     -- sender name in use at acceptance; null for the installation's default
     sender         TEXT,
@@ -904,7 +905,7 @@ CREATE INDEX inbound_parts_by_message
     ON inbound_parts (carrier, number, recipient, reference, total, id);
 CREATE INDEX inbound_parts_by_age ON inbound_parts (received_at, id);
 
--- Messages from handsets. They never change.
+-- Messages from handsets. They never change, but number and body can be erased.
 CREATE TABLE inbound_messages (
     id             INTEGER PRIMARY KEY, -- milliseconds, node, count; grows with arrival
     application_id INTEGER NOT NULL,  -- application that got it
@@ -1023,7 +1024,9 @@ CREATE INDEX webhook_attempts_failed ON webhook_attempts (webhook_id, id) WHERE 
 CREATE TABLE opt_outs (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: of the test key
-    number         TEXT NOT NULL,     -- digits, as carriers get them
+    -- digits, as carriers get them. For an erased number: x and the first half of an HMAC of the
+    -- digits, hexadecimal
+    number         TEXT NOT NULL,
     source         TEXT NOT NULL      -- who added it
         CHECK (source = 'reply' OR source = 'api' OR source = 'portal'),
     id             INTEGER NOT NULL,  -- begins with the milliseconds; orders lists

@@ -188,6 +188,27 @@ pub enum Account {
     Demote { email: String },
     /// Remove a second factor that the account's owner has lost.
     ResetFactor { email: String },
+    /// Write what is stored about a phone number in an account's rows into a new JSON file. The
+    /// audit log records this.
+    ExportNumber {
+        email: String,
+        #[arg(value_parser = Number::parse)]
+        number: Number,
+        #[arg(long)]
+        file: PathBuf,
+    },
+    /// Erase a phone number and the texts to and from it. Facts and money stay. This can't be
+    /// undone. The audit log records it.
+    EraseNumber {
+        #[arg(value_parser = Number::parse)]
+        number: Number,
+        /// Only in the rows of this account.
+        #[arg(long, value_name = "EMAIL", required_unless_present = "all")]
+        account: Option<String>,
+        /// In the rows of all accounts.
+        #[arg(long, conflicts_with = "account")]
+        all: bool,
+    },
     /// Write a note on an account. Its owner doesn't see the note. Notes can't be changed.
     Note {
         email: String,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::folding::{self, fold};
+use crate::verify::{SECRET_BYTES, mac};
 use crate::words::words;
 use crate::{Keyword, Timestamp};
 
@@ -99,10 +100,27 @@ impl CommandWords {
     }
 }
 
+/// The first letter of what is stored instead of an erased number. Digits sort before it.
+pub const ERASED: char = 'x';
+/// Keeps hashes of numbers apart from everything else that is derived from the same secret.
+const PURPOSE: &[u8] = b"heliograph erased opt-out";
+/// Half of the hash suffices, because nobody can choose numbers that collide without the key.
+const HASH_BYTES: usize = 16;
+
+/// Returns what the opt-out of an erased number is stored as. Without the key, nobody can find the
+/// number by hashing all numbers. `number` is as carriers get it.
+pub fn erased(key: &[u8; SECRET_BYTES], number: &str) -> String {
+    let hash = mac(key, &[PURPOSE, number.as_bytes()]);
+    let hex = hash[..HASH_BYTES].iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let hex = hex.filter_map(|digit| char::from_digit(digit.into(), 16));
+    [ERASED].into_iter().chain(hex).collect()
+}
+
 /// An opt-out as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptOutRecord {
-    pub number: String,
+    /// As carriers get it. `None` if the number was erased.
+    pub number: Option<String>,
     pub source: OptOutSource,
     pub created_at: Timestamp,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::money::Money;
-use crate::number::{Kind, Number};
+use crate::number::{DIGITS_MAX, Kind, Number};
 use crate::prefix::Prefix;
 
 /// The base prices per page. They apply to numbers that match no prefix with its own price.
@@ -142,7 +142,8 @@ impl PricesInForce {
         if kind == Kind::Local || self.lengths == 0 {
             return None;
         }
-        let lengths = (1..=digits.len()).rev();
+        // A masked number has more bytes than digits.
+        let lengths = (1..=digits.len().min(DIGITS_MAX)).rev();
         let mut known = lengths.filter(|length| self.lengths & (1 << length) != 0);
         known.find_map(|length| {
             let (prefix, price) = self.by_prefix.get_key_value(digits.get(..length)?)?;

@@ -8,6 +8,7 @@ mod email;
 mod fields;
 mod forgot;
 mod mails;
+mod number;
 mod passkeys;
 mod register;
 mod reset;
@@ -34,6 +35,7 @@ pub use devices::DevicesPage;
 pub use email::{ChangeEmailPage, StopEmailChangePage};
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
+pub use number::NumberPage;
 pub use register::RegisterPage;
 pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};
@@ -43,6 +45,11 @@ pub use two_factor::{TwoFactorPage, codes_left};
 
 /// The path of the export of the signed-in account's data.
 pub const EXPORT_PATH: &str = "/account/export.json";
+
+/// The path of the page with the data of one phone number.
+pub const NUMBER_PATH: &str = "/account/number";
+/// The path of the export of what is stored about a phone number.
+pub const NUMBER_EXPORT_PATH: &str = "/account/number.json";
 
 /// The signed-in account, and what the frame of every page shows of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

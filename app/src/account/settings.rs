@@ -6,7 +6,6 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::EXPORT_PATH;
 use super::billing::BILLING_PATH;
 use super::codes_left;
 use super::email::{EmailForms, EmailSection};
@@ -14,6 +13,7 @@ use super::fields::{NewPasswordField, PasswordField};
 use super::mails::{MailsSection, SetMails};
 use super::theme::{SetTheme, ThemeForm};
 use super::time_zone::TimeZoneSection;
+use super::{EXPORT_PATH, NUMBER_PATH};
 use crate::page_data::PageData;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, Parts, PostForm, SubmitButton};
@@ -190,6 +190,10 @@ fn Settings(
                         >
                             "Download your data"
                         </a>
+                    </p>
+                    <h2>"Data of a phone number"</h2>
+                    <p>
+                        <a href=NUMBER_PATH>"Download or erase the data of a phone number"</a>
                     </p>
                     <h2>"Closing the account"</h2>
                     <p><a href="/account/close">"Close your account"</a></p>

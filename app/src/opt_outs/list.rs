@@ -188,7 +188,10 @@ fn listed(reference: Reference, query: &OptOutsQuery, opt_outs: &[OptOutRecord])
         (true, false) => "No more numbers are on the list.",
     };
     Table::wide(opt_outs)
-        .styled("key", "Number", |opt_out| format!("+{}", opt_out.number))
+        .styled("key", "Number", |opt_out| match &opt_out.number {
+            Some(number) => format!("+{number}"),
+            None => "Erased".to_owned(),
+        })
         .column("Added by", |opt_out| match opt_out.source {
             OptOutSource::Reply => "The recipient",
             OptOutSource::Api => "Your system",
@@ -196,11 +199,15 @@ fn listed(reference: Reference, query: &OptOutsQuery, opt_outs: &[OptOutRecord])
         })
         .time(in_zone("Added (UTC)"), |opt_out| opt_out.created_at)
         .styled(BUTTONS, "Action", |opt_out| {
-            let remove = format!("+{}", opt_out.number);
-            let label = format!("Remove {remove}");
-            let query = OptOutsQuery { remove, ..query.clone() };
-            let href = query.address(reference, "");
-            view! { <a class="button button-quiet" href=href aria-label=label>"Remove"</a> }
+            // An erased number can be removed only by who searches for it.
+            let number = opt_out.number.as_ref().map(|number| format!("+{number}"));
+            let remove = number.unwrap_or_else(|| query.number.clone());
+            (!remove.is_empty()).then(|| {
+                let label = format!("Remove {remove}");
+                let query = OptOutsQuery { remove, ..query.clone() };
+                let href = query.address(reference, "");
+                view! { <a class="button button-quiet" href=href aria-label=label>"Remove"</a> }
+            })
         })
         .in_region_or("Opt-outs", empty)
 }

@@ -32,7 +32,7 @@ pub async fn remove_opt_out(
     key: String,
     number: String,
 ) -> Result<(), Problem> {
-    let parsed = Number::parse(&number).map_err(|_| Cause::Unreadable)?;
+    let parsed = Number::parse_typed(&number).map_err(|_| Cause::Unreadable)?;
     let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
     make(reference, kind, OptOutChange::Remove(parsed)).await?;
     leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, "removed"));

@@ -29,6 +29,8 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("account.disable", "Disabled the account"),
     ("account.enable", "Enabled the account"),
     ("account.close", "Closed the account"),
+    ("number.export", "Exported the data of a phone number"),
+    ("number.erase", "Erased a phone number"),
     ("application.create", "Created the application"),
     ("application.request", "Requested activation"),
     ("application.approve", "Approved the application"),

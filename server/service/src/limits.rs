@@ -50,6 +50,8 @@ pub struct Limits {
     pub event_days: i64,
     /// The number of days that receipts are kept as carriers sent them. 0 means that none are kept.
     pub raw_receipts_days: i64,
+    /// The number of days after which the numbers of final messages are masked. 0 means never.
+    pub mask_numbers_days: i64,
     /// The period of a message table with PostgreSQL, a day or a week.
     pub message_tables: MessageTables,
     /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,

@@ -35,9 +35,9 @@ const CHARACTERS_MAX: usize = 64;
 /// A number that an application may not send to.
 #[derive(Serialize, ToSchema)]
 pub struct OptOut {
-    /// As carriers get it: with country code, without +.
-    #[schema(value_type = schemas::Digits)]
-    number: String,
+    /// As carriers get it: with country code, without +. Null if the number was erased.
+    #[schema(value_type = Option<schemas::Digits>, required)]
+    number: Option<String>,
     #[schema(value_type = schemas::OptOutSource)]
     source: &'static str,
     created_at: DateTime,

@@ -18,7 +18,7 @@ pub struct Report<'a> {
     pub requestid: Option<String>,
     #[schema(value_type = Option<schemas::BatchId>, required)]
     pub batchid: Option<String>,
-    #[schema(value_type = schemas::Digits)]
+    #[schema(value_type = schemas::Recipient)]
     pub number: String,
     #[schema(value_type = schemas::MessageKind)]
     pub kind: &'static str,

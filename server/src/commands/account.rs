@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::{AccountChange, AccountDetail, Actor, Service};
 
 use super::output::{Column, facts, or_dash};
-use super::{CommandError, Output};
+use super::{CommandError, Output, recipient};
 use crate::cli::Account;
 use crate::config::Settings;
 use crate::json::DateTime;
@@ -40,6 +40,12 @@ pub async fn run(
         Account::Note { email, text } => {
             let note = service.support().add_note(&Actor::CommandLine, &email, &text).await?;
             Ok(output.print(&Note::from(note), |_| format!("Noted on {email}."))?)
+        }
+        Account::ExportNumber { email, number, file } => {
+            recipient::export(service, &email, &number, &file, output).await
+        }
+        Account::EraseNumber { number, account, .. } => {
+            recipient::erase(service, account.as_deref(), &number, output).await
         }
         command => change(service, command, output).await,
     }
@@ -74,6 +80,8 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
         | Account::Reset { .. }
         | Account::List
         | Account::Show { .. }
+        | Account::ExportNumber { .. }
+        | Account::EraseNumber { .. }
         | Account::Note { .. } => {
             return Ok(());
         }

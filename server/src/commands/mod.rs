@@ -22,6 +22,7 @@ mod number;
 mod output;
 mod pcap;
 mod price;
+mod recipient;
 mod route;
 mod search;
 mod sender;

@@ -55,6 +55,8 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
 /// The limits of `raw_receipts_days`.
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
+/// The limits of `mask_numbers_days`.
+const MASK_LIMITS_DAYS: RangeInclusive<i64> = 0..=36_500;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
 /// lease ends.
@@ -514,6 +516,7 @@ impl Reader<'_> {
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
             event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,
             raw_receipts_days: self.within("raw_receipts_days", &RAW_RECEIPTS_LIMITS_DAYS)?,
+            mask_numbers_days: self.within("mask_numbers_days", &MASK_LIMITS_DAYS)?,
             message_tables: self.choice(
                 "message_tables",
                 "day or week",

@@ -228,6 +228,7 @@ schemas! {
         .pattern(Some("^[0-9]{1,15}$"))
         .build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
+    Recipient = text("The number's digits, without +. • stands for a digit that was erased.").build();
     Table = text("A header line with the names of the fields, then a line for each entry (RFC \
         4180). Absent values are empty.").build();
 }

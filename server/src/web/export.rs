@@ -1,8 +1,9 @@
 //! The data of an account as a JSON file for its owner: the account, its details on receipts, its
 //! devices, its security events, and its applications with their verifications and statements.
-//! Nothing in the file gives access.
+//! Nothing in the file gives access. Another file has what is stored about one phone number.
 
 use app::portal_request::PortalRequest as _;
+use app::problem::{Cause, Filter};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -13,10 +14,10 @@ use domain::records::{
     StatementLine,
 };
 use domain::webhook::{DisabledReason, WebhookRecord};
-use domain::{KeyKind, Money, Reference, Timestamp, VerifyId};
+use domain::{KeyKind, Money, Number, Reference, Timestamp, VerifyId};
 use futures_util::stream::try_unfold;
 use serde_json::{Value, json};
-use service::{Service, StatementFilter, VerificationRecord};
+use service::{Actor, Service, StatementFilter, VerificationRecord};
 
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
@@ -33,6 +34,27 @@ pub async fn download(
     // Reads everything but the statements before the response begins. An error after that can't
     // change the status.
     Ok(file(Export::begin(portal.service, &signed_in.account, &token).await?))
+}
+
+/// `GET /account/number.json?number=`: what is stored about a phone number.
+pub async fn download_number(
+    State(portal): State<Portal>,
+    signed_in: SignedIn,
+) -> Result<Response, Refused> {
+    let number = signed_in.parameter("number").unwrap_or_default();
+    let number = Number::parse_typed(&number).map_err(|_| Cause::Filter(Filter::Number))?;
+    let id = signed_in.account.id;
+    let export = portal.service.messages().export_number(&Actor::Account(id), id, &number).await?;
+    let chunks = try_unfold(export, |mut export| async move {
+        let part = export.next_part().await;
+        let part = part.inspect_err(|error| tracing::error!(%error, "an export ended early"))?;
+        Ok::<_, service::Error>(part.map(|part| (part, export)))
+    });
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"heliograph-number.json\""),
+    ];
+    Ok((headers, Body::from_stream(chunks)).into_response())
 }
 
 fn file(export: Export) -> Response {

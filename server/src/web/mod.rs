@@ -32,7 +32,7 @@ mod time_zone_cookie;
 
 use std::sync::{Arc, LazyLock};
 
-use app::account::EXPORT_PATH;
+use app::account::{EXPORT_PATH, NUMBER_EXPORT_PATH};
 use app::applications::{
     FIRST_STEPS_EVENTS_PATH, INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, STATEMENT_CSV_PATH,
 };
@@ -239,9 +239,10 @@ pub fn routes() -> Vec<(String, String)> {
 }
 
 /// Returns the routes other than pages and server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 12] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 13] {
     [
         (EXPORT_PATH, get(export::download)),
+        (NUMBER_EXPORT_PATH, get(export::download_number)),
         (CSV_PATH, get(csv::download)),
         (STATEMENT_CSV_PATH, get(statement_csv::download)),
         (INBOUND_CSV_PATH, get(inbound_csv::download)),

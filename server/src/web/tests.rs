@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 207] = [
+const TABLE: [(&str, &str, &str, Row); 211] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -96,6 +96,10 @@ const TABLE: [(&str, &str, &str, Row); 207] = [
     ("GET", "/fn/closing", "", SIGNED_IN),
     ("POST", "/fn/close-account", "references={reference}&password=wrong", SIGNED_IN),
     ("GET", "/account/export.json", "", SIGNED_IN),
+    ("GET", "/account/number", "", SIGNED_IN),
+    ("GET", "/account/number.json", "", SIGNED_IN),
+    ("GET", "/fn/erasing", "number=71234568", SIGNED_IN),
+    ("POST", "/fn/erase-number", "number=71234568&credential=wrong", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/support/carriers/{name}/receipts", "", STAFF),

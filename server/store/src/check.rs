@@ -106,7 +106,8 @@ statements! {
             || ' was never in force' AS what
         FROM messages m WHERE m.cost > 0 AND NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
             CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
-            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)
+            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix
+              OR SUBSTR(m.number, 1, 1) = '•')
             AND NOT EXISTS (SELECT 1 FROM prices c WHERE c.cancels = p.id))"
             => " AND m.shard = $1",
     );
@@ -341,7 +342,8 @@ statements! {
                   ELSE b.price_international END
               AND NOT EXISTS (SELECT 1 FROM prices p WHERE p.id <= b.price_id
                   AND m.kind = 'international' AND p.international = m.unit_price
-                  AND SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)))" => " AND m.shard = $1",
+                  AND (SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix
+                    OR SUBSTR(m.number, 1, 1) = '•'))))" => " AND m.shard = $1",
     );
     const DAYS_ARE_THEIR_MESSAGES: Sql = in_shard!(
         r"

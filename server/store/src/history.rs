@@ -3,6 +3,7 @@
 use domain::ids::id_of_day;
 use domain::{ApplicationId, BatchId};
 
+use super::erasure::MASK;
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -30,6 +31,14 @@ statements! {
     const DELETE_EVENTS: Sql = in_shard!(
         "DELETE FROM message_timeline WHERE message_id >= $1 AND message_id < $2"
             => " AND shard = $3",
+    );
+    /// Leaves the last three digits. Erased numbers stay as they are.
+    const MASK_NUMBERS: Sql = in_shard!(
+        r"
+        UPDATE messages
+        SET number = SUBSTR(CAST($3 AS TEXT), 1, LENGTH(number) - 3)
+                || SUBSTR(number, LENGTH(number) - 2)
+        WHERE id >= $1 AND id < $2 AND SUBSTR(number, 1, 1) <> '•'" => " AND shard = $4",
     );
     /// Deletes the shared texts of batches whose last message is being deleted.
     const FORGET_SHARED_TEXTS: Sql = in_shard!(
@@ -183,6 +192,11 @@ pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
         query(statement, (range.from, range.below)).execute(&mut *conn).await?;
     }
     Ok(())
+}
+
+/// Masks the numbers of messages.
+pub async fn mask_numbers(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    query(MASK_NUMBERS, (range.from, range.below, MASK)).execute(conn).await.map(drop)
 }
 
 /// Deletes the shared texts of batches whose last message is in this range.

@@ -18,7 +18,8 @@ statements! {
     const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
     const HAS_SEALED: Sql = Sql::sqlite(r"
         SELECT 1 AS found FROM second_factors
-        UNION ALL SELECT 1 FROM webhooks WHERE removed_at IS NULL LIMIT 1");
+        UNION ALL SELECT 1 FROM webhooks WHERE removed_at IS NULL
+        UNION ALL SELECT 1 FROM opt_outs WHERE number >= 'x' LIMIT 1");
     const KEEP_SEALING_KEY: Sql = Sql::same(r"
         UPDATE installation SET sealing_key = $1 WHERE id = 1 AND sealing_key IS NULL");
     const SWEPT: Sql = Sql::same("SELECT sweep_low_id, swept_at FROM installation WHERE id = 1");
@@ -27,6 +28,9 @@ statements! {
         UPDATE installation SET history_low_id = $1 WHERE id = 1");
     const RAISE_TEST_LOW: Sql = Sql::same(r"
         UPDATE installation SET test_low_id = $1 WHERE id = 1 AND test_low_id < $1");
+    const MASKED_LOW: Sql = Sql::same("SELECT masked_low_id FROM installation WHERE id = 1");
+    const SET_MASKED_LOW: Sql = Sql::same(r"
+        UPDATE installation SET masked_low_id = $1 WHERE id = 1");
     const SET_SWEPT: Sql = Sql::same(r"
         UPDATE installation SET swept_at = $2,
             sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END
@@ -64,7 +68,8 @@ pub async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
     query(SEALING_KEY, ()).fetch_one(conn, |row| row.get("sealing_key")).await
 }
 
-/// Returns whether there are sealed secrets, of second factors or of endpoints.
+/// Returns whether the key is needed for what is stored: the secrets of second factors and of
+/// endpoints, and the opt-outs of erased numbers.
 pub async fn has_sealed(conn: &mut dyn Connection) -> Result<bool> {
     query(HAS_SEALED, ()).finds(conn).await
 }
@@ -81,6 +86,15 @@ pub async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
 
 pub async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
     query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
+}
+
+/// Returns the ID below which the numbers of all messages are masked.
+pub async fn masked_low(conn: &mut dyn Connection) -> Result<i64> {
+    query(MASKED_LOW, ()).fetch_one(conn, |row| row.get("masked_low_id")).await
+}
+
+pub async fn set_masked_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
+    query(SET_MASKED_LOW, id).execute(conn).await.map(drop)
 }
 
 /// Stores that test messages below this ID are being dropped.

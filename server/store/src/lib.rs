@@ -34,6 +34,7 @@ pub mod deposits;
 pub mod dialect;
 pub mod distribute;
 mod each;
+pub mod erasure;
 pub mod error;
 pub mod events;
 mod file;

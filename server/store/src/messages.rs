@@ -42,6 +42,22 @@ macro_rules! overdue {
 }
 
 statements! {
+    /// The recipients as carriers get their numbers.
+    const NUMBERS: Sql = Sql {
+        sqlite: r"
+            SELECT id, CASE kind WHEN 'local' THEN ?2 || number ELSE number END
+            FROM messages WHERE id = ?1",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(json_build_array(
+                    id, CASE kind WHEN 'local' THEN $2 || number ELSE number END)),
+                '[]')::text AS found
+            FROM messages
+            WHERE id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND id BETWEEN $3 AND $4 AND shard = $5",
+        ..Sql::IN_SHARD
+    };
     const FIRST: Sql = in_shard!(
         "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
     );
@@ -333,6 +349,17 @@ pub async fn due(
 pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {
     let read = |row: &Row<'_>| row::status(row, "messages");
     query(STATUS, id).fetch_optional(conn, read).await
+}
+
+/// Returns the recipients of these messages as carriers get their numbers.
+pub async fn numbers(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    country_code: &str,
+) -> Result<Vec<(Transid, String)>> {
+    let finding = query(NUMBERS, country_code).bind(tx.among(ids));
+    let found: Vec<(i64, String)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
+    Ok(found.into_iter().map(|(id, number)| (Transid(id), number)).collect())
 }
 
 /// Returns the least message ID that is at least `from` and below `below`.

@@ -1,6 +1,7 @@
 //! Opt-outs: numbers that want no messages from an application.
 
 use domain::ids::id_unix_ms;
+use domain::opt_out::ERASED;
 use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
@@ -97,12 +98,26 @@ statements! {
         FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
             => " AND shard = $4",
     );
+    /// Erased numbers begin with a letter.
     const NUMBERS: Sql = in_shard!(
         r"
         SELECT number
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number > $3"
+        FROM opt_outs
+        WHERE application_id = $1 AND test = $2 AND number > $3 AND number < 'x'"
             => " AND shard = $5",
         " ORDER BY number LIMIT $4",
+    );
+    const NUMBERS_ERASED: Sql = in_shard!(
+        r"
+        SELECT number
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number >= 'x'"
+            => " AND shard = $3",
+    );
+    /// `$3` is the number, and `$4` what is stored instead of it.
+    const ERASE: Sql = in_shard!(
+        r"
+        UPDATE opt_outs SET number = $4
+        WHERE application_id = $1 AND test = $2 AND number = $3" => " AND shard = $5",
     );
 }
 
@@ -153,7 +168,10 @@ pub async fn add(
     query(ADD, ()).execute_each(conn, rows).await?;
     let rows = numbers.iter().map(|(number, id)| (application_id, test, number, *id));
     let added: Vec<(String, i64)> = query(ADDED, ()).find_each(conn, rows, "opt_outs").await?;
-    let record = |(number, id)| OptOutRecord { number, source, created_at: added_at(id) };
+    let record = |(number, id)| {
+        let number = Some(number);
+        OptOutRecord { number, source, created_at: added_at(id) }
+    };
     Ok(added.into_iter().map(record).collect())
 }
 
@@ -198,12 +216,35 @@ pub async fn numbers(
     reading.fetch_all(conn, |row| row.get("number")).await
 }
 
+/// Returns what the erased numbers of a list are stored as.
+pub async fn erased(conn: &mut dyn Connection, list: EventStream) -> Result<Vec<String>> {
+    let reading = query(NUMBERS_ERASED, (list.application_id, list.test));
+    reading.fetch_all(conn, |row| row.get("number")).await
+}
+
+/// Stores `erased` instead of a number of a list. Returns false if the number isn't on it.
+pub async fn erase(
+    conn: &mut dyn Connection,
+    list: EventStream,
+    number: &str,
+    erased: &str,
+) -> Result<bool> {
+    if one(conn, list, number).await?.is_none() {
+        return Ok(false);
+    }
+    // The number may have been erased and added again.
+    remove(conn, list, erased).await?;
+    let erasing = query(ERASE, (list.application_id, list.test, number, erased));
+    Ok(erasing.execute(conn).await? == 1)
+}
+
 fn read(row: &Row<'_>) -> Result<OptOut> {
     let id = row.get("id")?;
+    let number: String = row.get("number")?;
     Ok(OptOut {
         id,
         record: OptOutRecord {
-            number: row.get("number")?,
+            number: (!number.starts_with(ERASED)).then_some(number),
             source: row::word(row, "opt_outs", "source", OptOutSource::parse)?,
             created_at: added_at(id),
         },

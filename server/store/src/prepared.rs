@@ -83,6 +83,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::copy::STATEMENTS,
     super::deposits::STATEMENTS,
     super::distribute::STATEMENTS,
+    super::erasure::STATEMENTS,
     super::events::STATEMENTS,
     super::history::STATEMENTS,
     super::unpaid::STATEMENTS,

@@ -1,9 +1,10 @@
 //! The portal in a browser without scripts, for cases that the browser tests don't cover.
 
+use serde_json::{Value, json};
 use service::{Clock, TotpSecret};
 
 use crate::client::{Answer, bare, form};
-use crate::harness::{Place, TestServer};
+use crate::harness::{Place, TestServer, until};
 use crate::two_factor::{code, give_factor, half_signed_in};
 
 pub const PASSWORD: &str = "correct horse battery";
@@ -370,6 +371,36 @@ fn an_account_downloads_its_own_data() {
     let data = other.get("/account/export.json").json();
     assert_eq!(data["account"]["email"], "other@example.org");
     assert_eq!(data["applications"], serde_json::json!([]));
+}
+
+#[test]
+fn an_account_downloads_and_erases_the_data_of_a_number() {
+    let server = TestServer::demo();
+    let send = format!("/sms/{}?number=57000001&message=outbound+secret", server.key());
+    server.exchange(&bare("POST", &send, &[("Content-Length", "0")])).is(200, 200, "");
+    let mut browser = Browser::of_customer(&server);
+    let page = browser.get("/account/number?number=57000001").text();
+    assert!(page.contains("can't be undone") && page.contains("Download"), "{page}");
+    assert!(browser.get("/account/number?number=x").text().contains("number-alert"));
+    let mut reader = Browser::of_customer(&server);
+    let mut records =
+        || reader.get("/account/number.json?number=57000001").json()["records"].clone();
+    let is_final = |records: Value| (records[0]["status"] == "delivered").then_some(());
+    until("the message is delivered", || is_final(records()));
+
+    let number = ("number", "57000001");
+    let mut other = Browser::registered(&server, "other@example.org");
+    assert_eq!(other.get("/account/number.json?number=57000001").json()["records"], json!([]));
+    // Nothing is erased before the step-up authentication.
+    browser.post("erase-number", &[number]);
+    browser.post("erase-number", &[number, ("credential", "wrong")]);
+    assert_eq!(records()[0]["message"], "outbound secret");
+    let password = server.ready["customer"]["password"].as_str().unwrap();
+    let answer = browser.post("erase-number", &[number, ("credential", password)]);
+    assert_eq!(location(&answer), "/account/number?erased=1");
+    assert_eq!(records(), json!([]));
+    let page = browser.get("/reports").text();
+    assert!(page.contains("••••••••") && !page.contains("57000001"), "{page}");
 }
 
 #[test]

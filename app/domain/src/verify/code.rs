@@ -66,7 +66,7 @@ impl fmt::Debug for Code {
 }
 
 /// Returns 32 bytes that nobody can predict without the secret.
-fn mac(secret: &[u8; SECRET_BYTES], parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn mac(secret: &[u8; SECRET_BYTES], parts: &[&[u8]]) -> [u8; 32] {
     // HMAC fills a shorter key up with zeros (RFC 2104 §2).
     let mut key = [0; HMAC_KEY_BYTES];
     key[..SECRET_BYTES].copy_from_slice(secret);

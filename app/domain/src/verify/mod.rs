@@ -4,6 +4,7 @@ mod code;
 mod rules;
 mod text;
 
+pub(crate) use code::mac;
 pub use code::{CODE_DIGITS, Code, DEFAULT_DIGITS, SECRET_BYTES, TypedCode};
 pub use rules::{
     ATTEMPTS_MAX, COOL_DOWN_MS, CheckAnswer, CheckFailure, DEFAULT_TTL_S, Ended, KEPT_DAYS,

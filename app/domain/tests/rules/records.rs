@@ -167,6 +167,8 @@ fn inbound_messages_and_opt_outs_arrive() {
     arrives(&record);
     arrives(&InboundRecord { keyword: None, optout: None, ..record });
     for source in OptOutSource::ALL {
-        arrives(&OptOutRecord { number: "26658000000".to_owned(), source, created_at: at });
+        for number in [Some("26658000000".to_owned()), None] {
+            arrives(&OptOutRecord { number, source, created_at: at });
+        }
     }
 }

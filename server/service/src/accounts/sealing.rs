@@ -31,6 +31,8 @@ const KEY_BYTES: usize = 32;
 const PURPOSE: &[u8] = b"heliograph sealed in the database";
 /// The same for the secret of one-time codes.
 const CODES: &[u8] = b"heliograph one-time codes";
+/// The same for the hashes of erased numbers.
+const ERASED: &[u8] = b"heliograph erased numbers";
 
 /// The keys of this installation, loaded when they are first needed.
 pub(crate) struct Sealing {
@@ -44,14 +46,19 @@ pub(super) struct Keys {
     ciphers: Vec<ChaCha20Poly1305>,
     /// One-time codes are derived from it.
     codes: [u8; SECRET_BYTES],
+    /// Hashes erased numbers. On PostgreSQL it comes from the database's key even if there is a
+    /// file, because a hash is never made again after a file was added.
+    erased: [u8; SECRET_BYTES],
 }
 
 impl Keys {
-    /// Derives the keys from the secrets, of which the first one seals.
+    /// Derives the keys from the secrets. The first one seals, and the last one hashes.
     pub(super) fn of(secrets: &[String]) -> Result<Self> {
         let ciphers = secrets.iter().map(|text| cipher(text.trim())).collect::<Result<_>>()?;
-        let first = secrets.first().ok_or(Error::Failed(Fault::Sealed))?;
-        Ok(Self { ciphers, codes: derived(first.trim(), CODES)? })
+        let missing = Error::Failed(Fault::Sealed);
+        let Some((first, last)) = secrets.first().zip(secrets.last()) else { return Err(missing) };
+        let codes = derived(first.trim(), CODES)?;
+        Ok(Self { ciphers, codes, erased: derived(last.trim(), ERASED)? })
     }
 
     /// Decrypts a text that [`Accounts::seal`] encrypted.
@@ -98,6 +105,11 @@ impl Accounts<'_> {
     /// Returns the secret that one-time codes are derived from. All processes have the same one.
     pub(crate) async fn code_secret(&self) -> Result<[u8; SECRET_BYTES]> {
         Ok(self.keys().await?.codes)
+    }
+
+    /// Returns the key that erased numbers are hashed with. All processes have the same one.
+    pub(crate) async fn erased_key(&self) -> Result<[u8; SECRET_BYTES]> {
+        Ok(self.keys().await?.erased)
     }
 
     /// Reads the keys, so that a process that can't read them ends at its start.

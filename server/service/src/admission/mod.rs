@@ -10,9 +10,10 @@ use domain::admission::{EarlierRequest, SendAttempt, admit};
 use domain::ids::Shard;
 use domain::reason::Reason;
 use domain::schedule::Due;
+use domain::verify::SECRET_BYTES;
 use domain::{
     ApiKey, ApplicationId, EventStream, Guard, KeyKind, Leak, MessageText, Money, Number,
-    Reference, RequestId, Schedule, SendLimits, Timestamp, Transid,
+    Reference, RequestId, Schedule, SendLimits, Timestamp, Transid, opt_out,
 };
 
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,8 @@ pub(crate) struct PreparedSend {
     pub(crate) key_hash: String,
     /// The recipient's number as a carrier gets it.
     pub(crate) recipient: String,
+    /// What an opt-out of the recipient is stored as once the number was erased.
+    pub(crate) erased: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
     /// The message with replaced characters. `None` if it is sent as it is, whatever the
@@ -172,15 +175,18 @@ impl PreparedSend {
         request: SendRequest,
         application: Option<ApplicationId>,
         country_code: &str,
+        erased_key: &[u8; SECRET_BYTES],
         clock_ms: i64,
     ) -> Self {
         let digest = request.idempotency.is_some().then(|| {
             let requestid = request.requestid.as_ref();
             digest_of_send(&request.number, &request.message, requestid, request.schedule)
         });
+        let recipient = request.number.for_carrier(country_code);
         Self {
             key_hash: request.key.hash(),
-            recipient: request.number.for_carrier(country_code),
+            erased: opt_out::erased(erased_key, &recipient),
+            recipient,
             pages: request.message.pages(),
             segments: request.message.segments(),
             replaced: request.message.replaced(),
@@ -408,7 +414,9 @@ impl Messages<'_> {
         let is_test = request.key.kind() == KeyKind::Test;
         let clock_ms = if is_test { self.clock_ms(shard, of).await } else { Ok(0) };
         let clock_ms = clock_ms.map_err(|error| SendError::Refused(error.reason()))?;
-        let prepared = PreparedSend::new(request, application, country_code, clock_ms);
+        let key = self.accounts().erased_key().await;
+        let key = key.map_err(|error| SendError::Refused(error.reason()))?;
+        let prepared = PreparedSend::new(request, application, country_code, &key, clock_ms);
         let sent = self.inner.group_commit.inbox(shard).send(prepared).await?;
         if is_test
             && sent.send_at.is_some()

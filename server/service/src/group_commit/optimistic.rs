@@ -9,7 +9,7 @@ use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp, Verify
 use super::cache::Cache;
 use super::consumers::Slots;
 use super::inbox::Input;
-use super::sends::{Accepted, AdmittedSends, Decision, kept_key, tallies};
+use super::sends::{Accepted, AdmittedSends, Decision, kept_key, listed_as, tallies};
 use crate::admission::idempotency::kept_since;
 use crate::admission::rates::RateKey;
 use crate::admission::{PreparedSend, Sent};
@@ -51,8 +51,8 @@ pub(super) struct OptimisticSend {
     pub(super) key: Option<KeptKey>,
     /// The API key whose rate limit the send counts against. `None` if it counts against none.
     pub(super) counted: Option<RateKey>,
-    /// The recipient, if the call must look up whether it has opted out.
-    pub(super) recipient: Option<OptedOut>,
+    /// What an opt-out of the recipient may be stored as, if the call must look it up.
+    pub(super) recipient: Option<[OptedOut; 2]>,
     /// The verification whose code the send brings, if the call must look up whether it may be
     /// sent.
     pub(super) code: Option<VerifyId>,
@@ -387,12 +387,14 @@ impl Deciding<'_> {
             Err(reason) => Decided::Refused(reason),
         };
         let sends = matches!(decided, Decided::DryRun { .. } | Decided::Accepted { .. });
-        let recipient = sends.then(|| (id, send.is_test(), send.recipient.clone()));
-        if let Some((_, test, number)) = &recipient {
+        let recipient = sends.then(|| listed_as(id, send));
+        if let Some(numbers) = &recipient {
             let rows = &mut self.call.recipients;
-            rows.applications.push(id.0);
-            rows.tests.push(i64::from(*test));
-            rows.numbers.push(number.clone());
+            for (_, test, number) in numbers {
+                rows.applications.push(id.0);
+                rows.tests.push(i64::from(*test));
+                rows.numbers.push(number.clone());
+            }
             let is_accepted = matches!(decided, Decided::Accepted { .. });
             self.limit_recipient(admitted, send, id, is_accepted);
         }

@@ -38,7 +38,7 @@ impl OptimisticSend {
         if self.key.as_ref().is_some_and(|key| rows.kept.contains(key)) {
             return None;
         }
-        if self.recipient.as_ref().is_some_and(|it| rows.stopped.contains(it)) {
+        if self.recipient.iter().flatten().any(|it| rows.stopped.contains(it)) {
             return None;
         }
         if self.code.is_some_and(|id| rows.stale_codes.contains(&id)) {

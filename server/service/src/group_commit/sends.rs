@@ -12,8 +12,8 @@ use domain::limits::RecentMessages;
 use domain::pumping::block_of;
 use domain::reason::Reason;
 use domain::{
-    AlarmKind, ApiKey, Guard, KeyKind, Kind, Money, PricesInForce, Reference, Timestamp, Transid,
-    VerifyId,
+    AlarmKind, ApiKey, ApplicationId, Guard, KeyKind, Kind, Money, PricesInForce, Reference,
+    Timestamp, Transid, VerifyId,
 };
 
 use super::consumers::Slots;
@@ -157,9 +157,10 @@ impl AdmittedSends {
         let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
         let recipients = sends.iter().filter_map(|send| {
             let application = applications.get(&send.request.key.reference())?;
-            Some((application.row.id, send.is_test(), send.recipient.as_str()))
+            let of = |number| (application.row.id, send.is_test(), number);
+            Some([of(send.recipient.as_str()), of(send.erased.as_str())])
         });
-        let opted_out = opt_outs::among(tx, recipients).await?;
+        let opted_out = opt_outs::among(tx, recipients.flatten()).await?;
         let limited = sends.iter().filter_map(|send| {
             let application = applications.get(&send.request.key.reference())?;
             let is_limited = application.row.limits().limits_recipients();
@@ -239,7 +240,7 @@ impl AdmittedSends {
         let Some(application) = application.filter(|_| !self.opted_out.is_empty()) else {
             return false;
         };
-        self.opted_out.contains(&recipient(application, send))
+        listed_as(application.row.id, send).iter().any(|number| self.opted_out.contains(number))
     }
 
     /// Returns why the application's limits refuse the recipient.
@@ -442,6 +443,11 @@ pub(super) fn watch(
     if !send.is_test() && request.number.kind() == Kind::International {
         service.inner.alarms.note_international(reference, service.now().day(), noted);
     }
+}
+
+/// Returns what an opt-out of the recipient may be stored as.
+pub(super) fn listed_as(id: ApplicationId, send: &PreparedSend) -> [OptedOut; 2] {
+    [&send.recipient, &send.erased].map(|number| (id, send.is_test(), number.clone()))
 }
 
 fn recipient(application: &Funds, send: &PreparedSend) -> Recipient {

@@ -181,7 +181,7 @@ impl Service {
                 opt_outs::add(self, tx, list, &numbers, OptOutSource::Reply, now).await?;
             }
             Command::Start => {
-                opt_outs::remove(tx, list, &numbers, OptOutSource::Reply, now).await?;
+                opt_outs::remove(self, tx, list, &numbers, OptOutSource::Reply, now).await?;
             }
             Command::Help => {}
         }

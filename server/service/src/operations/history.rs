@@ -62,11 +62,7 @@ impl Operations<'_> {
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
         let shards: Vec<Shard> = self.shards().collect();
-        let mut below = kept_from;
-        for shard in &shards {
-            tx.at(*shard);
-            below = below.min(final_below(&mut tx, now).await?);
-        }
+        let below = kept_from.min(all_final_below(&mut tx, &shards, now).await?);
         let low = installation::history_low(&mut tx).await?;
         let Some(first) = first(&mut tx, &shards, low, below).await? else {
             return Ok(false);
@@ -81,13 +77,8 @@ impl Operations<'_> {
             }
             table.range
         } else {
-            let mut end = id_of_day(day + 1).min(below);
-            for shard in &shards {
-                tx.at(*shard);
-                let of_shard = messages::nth_after(&mut tx, first, CHUNK).await?;
-                end = end.min(of_shard.unwrap_or(i64::MAX));
-            }
-            Range { from: first, below: end }
+            let end = id_of_day(day + 1).min(below);
+            chunk(&mut tx, &shards, Range { from: first, below: end }).await?
         };
         store.dialect().take_time(&mut tx).await?;
         for shard in shards {
@@ -103,6 +94,46 @@ impl Operations<'_> {
             store.dialect().drop_tables(&mut tx, &table).await?;
         }
         installation::set_history_low(&mut tx, range.below).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Masks the numbers of final messages that are older than the days of the setting
+    /// `mask_numbers_days`.
+    pub async fn mask_numbers(&self) -> Result<()> {
+        for _ in 0..CHUNKS_MAX {
+            let service = self.0.clone();
+            if !run_detached(async move { service.operations().mask_some().await }).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Masks the numbers of some messages. Returns false if there are no more to mask.
+    async fn mask_some(&self) -> Result<bool> {
+        let days = self.limits().mask_numbers_days;
+        if days == 0 {
+            return Ok(false);
+        }
+        let now = self.now();
+        // Nothing drops the messages meanwhile.
+        let chore = Chore::DropHistory;
+        let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
+        let Some(mut tx) = tx else { return Ok(false) };
+        let shards: Vec<Shard> = self.shards().collect();
+        let below = id_of_day(now.day() - days);
+        let below = below.min(all_final_below(&mut tx, &shards, now).await?);
+        let low = installation::masked_low(&mut tx).await?;
+        let Some(first) = first(&mut tx, &shards, low, below).await? else {
+            return Ok(false);
+        };
+        let range = chunk(&mut tx, &shards, Range { from: first, below }).await?;
+        for shard in shards {
+            tx.at(shard);
+            history::mask_numbers(&mut tx, range).await?;
+        }
+        installation::set_masked_low(&mut tx, range.below).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -184,6 +215,27 @@ async fn first(
         first = first.into_iter().chain(of_shard).min();
     }
     Ok(first)
+}
+
+/// Returns the ID below which all messages are final, in all shards.
+async fn all_final_below(tx: &mut WriteTx<'_>, shards: &[Shard], now: Timestamp) -> Result<i64> {
+    let mut below = i64::MAX;
+    for shard in shards {
+        tx.at(*shard);
+        below = below.min(final_below(tx, now).await?);
+    }
+    Ok(below)
+}
+
+/// Returns the start of a range, with at most [`CHUNK`] messages of each shard.
+async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
+    let mut below = range.below;
+    for shard in shards {
+        tx.at(*shard);
+        let of_shard = messages::nth_after(tx, range.from, CHUNK).await?;
+        below = below.min(of_shard.unwrap_or(i64::MAX));
+    }
+    Ok(Range { below, ..range })
 }
 
 /// Creates the tables of today and the coming days when a process starts. If that fails, the start

@@ -6,7 +6,7 @@ pub(crate) mod settings;
 
 use domain::history::HistoryAction;
 use domain::records::Paged;
-use domain::{EventStream, Number, OptOutRecord, OptOutSource, Timestamp, ids};
+use domain::{EventStream, Number, OptOutRecord, OptOutSource, Timestamp, ids, opt_out};
 use serde::{Deserialize, Serialize};
 
 use self::numbers::NumberList;
@@ -17,6 +17,8 @@ use crate::transactions::work;
 use crate::{Applications, Service};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
+use store::opt_outs::OptOut;
+use store::query::Connection;
 use store::{WriteTx, applications, opt_outs};
 
 /// The maximum number of opt-outs on a page.
@@ -94,8 +96,8 @@ impl Applications<'_> {
         let found = match &filter.number {
             Some(number) => {
                 let number = number.for_carrier(self.country_code());
-                let found = opt_outs::one(&mut conn, list, &number).await?;
-                found.into_iter().filter(|found| found.id < below).collect()
+                let found = found(self.0, &mut conn, list, &number).await?;
+                found.into_iter().map(|(_, found)| found).filter(|found| found.id < below).collect()
             }
             None => opt_outs::list(&mut conn, list, below, limit + 1).await?,
         };
@@ -138,7 +140,8 @@ impl Applications<'_> {
                         if is_added {
                             changed.added += add(&service, tx, list, &numbers, source, now).await?;
                         } else {
-                            changed.removed += remove(tx, list, &numbers, source, now).await?;
+                            changed.removed +=
+                                remove(&service, tx, list, &numbers, source, now).await?;
                         }
                         if let Some(note) = note.filter(|_| index == 0) {
                             note.write(tx, changed.added + changed.removed, now).await?;
@@ -180,6 +183,7 @@ pub(crate) async fn add(
 /// Removes numbers from a list, in the caller's transaction, with their events. The numbers are as
 /// carriers get them. Returns how many were on the list.
 pub(crate) async fn remove(
+    service: &Service,
     tx: &mut WriteTx<'_>,
     list: EventStream,
     numbers: &[String],
@@ -188,15 +192,39 @@ pub(crate) async fn remove(
 ) -> Result<u64> {
     let mut count = 0;
     for number in numbers {
-        if let Some(found) = opt_outs::one(tx, list, number).await?
-            && opt_outs::remove(tx, list, number).await?
-        {
+        let mut removed = None;
+        for (stored_as, found) in found(service, tx, list, number).await? {
+            if opt_outs::remove(tx, list, &stored_as).await? {
+                removed = Some(found.record);
+            }
+        }
+        if let Some(found) = removed {
             count += 1;
-            let record = OptOutRecord { source, ..found.record };
+            let record = OptOutRecord { number: Some(number.clone()), source, ..found };
             Cause::OptOut { is_added: false, record }.put_in(tx, list, now);
         }
     }
     Ok(count)
+}
+
+/// Returns the opt-outs of a number, each with what its number is stored as: the number, or its
+/// hash if it was erased. If an erased number was added again, it has both.
+async fn found(
+    service: &Service,
+    conn: &mut dyn Connection,
+    list: EventStream,
+    number: &str,
+) -> Result<Vec<(String, OptOut)>> {
+    let mut stored_as = vec![number.to_owned()];
+    // If no number was erased, there may be no key yet.
+    if !opt_outs::erased(conn, list).await?.is_empty() {
+        stored_as.push(opt_out::erased(&service.accounts().erased_key().await?, number));
+    }
+    let mut all = Vec::new();
+    for number in stored_as {
+        all.extend(opt_outs::one(conn, list, &number).await?.map(|found| (number, found)));
+    }
+    Ok(all)
 }
 
 /// An entry of the audit log. Only its last three digits show which number it is about.

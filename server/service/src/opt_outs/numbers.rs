@@ -1,11 +1,15 @@
 //! Many numbers in memory.
 
-use domain::Number;
+use std::collections::HashSet;
+
+use domain::verify::SECRET_BYTES;
+use domain::{EventStream, Number, opt_out};
 
 use crate::Service;
 use crate::admission::KeyAccess;
 use store::error::Result;
 use store::opt_outs;
+use store::query::Connection;
 
 /// The maximum number of opt-outs that one statement reads.
 const READ_MAX: usize = 10_000;
@@ -22,6 +26,31 @@ impl Packed {
 
     fn digits(self) -> String {
         self.0.to_string().split_off(1)
+    }
+}
+
+/// The opt-outs of a list in memory.
+#[derive(Default)]
+pub(crate) struct OptedOutNumbers {
+    numbers: NumberList,
+    /// What erased numbers are stored as, and the key that they were hashed with.
+    erased: HashSet<String>,
+    key: [u8; SECRET_BYTES],
+}
+
+impl OptedOutNumbers {
+    /// Whether the list has a number, given as carriers get it.
+    pub(crate) fn has(&self, number: &str) -> bool {
+        self.numbers.has(Packed::of(number)) || self.has_erased(number)
+    }
+
+    /// Whether the list has a number that was erased.
+    pub(crate) fn has_erased(&self, number: &str) -> bool {
+        !self.erased.is_empty() && self.erased.contains(&opt_out::erased(&self.key, number))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers.0.is_empty() && self.erased.is_empty()
     }
 }
 
@@ -46,11 +75,6 @@ impl NumberList {
         self.0.dedup();
     }
 
-    /// Whether the list has a number.
-    pub(crate) fn has_number(&self, number: &Number, country_code: &str) -> bool {
-        !self.0.is_empty() && self.has(Packed::of(&number.for_carrier(country_code)))
-    }
-
     pub(crate) fn has(&self, number: Packed) -> bool {
         self.0.binary_search(&number).is_ok()
     }
@@ -63,7 +87,7 @@ impl NumberList {
 
 impl Service {
     /// Reads all numbers that may not get messages sent with this key.
-    pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<NumberList> {
+    pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<OptedOutNumbers> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
         let (stream, limit) = (access.stream(), READ_MAX.cast_signed() as i64);
@@ -77,7 +101,24 @@ impl Service {
             }
         }
         numbers.sort();
-        Ok(numbers)
+        let erased = self.erased_numbers(&mut conn, stream).await?;
+        Ok(OptedOutNumbers { numbers, ..erased })
+    }
+
+    /// Reads the erased numbers of a list alone. There are few.
+    pub(crate) async fn erased_numbers(
+        &self,
+        conn: &mut dyn Connection,
+        list: EventStream,
+    ) -> Result<OptedOutNumbers> {
+        let erased: HashSet<_> = opt_outs::erased(conn, list).await?.into_iter().collect();
+        // If there is none, there may be no key yet.
+        let key = if erased.is_empty() {
+            <[u8; SECRET_BYTES]>::default()
+        } else {
+            self.accounts().erased_key().await?
+        };
+        Ok(OptedOutNumbers { erased, key, ..OptedOutNumbers::default() })
     }
 }
 

@@ -358,7 +358,7 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     }
     let kind = match record.kind {
         Kind::Local => "a local number (8 digits)",
-        Kind::International if record.number.len() == LOCAL_DIGITS => {
+        Kind::International if record.number.chars().count() == LOCAL_DIGITS => {
             "an international number (8 digits, but with a +)"
         }
         Kind::International => "an international number (not 8 digits)",

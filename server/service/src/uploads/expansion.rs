@@ -27,7 +27,7 @@ use store::gate::Priority;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
-use store::{Chore, WriteTx, opt_outs};
+use store::{Chore, WriteTx, messages, opt_outs};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
 /// wait at the store's gate, so they can't make the transaction end sooner. The time must stay far
@@ -327,13 +327,21 @@ impl Messages<'_> {
         now: Timestamp,
     ) -> Result<()> {
         let list = EventStream { application_id: upload.application_id, test: upload.test };
-        if opt_outs::numbers(tx, list, "", 1).await?.is_empty() {
+        if opt_outs::numbers(tx, list, "", 1).await?.is_empty()
+            && opt_outs::erased(tx, list).await?.is_empty()
+        {
             return Ok(());
         }
         let slots = upload.expanded_rows..upload.expanded_rows + rows;
         let id = |slot| Transid(domain::ids::nth_id(upload.first_message_id, slot));
         let ids: Vec<Transid> = slots.map(id).collect();
-        let found = opt_outs::of_messages(tx, &ids, self.country_code()).await?;
+        let mut found = opt_outs::of_messages(tx, &ids, self.country_code()).await?;
+        let erased = self.erased_numbers(tx, list).await?;
+        if !erased.is_empty() {
+            let numbers = messages::numbers(tx, &ids, self.country_code()).await?;
+            let stopped = numbers.into_iter().filter(|(_, number)| erased.has_erased(number));
+            found.extend(stopped.map(|(id, _)| id));
+        }
         let rejected = reject(tx, &found, now).await?;
         settle(tx, &rejected, now).await
     }

@@ -11,7 +11,7 @@ use domain::{
 
 use crate::Messages;
 use crate::admission::KeyAccess;
-use crate::opt_outs::numbers::{NumberList, Packed};
+use crate::opt_outs::numbers::{OptedOutNumbers, Packed};
 use crate::uploads::UploadError;
 use crate::uploads::upload_slots::{HeldSlot, UploadSlot};
 use store::error::Result;
@@ -30,7 +30,7 @@ pub struct FileCheck {
 struct CheckedRows {
     country_code: String,
     prices: Arc<PricesInForce>,
-    opted_out: NumberList,
+    opted_out: OptedOutNumbers,
     /// The recipients so far, as carriers get them.
     seen: HashSet<Packed>,
     local: CountedRows,
@@ -150,8 +150,9 @@ impl CheckedRows {
         for warning in number.warnings(&self.country_code) {
             self.doubtful[warning as usize].add(row.line);
         }
-        let packed = Packed::of(&number.for_carrier(&self.country_code));
-        if self.opted_out.has(packed) {
+        let for_carrier = number.for_carrier(&self.country_code);
+        let packed = Packed::of(&for_carrier);
+        if self.opted_out.has(&for_carrier) {
             self.opted_out_lines.add(row.line);
             self.to_opted_out.add(&self.prices, priced, pages);
         }

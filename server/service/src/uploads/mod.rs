@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::{KeyAccess, Presented, SendAccess};
-use crate::opt_outs::numbers::NumberList;
+use crate::opt_outs::numbers::OptedOutNumbers;
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
 use crate::uploads::upload_slots::{Own, UploadSlot, UploadSlots};
@@ -121,7 +121,7 @@ impl UploadPermit {
         };
         let opted_out = match self.slot {
             Some(_) => self.service.opted_out_numbers(&self.access.access).await?,
-            None => NumberList::default(),
+            None => OptedOutNumbers::default(),
         };
         let prices = self.service.money().prices_now().await?;
         let parser_limits = BulkLimits {
@@ -329,7 +329,7 @@ pub struct Upload {
     prices: Arc<PricesInForce>,
     country_code: String,
     /// The numbers that have opted out, as of the beginning of the upload.
-    opted_out: NumberList,
+    opted_out: OptedOutNumbers,
     /// The application's limits, as of the beginning of the upload.
     limits: Arc<SendLimits>,
     /// Where the rows go. `None` if the request repeats one that was accepted before. Such a file
@@ -412,7 +412,8 @@ impl Upload {
         let mut result = Ok(());
         let found = find(&mut |row| {
             self.count.add(&row, &self.prices, &self.country_code, self.kind);
-            let has_opted_out = self.opted_out.has_number(&row.number, &self.country_code);
+            let has_opted_out = !self.opted_out.is_empty()
+                && self.opted_out.has(&row.number.for_carrier(&self.country_code));
             self.count.opted_out += u64::from(has_opted_out);
             if self.limits.refuses_numbers()
                 && let Some(reason) = self.limits.refuse_number(&row.number, &self.country_code)

@@ -169,7 +169,8 @@ impl Messages<'_> {
         let country_code = &self.inner.router.country_code;
         let application = Some(access.application_id);
         let clock_ms = self.code_clock_ms(shard, access).await.map_err(failed)?;
-        let prepared = PreparedSend::new(request, application, country_code, clock_ms);
+        let key = self.accounts().erased_key().await.map_err(failed)?;
+        let prepared = PreparedSend::new(request, application, country_code, &key, clock_ms);
         let sent = self.inner.group_commit.inbox(shard).send(prepared.with_code(code)).await;
         match sent {
             Ok(sent) => Ok(sent),

@@ -51,6 +51,7 @@ pub(super) async fn expire_and_delete(service: Service) -> Result<()> {
     attempt("the tables of the coming days can't be created", operations.make_days()).await;
     attempt("the counts of past days can't be added up", operations.fold_days()).await;
     attempt("old messages can't be deleted", operations.drop_history()).await;
+    attempt("old numbers can't be masked", operations.mask_numbers()).await;
     attempt("old messages of test keys can't be deleted", operations.drop_tests()).await;
     Ok(())
 }

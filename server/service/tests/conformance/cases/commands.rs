@@ -73,7 +73,7 @@ async fn a_stop_stops_everything_and_is_confirmed_once_a_day(backend: Backend) {
     assert_eq!((found.cost, found.released), (money("0.3"), money("0.25")));
     assert_eq!(world.balance(&customer.live).await, money("0.95"));
     let opt_out = OptOutRecord {
-        number: HANDSET.to_owned(),
+        number: Some(HANDSET.to_owned()),
         source: OptOutSource::Reply,
         created_at: world.now(),
     };

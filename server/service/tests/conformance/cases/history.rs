@@ -1,7 +1,7 @@
 //! Old messages are dropped by day once they are final. Their cost stays in the ledger.
 
-use domain::MessageStatus;
-use service::{MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
+use domain::{MessageStatus, Prefix, PriceChange};
+use service::{Actor, MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
 use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
 use crate::database::Backend;
@@ -11,6 +11,7 @@ use crate::world::{Customer, HOUR_MS, World, money};
 
 on_each_backend![
     old_days_are_dropped_and_the_sums_of_money_still_agree,
+    old_numbers_are_masked_once_their_messages_are_final,
     a_day_with_a_message_that_is_not_final_is_not_dropped,
     the_counts_of_a_day_are_merged_once_all_its_messages_are_final,
 ];
@@ -80,6 +81,49 @@ async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend
     world.send(&customer.live, "12345678").await.unwrap();
     let spent = balance.checked_sub(money("0.05")).unwrap();
     assert_eq!(world.balance(&customer.live).await, spent);
+    world.assert_sound().await;
+}
+
+async fn old_numbers_are_masked_once_their_messages_are_final(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.mask_numbers_days = 30;
+    let world = world.reopen().await;
+    let customer = world.active("one@example.org", "10").await;
+    let prefix = Prefix::parse("49").unwrap();
+    let price = PriceChange::Prefix(prefix, Some(money("0.4")));
+    world.service.money().set_price(&Actor::CommandLine, price, None).await.unwrap();
+    world.pass(1);
+    for number in ["12345678", "4915100000123"] {
+        world.send(&customer.live, number).await.unwrap();
+        world.pass(1);
+    }
+    end_all(&world).await;
+    let numbers = async || {
+        let access = world.access(&customer.live).await;
+        let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+        let found = world.service.messages().list(&access, &filter).await.unwrap();
+        let numbers = found.items.into_iter().map(|message| message.number);
+        numbers.collect::<Vec<_>>()
+    };
+    // The day of the messages is the oldest one whose numbers are kept.
+    world.pass(30 * DAY_MS);
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().mask_numbers().await.unwrap();
+    assert_eq!(numbers().await, ["4915100000123", "12345678"]);
+    world.send(&customer.live, "12345679").await.unwrap();
+    world.pass(DAY_MS);
+    world.service.delivery().expire().await.unwrap();
+    for _ in 0..2 {
+        world.service.operations().mask_numbers().await.unwrap();
+        assert_eq!(numbers().await, ["12345679", "••••••••••123", "•••••678"]);
+    }
+    let access = world.access(&customer.live).await;
+    let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+    for message in world.service.messages().list(&access, &filter).await.unwrap().items {
+        assert_eq!(world.message(&customer, message.transid).await.charge.pages, 1);
+    }
+    // The first message was refused.
+    assert_eq!(world.balance(&customer.live).await, money("9.55"));
     world.assert_sound().await;
 }
 

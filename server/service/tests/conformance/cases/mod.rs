@@ -16,6 +16,7 @@ mod deposits;
 mod desk_accounts;
 mod devices;
 mod dispatch;
+mod erasure;
 mod events;
 mod figures;
 mod history;

@@ -1,0 +1,268 @@
+//! Requests about one phone number: a copy of what is stored about it, and its erasure. Facts and
+//! money stay.
+
+mod export;
+
+use domain::ids::Shard;
+use domain::verify::SECRET_BYTES;
+use domain::{EventStream, KeyKind, Number, opt_out};
+
+use crate::Messages;
+use crate::admission::KeyAccess;
+use crate::transactions::work;
+use store::audit::{self, Actor};
+use store::erasure::{self, NumberOf};
+use store::error::Result;
+use store::{balances, opt_outs};
+
+pub use export::NumberExport;
+
+/// The number of messages that one transaction erases, which takes a few milliseconds.
+const CHUNK: i64 = 500;
+/// What carriers write before the digits of an international number.
+const PREFIXES: [&str; 3] = ["", "+", "00"];
+
+/// What an erasure did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erasure {
+    pub messages: u64,
+    /// Messages from the handset.
+    pub inbound: u64,
+    pub verifications: u64,
+    pub opt_outs: u64,
+    /// Receipts as carriers sent them.
+    pub receipts: u64,
+    /// Messages that aren't final yet, and codes that are still accepted. They have the number
+    /// until the next erasure.
+    pub open: u64,
+    /// Uploads whose rows aren't all messages yet. Their files may have the number.
+    pub uploads: u64,
+}
+
+impl Erasure {
+    fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.inbound += other.inbound;
+        self.verifications += other.verifications;
+        self.opt_outs += other.opt_outs;
+        self.receipts += other.receipts;
+        self.open += other.open;
+        self.uploads += other.uploads;
+    }
+}
+
+/// A number of one key of an application.
+#[derive(Clone)]
+struct Target {
+    access: KeyAccess,
+    /// The number as people write it: local, or international.
+    forms: Vec<Number>,
+    for_carrier: String,
+}
+
+impl Target {
+    fn stream(&self) -> EventStream {
+        self.access.stream()
+    }
+
+    /// Returns the number in each of its forms.
+    fn numbers(&self) -> impl Iterator<Item = NumberOf<'_>> {
+        self.forms.iter().map(|number| NumberOf {
+            stream: self.stream(),
+            digits: number.digits(),
+            kind: number.kind(),
+            for_carrier: &self.for_carrier,
+        })
+    }
+}
+
+impl Messages<'_> {
+    /// Erases a phone number and the texts to and from it in an account's rows. An opt-out becomes
+    /// a hash, so that sends to the number are still refused. What is still open stays, and is
+    /// counted.
+    pub async fn erase_number(
+        &self,
+        actor: &Actor,
+        account_id: i64,
+        number: &Number,
+    ) -> Result<Erasure> {
+        let shard = self.shard_of_account(account_id).await?;
+        let key = self.accounts().erased_key().await?;
+        self.note(actor, account_id, "number.erase", number).await?;
+        let mut done = Erasure::default();
+        for target in self.targets(account_id, number).await? {
+            done.add(self.erase_target(shard, &target, key).await?);
+        }
+        self.erase_mails(shard, account_id, number).await?;
+        done.receipts = self.erase_receipts(number).await?;
+        Ok(done)
+    }
+
+    /// Erases a phone number in the rows of all accounts, and in the messages that no application
+    /// got.
+    pub async fn erase_number_everywhere(&self, actor: &Actor, number: &Number) -> Result<Erasure> {
+        let mut done = Erasure::default();
+        for account in self.accounts().all().await? {
+            done.add(self.erase_number(actor, account.account.id, number).await?);
+        }
+        let handset = number.for_carrier(self.country_code());
+        done.inbound += self
+            .in_transaction(work!(|tx, _| erasure::erase_unassigned(tx, &handset).await))
+            .await?;
+        Ok(done)
+    }
+
+    /// Begins a copy of what is stored about a number in an account's rows.
+    pub async fn export_number(
+        &self,
+        actor: &Actor,
+        account_id: i64,
+        number: &Number,
+    ) -> Result<NumberExport> {
+        self.note(actor, account_id, "number.export", number).await?;
+        let targets = self.targets(account_id, number).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        Ok(NumberExport::new(self.0, shard, number, targets))
+    }
+
+    async fn targets(&self, account_id: i64, number: &Number) -> Result<Vec<Target>> {
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
+        let code = self.country_code();
+        let applications = erasure::applications(&mut conn, account_id).await?;
+        let targets = applications.into_iter().flat_map(|(application_id, reference)| {
+            [KeyKind::Live, KeyKind::Test].map(|kind| Target {
+                access: KeyAccess { application_id, reference, kind },
+                forms: number.forms(code),
+                for_carrier: number.for_carrier(code),
+            })
+        });
+        Ok(targets.collect())
+    }
+
+    /// Writes an entry into the audit log. Only its last three digits show the number.
+    async fn note(
+        &self,
+        actor: &Actor,
+        account_id: i64,
+        action: &'static str,
+        number: &Number,
+    ) -> Result<()> {
+        let (actor, subject) = (*actor, Actor::Account(account_id).to_string());
+        let masked = number.masked();
+        self.in_transaction(work!(|tx, now| {
+            audit::insert(tx, now, &actor, action, &subject, Some(&masked)).await
+        }))
+        .await
+    }
+
+    async fn erase_target(
+        &self,
+        shard: Shard,
+        target: &Target,
+        key: [u8; SECRET_BYTES],
+    ) -> Result<Erasure> {
+        let traced = target.clone();
+        self.in_transaction(work!(|tx, _| {
+            tx.at(shard);
+            for number in traced.numbers() {
+                number.erase_traces(tx).await?;
+            }
+            Ok(())
+        }))
+        .await?;
+        let mut messages = 0;
+        loop {
+            let erased = self.erase_messages(shard, target.clone()).await?;
+            messages += erased;
+            if erased == 0 {
+                break;
+            }
+        }
+        let target = target.clone();
+        self.in_transaction(work!(|tx, now| {
+            tx.at(shard);
+            let mut done = Erasure { messages, ..Erasure::default() };
+            // No commit group that overlooked the opt-out may store a message meanwhile.
+            balances::of(tx, &[target.access.application_id]).await?;
+            let (mut open, mut uploads) = (0, 0);
+            for number in target.numbers() {
+                open += number.open_messages(tx).await?;
+                uploads = number.open_uploads(tx).await?;
+            }
+            let is_open = open + uploads > 0;
+            if let Some(number) = target.numbers().next() {
+                open += number.open_codes(tx, now).await?;
+                done.inbound = number.erase_inbound(tx).await?;
+                done.verifications = number.erase_codes(tx, now).await?;
+                number.erase_events(tx).await?;
+            }
+            (done.open, done.uploads) = (open.unsigned_abs(), uploads.unsigned_abs());
+            // Claims of open messages look up the number itself.
+            if !is_open {
+                let erased = opt_out::erased(&key, &target.for_carrier);
+                let is_listed =
+                    opt_outs::erase(tx, target.stream(), &target.for_carrier, &erased).await?;
+                done.opt_outs = u64::from(is_listed);
+            }
+            Ok(done)
+        }))
+        .await
+    }
+
+    /// Erases some messages. Returns their number.
+    async fn erase_messages(&self, shard: Shard, target: Target) -> Result<u64> {
+        self.in_transaction(work!(|tx, _| {
+            tx.at(shard);
+            let mut erased = 0;
+            for number in target.numbers() {
+                erased += number.erase_messages(tx, CHUNK).await?;
+            }
+            Ok(erased)
+        }))
+        .await
+    }
+
+    async fn erase_mails(&self, shard: Shard, account_id: i64, number: &Number) -> Result<()> {
+        let digits: Vec<String> = number
+            .forms(self.country_code())
+            .iter()
+            .map(|number| number.digits().to_owned())
+            .collect();
+        self.in_transaction(work!(|tx, _| {
+            tx.at(shard);
+            for digits in &digits {
+                erasure::erase_mails(tx, account_id, digits).await?;
+            }
+            Ok(())
+        }))
+        .await
+    }
+
+    /// Deletes the receipts for messages to a number, and erases it in those that match no message.
+    /// They belong to no account.
+    async fn erase_receipts(&self, number: &Number) -> Result<u64> {
+        let written = self.written_by_carriers(number);
+        self.in_transaction(work!(|tx, _| {
+            let mut deleted = 0;
+            let carriers = erasure::carriers(tx).await?;
+            for number in &written {
+                for carrier in &carriers {
+                    deleted += erasure::delete_raw(tx, carrier, number).await?;
+                }
+                erasure::erase_unmatched(tx, number).await?;
+            }
+            Ok(deleted)
+        }))
+        .await
+    }
+
+    /// Returns a number as carriers may write it in receipts.
+    fn written_by_carriers(&self, number: &Number) -> Vec<String> {
+        let forms = number.forms(self.country_code());
+        let written = forms
+            .iter()
+            .flat_map(|number| PREFIXES.map(|prefix| format!("{prefix}{}", number.digits())));
+        written.collect()
+    }
+}
