@@ -107,6 +107,7 @@ statements! {
     /// The first carrier with raw receipts after another one in the alphabet.
     const NEXT_CARRIER: Sql = Sql::same(r"
         SELECT MIN(carrier) AS carrier FROM raw_receipts WHERE carrier > $1");
+    const DELETE_RECEIPT: Sql = Sql::same("DELETE FROM raw_receipts WHERE id = $1");
     const DELETE_RAW: Sql = Sql::same(
         "DELETE FROM raw_receipts WHERE carrier = $1 AND number = $2",
     );
@@ -337,6 +338,14 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
             None => return Ok(found),
         }
     }
+}
+
+/// Deletes raw receipts by their IDs.
+pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<()> {
+    for id in ids {
+        query(DELETE_RECEIPT, *id).execute(&mut *conn).await?;
+    }
+    Ok(())
 }
 
 /// Deletes a carrier's raw receipts for messages to a number, as the carrier wrote it.

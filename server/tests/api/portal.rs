@@ -388,6 +388,15 @@ fn an_account_downloads_and_erases_the_data_of_a_number() {
     let is_final = |records: Value| (records[0]["status"] == "delivered").then_some(());
     until("the message is delivered", || is_final(records()));
 
+    let place = &server.place;
+    let path = place.path().join("number.json").display().to_string();
+    let command = ["account", "export-number", "customer@example.org", "57000001", "--file", &path];
+    place.json(&command);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("outbound secret"));
+    place.refused(&command);
+    let other = ["account", "erase-number", "57000002", "--all"];
+    assert_eq!(place.json(&other)["messages"], 0);
+
     let number = ("number", "57000001");
     let mut other = Browser::registered(&server, "other@example.org");
     assert_eq!(other.get("/account/number.json?number=57000001").json()["records"], json!([]));

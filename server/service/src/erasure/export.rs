@@ -1,6 +1,6 @@
 //! A copy of what is stored about a phone number, as a JSON file.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use domain::ids::{Shard, id_unix_ms};
 use domain::records::MessageRecord;
@@ -14,12 +14,10 @@ use crate::opt_outs::OptOutFilter;
 use crate::reports::MessageFilter;
 use store::erasure::{AttemptOfNumber, CodeOfNumber};
 use store::error::Result;
-use store::raw_receipts::{self, RawReceiptRow, Selection};
+use store::raw_receipts::RawReceiptRow;
 
 /// The maximum number of records per read. A file is never in memory as a whole.
 const PAGE: i64 = 200;
-/// The maximum number of a carrier's receipts.
-const RECEIPTS_MAX: i64 = 10_000;
 
 /// A file that is being written.
 pub struct NumberExport {
@@ -169,31 +167,10 @@ impl NumberExport {
         Ok(opt_outs.chain(codes).chain(attempts).collect())
     }
 
-    /// Returns the receipts for the account's own messages. Those of other accounts' messages to
-    /// the number aren't theirs to see.
     async fn receipts(&self) -> Result<Vec<Value>> {
-        let mut conn = self.service.store().read_at(self.shard).await?;
-        let mut own = BTreeSet::new();
-        for target in &self.targets {
-            for number in target.numbers() {
-                own.extend(number.carrier_ids(&mut conn).await?);
-            }
-        }
-        let mut records = Vec::new();
-        let carriers: BTreeSet<&str> = own.iter().map(|(carrier, _)| carrier.as_str()).collect();
-        for carrier in carriers {
-            for number in self.service.messages().written_by_carriers(&self.number) {
-                let selection = Selection::Number(&number);
-                let found = raw_receipts::list(&mut conn, carrier, selection, RECEIPTS_MAX).await?;
-                let is_own = |receipt: &&RawReceiptRow| {
-                    let ids = [&receipt.written_id, &receipt.parameter_id];
-                    let mut ids = ids.into_iter().flatten();
-                    ids.any(|id| own.contains(&(carrier.to_owned(), id.clone())))
-                };
-                records.extend(found.iter().filter(is_own).map(receipt_value));
-            }
-        }
-        Ok(records)
+        let messages = self.service.messages();
+        let own = messages.receipts_of(self.shard, &self.number, &self.targets).await?;
+        Ok(own.iter().map(receipt_value).collect())
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod export;
 
+use std::collections::BTreeSet;
+
 use domain::ids::Shard;
 use domain::verify::SECRET_BYTES;
 use domain::{EventStream, KeyKind, Number, opt_out};
@@ -13,12 +15,15 @@ use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::erasure::{self, NumberOf};
 use store::error::Result;
+use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::{balances, opt_outs};
 
 pub use export::NumberExport;
 
 /// The number of messages that one transaction erases, which takes a few milliseconds.
 const CHUNK: i64 = 500;
+/// The maximum number of a carrier's receipts for messages to a number.
+const RECEIPTS_MAX: i64 = 10_000;
 /// What carriers write before the digits of an international number.
 const PREFIXES: [&str; 3] = ["", "+", "00"];
 
@@ -89,23 +94,27 @@ impl Messages<'_> {
         let shard = self.shard_of_account(account_id).await?;
         let key = self.accounts().erased_key().await?;
         self.note(actor, account_id, "number.erase", number).await?;
-        let mut done = Erasure::default();
-        for target in self.targets(account_id, number).await? {
+        let targets = self.targets(account_id, number).await?;
+        let receipts = self.receipts_of(shard, number, &targets).await?;
+        let mut done = Erasure { receipts: receipts.len() as u64, ..Erasure::default() };
+        let ids: Vec<i64> = receipts.iter().map(|receipt| receipt.id).collect();
+        self.in_transaction(work!(|tx, _| erasure::delete_receipts(tx, &ids).await)).await?;
+        for target in targets {
             done.add(self.erase_target(shard, &target, key).await?);
         }
         self.erase_mails(shard, account_id, number).await?;
-        done.receipts = self.erase_receipts(number).await?;
         Ok(done)
     }
 
-    /// Erases a phone number in the rows of all accounts, and in the messages that no application
-    /// got.
+    /// Erases a phone number in the rows of all accounts, in receipts that match no message, and in
+    /// the messages that no application got.
     pub async fn erase_number_everywhere(&self, actor: &Actor, number: &Number) -> Result<Erasure> {
         let mut done = Erasure::default();
         for account in self.accounts().all().await? {
             done.add(self.erase_number(actor, account.account.id, number).await?);
         }
         let handset = number.for_carrier(self.country_code());
+        done.receipts += self.erase_receipts(number).await?;
         done.inbound += self
             .in_transaction(work!(|tx, _| erasure::erase_unassigned(tx, &handset).await))
             .await?;
@@ -239,8 +248,37 @@ impl Messages<'_> {
         .await
     }
 
-    /// Deletes the receipts for messages to a number, and erases it in those that match no message.
-    /// They belong to no account.
+    /// Returns the receipts for an account's own messages to a number. Those for messages of other
+    /// accounts to it aren't theirs.
+    async fn receipts_of(
+        &self,
+        shard: Shard,
+        number: &Number,
+        targets: &[Target],
+    ) -> Result<Vec<RawReceiptRow>> {
+        let mut conn = self.store().read_at(shard).await?;
+        let mut own = BTreeSet::new();
+        for number in targets.iter().flat_map(Target::numbers) {
+            own.extend(number.carrier_ids(&mut conn).await?);
+        }
+        let mut receipts = Vec::new();
+        let carriers: BTreeSet<&str> = own.iter().map(|(carrier, _)| carrier.as_str()).collect();
+        for carrier in carriers {
+            for number in self.written_by_carriers(number) {
+                let selection = Selection::Number(&number);
+                let found = raw_receipts::list(&mut conn, carrier, selection, RECEIPTS_MAX).await?;
+                receipts.extend(found.into_iter().filter(|receipt| {
+                    let ids = [&receipt.written_id, &receipt.parameter_id];
+                    let mut ids = ids.into_iter().flatten();
+                    ids.any(|id| own.contains(&(carrier.to_owned(), id.clone())))
+                }));
+            }
+        }
+        Ok(receipts)
+    }
+
+    /// Deletes the receipts of all carriers for messages to a number, and erases it in those that
+    /// match no message. They belong to no account.
     async fn erase_receipts(&self, number: &Number) -> Result<u64> {
         let written = self.written_by_carriers(number);
         self.in_transaction(work!(|tx, _| {

@@ -4,7 +4,7 @@ use domain::support::ReceiptKind;
 use domain::{EventType, KeyKind, MessageStatus, Number, Reason};
 use serde_json::Value;
 use service::{
-    Actor, Attempt, Erasure, KeyAccess, OptOutAuthor, OptOutChange, OptOutFilter, RawReceipt,
+    Actor, Attempt, DueEvent, Erasure, EventData, KeyAccess, OptOutAuthor, OptOutChange, OptOutFilter, RawReceipt,
     SendError, WebhookChange,
 };
 
@@ -63,24 +63,31 @@ async fn deliver_all(sending: &Sending, name: &str) {
     }
 }
 
-/// Delivers the events that are due to an endpoint that answers with the number.
+/// Delivers the events that are due to an endpoint that answers with the number of each one.
 async fn deliver_events(world: &World) {
     let webhooks = world.service.webhooks();
     let leased = webhooks.lease_due(10).await.unwrap().pop().unwrap();
     while let Some(batch) = webhooks.next_batch(&leased).await.unwrap() {
-        let attempt = |_| Attempt {
+        let attempt = |event: &DueEvent| Attempt {
             at: world.now(),
             delivered: true,
             status: Some(200),
             latency_ms: 1,
             error: None,
-            answer: Some(format!("thanks for {LOCAL}")),
+            answer: Some(format!("thanks for {}", number_of(&event.event.data))),
             retry_after_ms: None,
         };
         let attempts = batch.events.iter().map(attempt).collect();
         if !webhooks.record(&leased, batch, attempts).await.unwrap() {
             break;
         }
+    }
+}
+
+fn number_of(data: &EventData) -> &str {
+    match data {
+        EventData::Message(message) => &message.number,
+        EventData::Batch(_) | EventData::Inbound(_) | EventData::Other(_) => LOCAL,
     }
 }
 
