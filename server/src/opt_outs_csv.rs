@@ -7,5 +7,9 @@ pub const NAMES: [&str; 3] = ["number", "source", "created_at"];
 
 /// Returns an opt-out's cells.
 pub fn row(record: OptOutRecord) -> [String; NAMES.len()] {
-    [record.number.unwrap_or_default(), record.source.as_str().to_owned(), record.created_at.to_string()]
+    [
+        record.number.unwrap_or_default(),
+        record.source.as_str().to_owned(),
+        record.created_at.to_string(),
+    ]
 }

@@ -10,6 +10,7 @@ pub mod api_key;
 pub mod application;
 pub mod application_name;
 pub mod approval;
+pub mod audit_action;
 pub mod billing;
 pub mod browser;
 pub mod bulk;

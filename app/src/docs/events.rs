@@ -76,6 +76,9 @@ fn data(document: &Value, kind: EventType) -> AnyView {
             "An " <a href="#inbound" rel="external">"inbound message"</a>
         }
         .into_any(),
+        Some("OptOut") => {
+            view! { "An " <a href="#optouts" rel="external">"opt-out"</a> }.into_any()
+        }
         Some(_) => view! { "A " <a href="#batches" rel="external">"batch"</a> }.into_any(),
         None => {
             let names: Vec<&str> =

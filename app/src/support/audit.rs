@@ -3,6 +3,7 @@
 use std::iter;
 
 use domain::Money;
+use domain::audit_action::{ACTIONS, sentence};
 use domain::records::Paged;
 use domain::support::AuditRecord;
 use leptos::prelude::*;
@@ -10,7 +11,6 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::audit_words::{ACTIONS, sentence};
 use super::links::named_link;
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -209,7 +209,9 @@ pub fn audit_table(entries: &[AuditRecord], currency: &str) -> AnyView {
                 {from.map(|from| view! { <div class="fine">{format!("from {from}")}</div> })}
             }
         })
-        .column("Action", |entry| sentence(&entry.action))
+        .column("Action", |entry| {
+            sentence(&entry.action).map_or_else(|| entry.action.clone(), str::to_owned)
+        })
         .styled("url", "Subject", |entry| named_link(&entry.subject))
         .styled("url", "Change", |entry| change(entry, currency))
         .in_region_or("Audit", "There is no such entry.")

@@ -6,7 +6,6 @@ mod applications;
 mod approvals;
 mod assign;
 mod audit;
-mod audit_words;
 mod carrier;
 mod carriers;
 mod confirm;

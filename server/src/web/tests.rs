@@ -97,7 +97,7 @@ const TABLE: [(&str, &str, &str, Row); 211] = [
     ("POST", "/fn/close-account", "references={reference}&password=wrong", SIGNED_IN),
     ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/account/number", "", SIGNED_IN),
-    ("GET", "/account/number.json", "", SIGNED_IN),
+    ("GET", "/account/number.json", "number=57000001", SIGNED_IN),
     ("GET", "/fn/erasing", "number=71234568", SIGNED_IN),
     ("POST", "/fn/erase-number", "number=71234568&credential=wrong", SIGNED_IN),
     ("GET", "/support", "", STAFF),

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
 use domain::Timestamp;
+use domain::audit_action;
 use domain::decision::Decided;
 use domain::support::AuditRecord;
 
@@ -120,6 +121,7 @@ pub async fn insert_change(
     if change.before.is_some() && change.before == change.after {
         return Ok(());
     }
+    debug_assert!(audit_action::sentence(action).is_some(), "{action} has no sentence");
     let chain = match actor {
         Actor::Account(id) => *id,
         Actor::CommandLine | Actor::System => audit_chain::OF_NO_ACCOUNT,

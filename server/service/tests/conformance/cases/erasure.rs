@@ -4,8 +4,8 @@ use domain::support::ReceiptKind;
 use domain::{EventType, KeyKind, MessageStatus, Number, Reason};
 use serde_json::Value;
 use service::{
-    Actor, Attempt, DueEvent, Erasure, EventData, KeyAccess, OptOutAuthor, OptOutChange, OptOutFilter, RawReceipt,
-    SendError, WebhookChange,
+    Actor, Attempt, DueEvent, Erasure, EventData, KeyAccess, OptOutAuthor, OptOutChange,
+    OptOutFilter, RawReceipt, SendError, WebhookChange,
 };
 
 use super::inbound::{HANDSET, MINUTE_MS, add_number, receive, text};
