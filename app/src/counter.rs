@@ -165,7 +165,11 @@ impl CounterData {
         let Some(cost) = cost_at(price.per_page, pages) else {
             return "The cost is too large to calculate.".to_owned();
         };
-        let doubts = self.doubts(&read, &prices, pages);
+        let mut doubts = self.doubts(&read, &prices, pages);
+        if number != written {
+            let spaces = " The API refuses spaces and hyphens: leave them out.";
+            doubts.push_str(spaces);
+        }
         let why = match (read.kind(), &price.prefix) {
             (Kind::Local, _) => "a local number".to_owned(),
             (Kind::International, Some(prefix)) => {

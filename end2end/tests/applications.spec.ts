@@ -51,10 +51,10 @@ test('an invalid sender name is refused, and stays in the form', async ({
     const invalid = portal.page.getByLabel('Sender name').and(marked);
     await expect(invalid).toHaveCount(scripts ? 1 : 0);
     await portal.button('Create application').click();
-    await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
+    await expect(portal.alert('A sender name has 1 to 11 letters from A to Z and digits')).toBeVisible();
     await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
     await expect(portal.page.getByLabel('Sender name')).toHaveAttribute('aria-invalid', 'true');
-    const why = /^A sender name has 1 to 11 letters and digits/;
+    const why = /^A sender name has 1 to 11 letters from A to Z and digits/;
     await expect(portal.page.getByLabel('Sender name')).toHaveAccessibleDescription(why);
     await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
   }
@@ -405,6 +405,8 @@ test('an application has a name, and one that was never used is deleted', async 
   await portal.row('Shop 🛒').click();
   await portal.at(own);
   await portal.open(`${own}/settings`);
+  await portal.link('Delete this application').click();
+  await expect(portal.page.getByText('Its keys stop working at once')).toBeVisible();
   await portal.button('Delete this application').click();
   await portal.at('/applications?deleted=1');
   await expect(portal.page.getByText('The application is deleted.')).toBeVisible();

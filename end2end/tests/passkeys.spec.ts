@@ -93,6 +93,6 @@ test('without scripts no passkey is offered', async ({ portal, scripts }) => {
   await portal.open('/account/two-factor');
   await portal.setUpTwoFactor();
   await portal.reload();
-  await expect(portal.button('Make new recovery codes')).toBeVisible();
+  await expect(portal.link('Make new recovery codes')).toBeVisible();
   await expect(portal.main.getByText('passkey')).toHaveCount(0);
 });

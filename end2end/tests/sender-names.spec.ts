@@ -68,7 +68,7 @@ test('an invalid name is refused, and stays in the form', async ({ portal }) => 
   const field = portal.form('Request sender name').getByLabel('Sender name');
   await field.fill('My Shop');
   await portal.button('Request sender name').click();
-  await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
+  await expect(portal.alert('A sender name has 1 to 11 letters from A to Z and digits')).toBeVisible();
   await expect(field).toHaveValue('My Shop');
 });
 

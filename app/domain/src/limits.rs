@@ -113,7 +113,10 @@ impl LimitField {
             Self::PerRecipientHour | Self::PerRecipientDay => {
                 "a whole number from 1 to 1000000, or empty for no limit"
             }
-            Self::SpendPerDay => "an amount above 0 with at most 6 decimals, or empty for no limit",
+            Self::SpendPerDay => {
+                "an amount above 0 like 1000.50, without commas and with at most 6 decimals, or \
+                 empty for no limit"
+            }
             Self::Addresses => {
                 "at most 100 addresses or networks like 192.0.2.0/24, separated by commas, or \
                  empty for all"
@@ -365,7 +368,10 @@ impl SendLimits {
                     _ => return None,
                 }
             }
-            LimitField::Prefixes => self.prefixes = list(text, |part| Prefix::parse(part).ok())?,
+            LimitField::Prefixes => {
+                let digits = |part: &str| Prefix::parse(part.trim_start_matches('+')).ok();
+                self.prefixes = list(text, digits)?;
+            }
             LimitField::PerRecipientHour => optional(text, messages, &mut self.per_recipient_hour)?,
             LimitField::PerRecipientDay => optional(text, messages, &mut self.per_recipient_day)?,
             LimitField::SpendPerDay => optional(text, amount, &mut self.spend_per_day)?,

@@ -19,7 +19,9 @@ pub struct SenderName(String);
 
 /// The text isn't a valid sender name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A sender name has 1 to {SENDER_NAME_CHARS_MAX} letters and digits, without spaces.")]
+#[error(
+    "A sender name has 1 to {SENDER_NAME_CHARS_MAX} letters from A to Z and digits, without spaces."
+)]
 pub struct InvalidSenderName;
 
 impl SenderName {

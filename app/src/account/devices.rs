@@ -93,14 +93,15 @@ fn Devices(
     let events = PageData::new(|| LoadSecurityEvents {});
     let alone = devices.len() < 2;
     view! {
-        <Page title="Devices">
+        <Page title="Security">
             <AcceptedNotice parameter="named" sentence="The name is saved."/>
             <AcceptedNotice parameter="signed-out" sentence="The device is signed out."/>
             <AcceptedNotice
                 parameter="others-signed-out"
                 sentence="All other devices are signed out."
             />
-            <p class="lead">
+            <h2>"Devices"</h2>
+            <p>
                 "Browsers that are signed in to your account. A session ends after 30 minutes \
                  without use, and after 12 hours in any case."
             </p>

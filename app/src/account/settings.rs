@@ -113,6 +113,10 @@ fn Settings(
                 sentence="The password is changed, and all other devices are signed out."
             />
             <AcceptedNotice
+                parameter="removed-factor"
+                sentence="Two-factor is removed. Only your password protects your account now."
+            />
+            <AcceptedNotice
                 parameter="email-asked"
                 sentence="A link is mailed to the new email. Open it to make the change."
             />

@@ -82,7 +82,8 @@ pub fn SignInCodePage() -> impl IntoView {
             </PostForm>
             <p>
                 {move || if by_recovery() { "Have the app? " } else { "No phone at hand? " }}
-                <a href=other>{move || if by_recovery() { "App code" } else { "Recovery code" }}</a>
+                // A new page has no problem of the other field.
+                <a href=other rel="external">{move || if by_recovery() { "App code" } else { "Recovery code" }}</a>
             </p>
             <p><a href="/login">"Back to the sign-in page"</a></p>
         </Page>

@@ -29,8 +29,8 @@ pub fn TimeZoneSection(names: Vec<String>, chosen: Option<String>) -> impl IntoV
     view! {
         <h2>"Times"</h2>
         <p>
-            "Pages show times in this zone, and reports count days and hours in it. Days of \
-             statements, downloaded files and answers of the API use UTC."
+            "Pages and files for spreadsheets show times in this zone, and reports count days and \
+             hours in it. Days of statements, CSV files and answers of the API use UTC."
         </p>
         <PostForm form>
             <Choice

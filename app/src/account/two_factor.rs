@@ -11,10 +11,10 @@ use super::fields::CodeField;
 use super::passkeys::passkeys_of;
 use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::page_data::PageData;
-use crate::problem::Problem;
+use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{
-    Copying, DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
-    parameter,
+    Confirmation, ConfirmationForm, Copying, DateTime, Fact, FormState, Loaded, Page, PostForm,
+    StepUpField, SubmitButton, in_zone, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -61,15 +61,16 @@ struct Offer {
 }
 
 /// Loads the account's second factor, or a new secret to set one up. Uses POST, because it returns
-/// new recovery codes once and deletes them.
+/// new recovery codes once and deletes them. `confirm` is true if the page asks for a confirmation.
 #[server(prefix = "/fn", endpoint = "two-factor")]
-pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
+pub async fn load_two_factor(replace: bool, confirm: bool) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
     let service = current.service();
     let factor = service.accounts().factor(account.id).await?;
     let new_codes = if is_shown() { current.take_text(NEW_CODES).await? } else { None };
     let wants_offer = factor.is_none() || replace && new_codes.is_none();
-    let missing = if wants_offer { missing_step_up(&current, &account).await? } else { None };
+    let confirms = wants_offer || confirm;
+    let missing = if confirms { missing_step_up(&current, &account).await? } else { None };
     let wants_offer = wants_offer && missing.is_none();
     let offer = if wants_offer { Some(offer(&current, &account).await?) } else { None };
     Ok(TwoFactor {
@@ -183,7 +184,7 @@ pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
     current.service().accounts().remove_factor(account.id).await?;
-    leptos_axum::redirect("/account");
+    leptos_axum::redirect("/account?removed-factor=1");
     Ok(())
 }
 
@@ -199,7 +200,7 @@ struct Forms {
 
 #[component]
 pub fn TwoFactorPage() -> impl IntoView {
-    let replace = parameter("replace");
+    let (replace, confirm) = (parameter("replace"), parameter("confirm"));
     let forms = Forms {
         confirm: FormState::new::<ConfirmItIsYou>("confirm-it-is-you-alert"),
         set_up: FormState::new::<SetUpTwoFactor>("set-up-alert"),
@@ -212,18 +213,24 @@ pub fn TwoFactorPage() -> impl IntoView {
             form.accepted.track();
         }
         forms.passkeys.track();
-        LoadTwoFactor { replace: replace.get().is_some() }
+        LoadTwoFactor { replace: replace.get().is_some(), confirm: confirm.get().is_some() }
     });
-    let render = move |data| view! { <Contents data forms/> };
+    let render = move |data| view! { <Contents data confirm=confirm.get_untracked() forms/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
+fn Contents(data: TwoFactor, confirm: Option<String>, forms: Forms) -> impl IntoView {
     let TwoFactor { since, recovery_codes_left, passkeys, required, new_codes, offer, missing } =
         data;
     let codes = (!new_codes.is_empty()).then(|| view! { <NewCodes codes=new_codes/> });
     let replaces = since.is_some();
+    // New codes are shown at the address of the confirmation that made them.
+    let confirm = confirm.filter(|_| replaces && codes.is_none());
+    if let Some(confirmed) = confirm.and_then(|name| confirmation(&name, required, missing, forms))
+    {
+        return confirmed;
+    }
     let body = match (offer, missing) {
         (Some(offer), _) => {
             EitherOf3::A(view! { <SetUp offer required replaces form=forms.set_up/> })
@@ -245,6 +252,50 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
             {body}
         </Page>
     }
+    .into_any()
+}
+
+/// The value of the parameter `confirm` that asks for new recovery codes.
+const RENEW: &str = "codes";
+/// The value that asks for the removal of the second factor.
+const REMOVE: &str = "remove";
+
+/// Returns the page that asks for a confirmation. `None` if there is nothing of this name.
+fn confirmation(
+    name: &str,
+    required: bool,
+    step_up: Option<Refusal>,
+    forms: Forms,
+) -> Option<AnyView> {
+    let (title, effect, undo, form) = match name {
+        RENEW => (
+            "Make new recovery codes",
+            "You get ten new codes. The old ones stop working, also those that you have printed.",
+            "You can't undo this.",
+            forms.renew,
+        ),
+        REMOVE if !required => (
+            "Remove two-factor",
+            "From then on, your password alone signs you in. Your recovery codes and passkeys stop \
+             working.",
+            "You can set up two-factor again at any time.",
+            forms.remove,
+        ),
+        _ => return None,
+    };
+    let confirmation = Confirmation { step_up, ..Confirmation::of(effect.to_owned(), undo) };
+    let danger = name == REMOVE;
+    let back = TWO_FACTOR_PATH.to_owned();
+    Some(
+        view! {
+            <Page title back=(TWO_FACTOR_PATH, "Two-factor")>
+                <ConfirmationForm confirmation label=title danger back form>
+                    {()}
+                </ConfirmationForm>
+            </Page>
+        }
+        .into_any(),
+    )
 }
 
 /// Asks for step-up authentication before the page shows a new secret.
@@ -348,13 +399,10 @@ fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView 
     let removal = if required {
         Either::Left(view! { <p>"Your account must have a second factor."</p> })
     } else {
-        Either::Right(view! {
-            <PostForm form=forms.remove>
-                <StepUpField form=forms.remove/>
-                <SubmitButton label="Remove two-factor" form=forms.remove danger=true/>
-            </PostForm>
-        })
+        let href = format!("{TWO_FACTOR_PATH}?confirm={REMOVE}");
+        Either::Right(view! { <a class="button button-danger" href=href>"Remove two-factor"</a> })
     };
+    let renew = format!("{TWO_FACTOR_PATH}?confirm={RENEW}");
     view! {
         <PasskeyList passkeys forms=forms.passkeys/>
         <h2>"New phone"</h2>
@@ -364,10 +412,7 @@ fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView 
         </p>
         <h2>"Recovery codes"</h2>
         <p>"New recovery codes replace all old ones."</p>
-        <PostForm form=forms.renew>
-            <StepUpField form=forms.renew/>
-            <SubmitButton label="Make new recovery codes" form=forms.renew/>
-        </PostForm>
+        <p><a class="button" href=renew>"Make new recovery codes"</a></p>
         <h2>"Remove"</h2>
         {removal}
     }

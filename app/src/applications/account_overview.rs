@@ -246,7 +246,8 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         let found = data.counts.iter().find(|count| count.status == wanted);
         found.map_or(0, |count| count.all)
     };
-    let completed = sum(|count| count.all) - of(None);
+    // Nobody tried to deliver what was cancelled.
+    let completed = sum(|count| count.all) - of(None) - of(Some(MessageStatus::Cancelled));
     let rate = rate((of(Some(MessageStatus::Delivered)), completed));
     let rate = rate.unwrap_or_else(|| "not known yet".to_owned());
     let [today, month] = [sum(|count| count.today), sum(|count| count.month)];
@@ -258,7 +259,7 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         <Fact term="Today">{today} <div class="fine">{spent_today}</div></Fact>
         <Fact term="This month">{month} <div class="fine">{spent}</div></Fact>
         <Fact term="Delivery rate">
-            {rate} <div class="fine">"of the messages of 30 days that are final"</div>
+            {rate} <div class="fine">"of the final messages of 30 days, without cancelled ones"</div>
         </Fact>
     }
 }

@@ -144,9 +144,11 @@ fn Trial(trial: TrialView) -> impl IntoView {
         let count = grouped_of(count);
         view! { <li>{format!("{}: {count} {would}.", with_value(field, &value))}</li> }
     });
-    let invalid = invalid
-        .into_iter()
-        .map(|field| view! { <p>{format!("{field} must be {}.", field.allowed())}</p> });
+    let invalid = invalid.into_iter().map(|field| {
+        let known = VALUES.iter().find(|(each, ..)| *each == field);
+        let label = known.map_or(field.as_str(), |(_, _, label, _)| label);
+        view! { <p class="alert">{format!("{label}: this must be {}.", field.allowed())}</p> }
+    });
     view! {
         {invalid.collect_view()}
         <p>{format!("Each limit on its own, tried on {of}:")}</p>

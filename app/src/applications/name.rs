@@ -9,7 +9,12 @@ use leptos::prelude::*;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, PostForm, StepUpField, SubmitButton};
+use crate::ui::{
+    Confirmation, ConfirmationForm, Field, FormState, PostForm, SubmitButton, parameter,
+};
+
+/// The parameter of the settings page that asks to confirm the deletion.
+const DELETE: &str = "delete";
 
 /// Names an application. An empty name restores the default one.
 #[server(prefix = "/fn", endpoint = "set-name")]
@@ -40,26 +45,67 @@ pub async fn delete_application(
     Ok(())
 }
 
-/// The form that deletes the application.
+/// The part of the settings that deletes the application, after a confirmation, or says why it
+/// can't be deleted.
 #[component]
-pub fn DeleteSection(application: ApplicationRecord, form: FormState) -> impl IntoView {
+pub fn DeleteSection(
+    application: ApplicationRecord,
+    can_delete: bool,
+    form: FormState,
+) -> impl IntoView {
+    let settings = format!("/applications/{}/settings", application.reference);
+    let asked = parameter(DELETE);
+    let content = move || {
+        if !can_delete {
+            return view! {
+                <p>
+                    "An application that has sent a message or has a balance can't be deleted. To \
+                     stop it, "
+                    <a href=format!("/applications/{}/keys", application.reference)>
+                        "replace its key"
+                    </a>
+                    ", or close your account."
+                </p>
+            }
+            .into_any();
+        }
+        if asked.read().is_none() {
+            let href = format!("{settings}?{DELETE}=1#delete");
+            return view! {
+                <p>"The application never sent a message and has no balance."</p>
+                <p><a class="button button-danger" href=href>"Delete this application"</a></p>
+            }
+            .into_any();
+        }
+        let reference = application.reference.to_string();
+        let confirmation = Confirmation {
+            facts: vec![("Application".to_owned(), application.display_name())],
+            effects: [
+                "Its keys stop working at once, and its requests are withdrawn.",
+                "Its reference is never used again. You can create another application.",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            undo: "You can't undo this.".to_owned(),
+            step_up: None,
+        };
+        view! {
+            <ConfirmationForm
+                confirmation
+                label="Delete this application"
+                danger=true
+                back=settings.clone()
+                form
+            >
+                <input type="hidden" name="reference" value=reference/>
+            </ConfirmationForm>
+        }
+        .into_any()
+    };
     view! {
         <section>
             <h2 id="delete">"Delete"</h2>
-            <p>
-                {format!(
-                    "{} never sent a message and has no balance. If you delete it, its keys stop \
-                     working at once, and its reference {} is never used again. You can't undo \
-                     this, but you can create another application.",
-                    application.display_name(),
-                    application.reference,
-                )}
-            </p>
-            <PostForm form>
-                <input type="hidden" name="reference" value=application.reference.to_string()/>
-                <StepUpField form/>
-                <SubmitButton label="Delete this application" form danger=true/>
-            </PostForm>
+            {content}
         </section>
     }
 }

@@ -49,6 +49,7 @@ const NO_MAIL: &str = "none";
 pub fn NoticesSection(
     application: ApplicationRecord,
     currency: String,
+    sends_mail: bool,
     form: FormState,
 ) -> impl IntoView {
     let reference = application.reference.to_string();
@@ -62,6 +63,10 @@ pub fn NoticesSection(
     view! {
         <section>
             <h2 id="mails">"Mails"</h2>
+            {(!sends_mail)
+                .then(|| {
+                    view! { <p class="notice">"This site sends no mail. The choices are kept."</p> }
+                })}
             <PostForm form>
                 <input type="hidden" name="reference" value=reference/>
                 <Field

@@ -126,9 +126,8 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
             {newest.map(|request| view! { <Request request usual/> })}
             {withdrawing}
             <p>
-                "Choose the name of your company, brand or product, with at least one letter. We \
-                 don't accept digits alone, because phones show them as a number, nor a name that \
-                 belongs to somebody else. "
+                "Choose the name of your company, brand or product. We reject a name that belongs to \
+                 somebody else, and digits alone, because phones show them as a number. "
                 {answered_within(usual)}
                 " You can withdraw a request until we have decided."
             </p>

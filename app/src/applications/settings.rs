@@ -27,6 +27,7 @@ pub struct SettingsView {
     limits: LimitsView,
     /// Whether the application was never used, so that it can be deleted.
     can_delete: bool,
+    sends_mail: bool,
 }
 
 /// Loads the settings of one of the account's applications.
@@ -40,7 +41,8 @@ pub async fn load_settings(reference: String) -> Result<SettingsView, Problem> {
     let refusals = service.applications().limit_refusals(account.id, application.reference).await?;
     let limits = LimitsView { limits, currency: currency.clone(), refusals };
     let can_delete = service.applications().can_delete(account.id, application.reference).await?;
-    Ok(SettingsView { application, currency, limits, can_delete })
+    let sends_mail = service.operations().sends_mail();
+    Ok(SettingsView { application, currency, limits, can_delete, sends_mail })
 }
 
 #[component]
@@ -72,7 +74,7 @@ fn Settings(
     limits: FormState,
     characters: FormState,
 ) -> impl IntoView {
-    let SettingsView { application, currency, limits: in_limits, can_delete } = data;
+    let SettingsView { application, currency, limits: in_limits, can_delete, sends_mail } = data;
     let deletion = FormState::new::<DeleteApplication>("delete-alert");
     let deleted = application.clone();
     let (reference, in_force) = (application.reference, application.lost_answer);
@@ -86,9 +88,7 @@ fn Settings(
             ("limits", "Limits"),
         ]);
     }
-    if can_delete {
-        parts.push(("delete", "Delete"));
-    }
+    parts.push(("delete", "Delete"));
     view! {
         <ApplicationFrame application=application.clone() at="Settings">
             <AcceptedNotice parameter="named" sentence="The name is saved."/>
@@ -104,7 +104,7 @@ fn Settings(
             <AcceptedNotice parameter="limits" sentence="The limits are saved."/>
             <Parts label="Settings" parts>
                 <NameSection application=application.clone() form=name/>
-                <NoticesSection application currency form=notices/>
+                <NoticesSection application currency sends_mail form=notices/>
                 {sends
                     .then(|| view! {
                         <UnconfirmedSection reference in_force form=unconfirmed/>
@@ -112,7 +112,7 @@ fn Settings(
                         <LimitsSection reference data=in_limits form=limits/>
                         <LimitTrialSection reference/>
                     })}
-                {can_delete.then(|| view! { <DeleteSection application=deleted form=deletion/> })}
+                <DeleteSection application=deleted can_delete form=deletion/>
             </Parts>
         </ApplicationFrame>
     }

@@ -46,6 +46,8 @@ pub fn Once(children: Children) -> impl IntoView {
 fn KeysShown(keys: NewKeys) -> impl IntoView {
     // A new application has two new keys. A single one replaces another.
     let replaced = keys.live.is_some() != keys.test.is_some();
+    let spends =
+        keys.live.is_some().then_some(" Anyone who has the API key can spend the balance.");
     let fields: Vec<_> = [
         ("API key", "api-key", keys.live, "Copy key"),
         ("Test key", "test-key", keys.test, "Copy test key"),
@@ -60,8 +62,8 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
         <Once>
             <p>
                 <strong>"Save this now. It is shown only once."</strong>
-                " We store only a fingerprint of a key. Anyone who has the key can spend the \
-                 balance."
+                " We store only a fingerprint of a key."
+                {spends}
                 {replaced.then_some(REPLACED)}
             </p>
             {fields}

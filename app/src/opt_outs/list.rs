@@ -126,6 +126,10 @@ fn OptOuts(data: OptOutsView, forms: Forms) -> impl IntoView {
         <ApplicationFrame application at="Opt-outs">
             <h2>"Opt-outs"</h2>
             <AcceptedNotice parameter="added" sentence="The number is on the list."/>
+            <AcceptedNotice
+                parameter="doubtful"
+                sentence="The number is on the list, but it looks wrong: is a digit missing?"
+            />
             <AcceptedNotice parameter="removed" sentence="The number isn't on the list any more."/>
             {file.map(shown_outcome)}
             {confirmation}

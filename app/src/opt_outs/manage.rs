@@ -7,9 +7,9 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     super::query::OptOutsQuery,
-    crate::portal_request::signed_in,
+    crate::portal_request::{current_request, signed_in},
     crate::problem::{Cause, Filter},
-    domain::{KeyKind, Number},
+    domain::{KeyKind, Number, NumberWarning},
     service::{OptOutAuthor, OptOutChange},
 };
 
@@ -20,9 +20,24 @@ pub async fn add_opt_out(reference: Reference, key: String, number: String) -> R
     let parsed = Number::parse_typed(&number);
     let change = parsed.map(OptOutChange::Add).map_err(|_| Cause::Filter(Filter::Number).into());
     let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
-    make(reference, kind, change.map_err(with_text)?).await.map_err(with_text)?;
-    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, "added"));
+    let change = change.map_err(with_text)?;
+    let is_doubtful = match &change {
+        OptOutChange::Add(number) => is_doubtful(number)?,
+        OptOutChange::Remove(_) | OptOutChange::Import { .. } => false,
+    };
+    make(reference, kind, change).await.map_err(with_text)?;
+    let notice = if is_doubtful { "doubtful" } else { "added" };
+    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, notice));
     Ok(())
+}
+
+/// Whether a number is probably a mistake.
+#[cfg(feature = "ssr")]
+fn is_doubtful(number: &Number) -> Result<bool, Problem> {
+    let current = current_request()?;
+    let mut warnings = number.warnings(&current.site().home.code);
+    // The list has local numbers with the country code in any case.
+    Ok(warnings.any(|warning| warning != NumberWarning::LooksLocal))
 }
 
 /// Removes a number from the list of a key. The number has a plus sign.

@@ -38,8 +38,16 @@ pub fn BatchContent(
         <Stop id actions form/>
         <h2>"Messages by status"</h2>
         {move || live.with(counts)}
+        {move || live.with(unlisted).map(|sentence| view! { <p>{sentence}</p> })}
         <p class="buttons">
-            <a class="button" href=messages>"Messages of this batch"</a>
+            {move || {
+                (!live.with(waits))
+                    .then(|| {
+                        view! {
+                            <a class="button" href=messages.clone()>"Messages of this batch"</a>
+                        }
+                    })
+            }}
             <Downloads href=download/>
             // The router leaves reloads to the browser.
             {move || {
@@ -95,6 +103,23 @@ fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) 
     change.into_iter().chain([cancel]).collect()
 }
 
+/// Whether the batch waits for its time, so that none of its rows is a message yet.
+fn waits(batch: &BatchRecord) -> bool {
+    batch.send_at.is_some() && batch.counts.get(MessageStatus::Scheduled) == batch.rows
+}
+
+/// Returns a sentence about rows that no list of messages has.
+fn unlisted(batch: &BatchRecord) -> Option<&'static str> {
+    let is_cancelled = batch.counts.get(MessageStatus::Cancelled) > 0;
+    if waits(batch) {
+        Some("The messages are listed when their time comes.")
+    } else if batch.send_at.is_some() && is_cancelled {
+        Some("Rows that were cancelled before the batch's time aren't listed as messages.")
+    } else {
+        None
+    }
+}
+
 /// Returns the address of the list of the batch's messages.
 fn messages_of(batch: &BatchRecord) -> String {
     format!("/reports?batchid={}", batch.batchid)
@@ -148,9 +173,16 @@ fn paused_by_support(reason: String) -> impl IntoView {
 /// if neither applies.
 fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
+        let cancelled = batch.counts.get(MessageStatus::Cancelled);
+        let why = if cancelled == batch.rows {
+            "because it was cancelled"
+        } else if cancelled > 0 {
+            "because some of the messages were cancelled, or no carrier accepted them"
+        } else {
+            "because no carrier accepted some of the messages"
+        };
         format!(
-            "{} {currency} were reserved. You weren't charged {} {currency} of it, because no \
-             carrier accepted some of the messages. ",
+            "{} {currency} were reserved. You weren't charged {} {currency} of it, {why}. ",
             batch.cost.shown(),
             batch.released.shown()
         )

@@ -54,6 +54,11 @@ statements! {
         UPDATE limit_alarms SET read_at = $2
         WHERE application_id = $1 AND id <= $3 AND read_at IS NULL" => " AND shard = $4",
     );
+    const READ_OF_KIND: Sql = in_shard!(
+        r"
+        UPDATE limit_alarms SET read_at = $2
+        WHERE application_id = $1 AND kind = $3 AND read_at IS NULL" => " AND shard = $4",
+    );
     const COUNT: Sql = Sql {
         sqlite: r"
             INSERT INTO limit_refusals AS r (application_id, reason, day, n)
@@ -154,6 +159,16 @@ pub async fn mark_read(
     now: Timestamp,
 ) -> Result<()> {
     query(READ, (application_id, now, up_to)).execute(conn).await.map(drop)
+}
+
+/// Marks the alarms of a kind as read.
+pub async fn mark_kind_read(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    kind: AlarmKind,
+    now: Timestamp,
+) -> Result<()> {
+    query(READ_OF_KIND, (application_id, now, kind.as_str())).execute(conn).await.map(drop)
 }
 
 /// Counts requests that an application's limits refused on a day.

@@ -1,7 +1,7 @@
 //! `/sms/limits` over HTTP, and the limits that depend on where a request comes from.
 
 use domain::limits::LimitsChange;
-use domain::{LimitField, Reference};
+use domain::{KeyKind, LimitField, Reference};
 use serde_json::{Value, json};
 use service::LimitsAuthor;
 
@@ -239,4 +239,15 @@ fn a_leaked_key_causes_an_alarm_and_can_be_blocked() {
     assert_eq!(refused, "leaked_key");
     limit(&server, &keys, &[(LimitField::LeakedKey, "off")], true);
     balance(key, signs[0]).is(200, 200, "");
+
+    // Once the key is replaced, the alarm about it is over.
+    let shown = server.place.with_service(async |service| {
+        let applications = service.applications();
+        let (reference, password) = (keys.reference, "correct horse battery");
+        let replaced =
+            applications.replace_key(owner, reference, KeyKind::Live, password, "", None).await;
+        replaced.unwrap();
+        applications.alarms(owner, reference).await.unwrap()
+    });
+    assert!(shown.is_empty(), "{shown:?}");
 }

@@ -136,7 +136,15 @@ fn a_second_factor_is_set_up_without_scripts() {
     let page = refused(&mut third, "/login/code", "sign-in-code", &fields);
     assert!(page.contains("recovery code is wrong"), "{page}");
 
-    assert_eq!(location(&other.post("remove-two-factor", &[])), "/account");
+    let page = other.get("/account/two-factor").text();
+    assert!(!page.contains("/fn/remove-two-factor"), "{page}");
+    assert!(!page.contains("/fn/renew-recovery-codes"), "{page}");
+    for (name, sentence) in [("codes", "The old ones stop working"), ("remove", "password alone")] {
+        let page = other.get(&format!("/account/two-factor?confirm={name}")).text();
+        assert!(page.contains(sentence), "{page}");
+    }
+    let removed = other.post("remove-two-factor", &[]);
+    assert_eq!(location(&removed), "/account?removed-factor=1");
     let (_, leads_to) = half_signed_in(&server, email, "");
     assert_eq!(leads_to, "/applications");
 }

@@ -1,7 +1,7 @@
 //! Replaces an application's keys.
 
 use domain::security_event::SecurityEventKind;
-use domain::{ApiKey, KeyKind, Reference, Refusal};
+use domain::{AlarmKind, ApiKey, KeyKind, Reference, Refusal};
 
 use crate::Applications;
 use crate::application_events::Cause;
@@ -12,7 +12,7 @@ use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::Result;
-use store::{accounts, api_calls, api_keys, applications, sessions};
+use store::{accounts, alarms, api_calls, api_keys, applications, sessions};
 
 impl Applications<'_> {
     /// Replaces a key. Once this commits, the old key no longer works, and every device of the
@@ -57,6 +57,10 @@ impl Applications<'_> {
                     KeyKind::Live => "key.replace_live",
                     KeyKind::Test => "key.replace_test",
                 };
+                if kind == KeyKind::Live {
+                    // The leaked key gives access to nothing any more.
+                    alarms::mark_kind_read(tx, row.id, AlarmKind::LeakedKey, now).await?;
+                }
                 sessions::delete_others(tx, account_id, &keep).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 audit::insert(tx, now, &actor, action, &subject, None).await?;

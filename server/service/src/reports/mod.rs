@@ -364,6 +364,9 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
         Kind::International => "an international number (not 8 digits)",
     };
     let fate = match (record.released > Money::ZERO, record.status.is_final()) {
+        (true, _) if record.status == MessageStatus::Cancelled => {
+            "You weren't charged, because the message was cancelled."
+        }
         (true, _) => "You weren't charged, because no carrier accepted the message.",
         (false, true) if record.submitted_at.is_none() => {
             "The charge stands, because a carrier may have accepted the message."
