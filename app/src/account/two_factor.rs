@@ -227,7 +227,8 @@ fn Contents(data: TwoFactor, confirm: Option<String>, forms: Forms) -> impl Into
     let replaces = since.is_some();
     // New codes are shown at the address of the confirmation that made them.
     let confirm = confirm.filter(|_| replaces && codes.is_none());
-    if let Some(confirmed) = confirm.and_then(|name| confirmation(&name, required, missing, forms))
+    if let Some(confirmed) =
+        confirm.and_then(|name| confirmation(&name, required, missing.as_ref(), forms))
     {
         return confirmed;
     }
@@ -264,7 +265,7 @@ const REMOVE: &str = "remove";
 fn confirmation(
     name: &str,
     required: bool,
-    step_up: Option<Refusal>,
+    missing: Option<&Refusal>,
     forms: Forms,
 ) -> Option<AnyView> {
     let (title, effect, undo, form) = match name {
@@ -283,6 +284,7 @@ fn confirmation(
         ),
         _ => return None,
     };
+    let step_up = missing.cloned();
     let confirmation = Confirmation { step_up, ..Confirmation::of(effect.to_owned(), undo) };
     let danger = name == REMOVE;
     let back = TWO_FACTOR_PATH.to_owned();
