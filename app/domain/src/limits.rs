@@ -103,6 +103,23 @@ words! {
 }
 
 impl LimitField {
+    /// Returns the limit's name on pages.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::International => "International numbers",
+            Self::Prefixes => "Allowed international prefixes",
+            Self::PerRecipientHour => "Messages to a recipient per hour",
+            Self::PerRecipientDay => "Messages to a recipient per day",
+            Self::SpendPerDay => "Spend per day",
+            Self::Addresses => "Addresses that may use the keys",
+            Self::RefuseDoubtful => "Doubtful numbers",
+            Self::QuietHours => "Quiet hours",
+            Self::TrafficPumping => "Traffic pumping",
+            Self::TrafficPumpingMessages => "Messages that count as traffic pumping",
+            Self::LeakedKey => "Leaked key",
+        }
+    }
+
     /// Returns the valid values, for error messages: "prefixes must be …".
     pub const fn allowed(self) -> &'static str {
         match self {

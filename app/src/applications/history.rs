@@ -1,7 +1,7 @@
 //! An application's history: who did what, when and why.
 
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
-use domain::{LostAnswer, Money};
+use domain::{LimitField, LostAnswer, Money};
 use leptos::prelude::*;
 
 use crate::ui::{Table, in_zone};
@@ -49,7 +49,7 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         ),
         HistoryAction::LimitsChanged => {
             let by = if entry.detail.is_some() { " by API" } else { "" };
-            format!("Limits changed{by} to: {after}. Before: {before}.")
+            format!("Limits changed{by} to: {}. Before: {}.", limits(after), limits(before))
         }
         HistoryAction::CodesChanged => {
             format!("Settings of one-time codes changed to: {after}. Before: {before}.")
@@ -65,6 +65,16 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::OptOutRemoved => format!("The opt-out of {detail} was removed."),
         HistoryAction::OptOutsImported => format!("A file of opt-outs was imported: {detail}."),
     }
+}
+
+/// Replaces the codes of limits by their names.
+fn limits(text: &str) -> String {
+    let parts = text.split(", ").map(|part| {
+        let Some((code, value)) = part.split_once(' ') else { return part.to_owned() };
+        let name = LimitField::parse(code).map_or(code, LimitField::label);
+        format!("{name} {value}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Describes a change of an endpoint. The detail is its ID, in some cases followed by its URL or

@@ -234,7 +234,7 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     view! {
         <dl class="facts">
             <Fact term="Ends in" class="key">{last_four}</Fact>
-            <Fact term=in_zone("Made (UTC)") class="figures">{made}</Fact>
+            <Fact term=in_zone("Created (UTC)") class="figures">{made}</Fact>
             <Fact term=in_zone("Last used (UTC)") class="figures">{used}</Fact>
         </dl>
     }
@@ -364,7 +364,7 @@ fn Confirmation(
             <PasswordField form/>
             <StepUpField form/>
             <div class="buttons">
-                <SubmitButton label form primary=true/>
+                <SubmitButton label form danger=true/>
                 <a class="button button-quiet" href=format!("/applications/{reference}/keys")>
                     "Cancel"
                 </a>

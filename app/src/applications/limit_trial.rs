@@ -16,15 +16,15 @@ use {
     domain::limits::LimitsChange, service::LimitTrial,
 };
 
-/// The limits that can be tried with a value, and the parameter, the label and the value that is
-/// tried if the limit is off and the owner has typed none.
-const VALUES: [(LimitField, &str, &str, &str); 6] = [
-    (LimitField::PerRecipientHour, "try_hour", "Messages to a recipient per hour", "5"),
-    (LimitField::PerRecipientDay, "try_day", "Messages to a recipient per day", "10"),
-    (LimitField::SpendPerDay, "try_spend", "Spend per day", ""),
-    (LimitField::Prefixes, "try_prefixes", "Allowed international prefixes", ""),
-    (LimitField::QuietHours, "try_quiet", "Quiet hours", "21:00-08:00"),
-    (LimitField::TrafficPumpingMessages, "try_pumping", "Messages within 10 minutes", ""),
+/// The limits that can be tried with a value, and the parameter and the value that is tried if
+/// the limit is off and the owner has typed none.
+const VALUES: [(LimitField, &str, &str); 6] = [
+    (LimitField::PerRecipientHour, "try_hour", "5"),
+    (LimitField::PerRecipientDay, "try_day", "10"),
+    (LimitField::SpendPerDay, "try_spend", ""),
+    (LimitField::Prefixes, "try_prefixes", ""),
+    (LimitField::QuietHours, "try_quiet", "21:00-08:00"),
+    (LimitField::TrafficPumpingMessages, "try_pumping", ""),
 ];
 
 /// The number of messages that limits would have refused.
@@ -79,7 +79,7 @@ fn tried<'a>(
     if !limits.refuse_doubtful {
         add(LimitField::RefuseDoubtful, "true");
     }
-    for (field, _, _, proposed) in VALUES {
+    for (field, _, proposed) in VALUES {
         let in_force = limits.text(field);
         let text = typed.next().unwrap_or_default().trim();
         match text {
@@ -106,8 +106,8 @@ pub fn LimitTrialSection(reference: Reference) -> impl IntoView {
         Suspend::new(async move { data.get().await.ok().map(|trial| view! { <Trial trial/> }) })
     };
     let form = FormState::plain("trial-alert", None);
-    let fields = VALUES.into_iter().zip(texts()).map(|((_, name, label, _), value)| {
-        view! { <Field label name value form/> }
+    let fields = VALUES.into_iter().zip(texts()).map(|((field, name, _), value)| {
+        view! { <Field label=field.label() name value form/> }
     });
     view! {
         <section>
@@ -147,7 +147,8 @@ fn Trial(trial: TrialView) -> impl IntoView {
     let invalid = invalid.into_iter().map(|field| {
         let known = VALUES.iter().find(|(each, ..)| *each == field);
         let label = known.map_or(field.as_str(), |(_, _, label, _)| label);
-        view! { <p class="alert">{format!("{label}: this must be {}.", field.allowed())}</p> }
+        let sentence = format!("{}: this must be {}.", field.label(), field.allowed());
+        view! { <p class="alert">{sentence}</p> }
     });
     view! {
         {invalid.collect_view()}

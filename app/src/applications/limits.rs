@@ -28,8 +28,9 @@ const LOCKED: &str = "locked";
 pub struct LimitsView {
     pub limits: SendLimits,
     pub currency: String,
-    /// How many messages and requests the limits refused within the last seven days, by reason.
-    pub refusals: Vec<(String, i64)>,
+    /// How many messages and requests the limits refused within the last seven days: the
+    /// reason, its sentence and the count.
+    pub refusals: Vec<(String, String, i64)>,
 }
 
 /// The fields of the form, which are all sent at once.
@@ -145,14 +146,12 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 <input type="hidden" name="reference" value=reference.to_string()/>
                 {of_messages(&limits, &currency, form)}
                 {choice(
-                    "Traffic pumping",
                     LimitField::TrafficPumping,
                     &GUARDS,
                     limits.text(LimitField::TrafficPumping),
                     form,
                 )}
                 {field(
-                    "Messages that count as traffic pumping",
                     LimitField::TrafficPumpingMessages,
                     "More messages than this within 10 minutes are suspicious if they go to \
                      numbers that differ only in their last three digits, or to a foreign country \
@@ -163,7 +162,6 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                     form,
                 )}
                 {choice(
-                    "Leaked key",
                     LimitField::LeakedKey,
                     &GUARDS,
                     limits.text(LimitField::LeakedKey),
@@ -194,14 +192,12 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
     let zone = limits.zone.as_deref().unwrap_or("UTC");
     view! {
         {choice(
-            "International numbers",
             LimitField::International,
             &[("allowed", "Allowed"), ("off", "Refused")],
             limits.text(LimitField::International),
             form,
         )}
         {field(
-            "Allowed international prefixes",
             LimitField::Prefixes,
             "For example 27, 49: all other international numbers are refused. Leave the \
              field empty to allow all."
@@ -210,14 +206,12 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
             form,
         )}
         {choice(
-            "Doubtful numbers",
             LimitField::RefuseDoubtful,
             &[("false", "Sent, with a warning"), ("true", "Refused")],
             limits.text(LimitField::RefuseDoubtful),
             form,
         )}
         {field(
-            "Messages to a recipient per hour",
             LimitField::PerRecipientHour,
             "Further messages to the same number within 60 minutes are refused. Leave the \
              field empty for no limit."
@@ -226,7 +220,6 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
             form,
         )}
         {field(
-            "Messages to a recipient per day",
             LimitField::PerRecipientDay,
             "Further messages to the same number within 24 hours are refused. Leave the \
              field empty for no limit."
@@ -235,17 +228,16 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
             form,
         )}
         {field(
-            "Spend per day",
             LimitField::SpendPerDay,
             format!(
                 "An amount in {currency}: messages and files that exceed it are refused \
-                 until the next day ({zone}). Leave the field empty for no limit.",
+                 until the next day ({zone}). What is given back later stays counted. Leave the \
+                 field empty for no limit.",
             ),
             limits.text(LimitField::SpendPerDay),
             form,
         )}
         {field(
-            "Quiet hours",
             LimitField::QuietHours,
             format!(
                 "For example 21:00-08:00, in the time zone of your account ({zone}): a message \
@@ -256,7 +248,6 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
             form,
         )}
         {field(
-            "Addresses that may use the keys",
             LimitField::Addresses,
             "For example 192.0.2.7, 2001:db8::/32: requests from other addresses are \
              refused. Leave the field empty to allow all."
@@ -269,15 +260,16 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
 }
 
 /// Shows what the limits refused.
-fn refused(refusals: &[(String, i64)]) -> AnyView {
+fn refused(refusals: &[(String, String, i64)]) -> AnyView {
     if refusals.is_empty() {
         return view! { <p>"Within the last 7 days, the limits refused nothing."</p> }.into_any();
     }
-    let rows = refusals.iter().map(|(reason, count)| {
+    let rows = refusals.iter().map(|(reason, sentence, count)| {
         view! {
             <li>
+                {format!("{count}: {sentence} (")}
                 <code>{reason.clone()}</code>
-                {format!(": {count}")}
+                ")"
             </li>
         }
     });
@@ -296,19 +288,12 @@ const GUARDS: [(&str, &str); 3] = [
 ];
 
 /// A field for a limit.
-fn field(
-    label: &'static str,
-    limit: LimitField,
-    hint: String,
-    value: String,
-    form: FormState,
-) -> AnyView {
-    view! { <Field label name=limit.as_str() hint value form/> }.into_any()
+fn field(limit: LimitField, hint: String, value: String, form: FormState) -> AnyView {
+    view! { <Field label=limit.label() name=limit.as_str() hint value form/> }.into_any()
 }
 
 /// A list of choices for a limit, of which one is in force.
 fn choice(
-    label: &'static str,
     limit: LimitField,
     options: &[(&'static str, &'static str)],
     in_force: String,
@@ -318,5 +303,5 @@ fn choice(
     let owned = |(value, text): &(&str, &str)| ((*value).to_owned(), (*text).to_owned());
     let options = options.iter().map(owned).collect();
     let chosen = form.typed(name).unwrap_or(in_force);
-    view! { <Choice label name options chosen form/> }.into_any()
+    view! { <Choice label=limit.label() name options chosen form/> }.into_any()
 }

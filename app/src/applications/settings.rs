@@ -17,7 +17,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Loaded, Parts, in_path};
 #[cfg(feature = "ssr")]
-use {super::application_view::owned, crate::portal_request::signed_in};
+use {super::application_view::owned, crate::portal_request::signed_in, domain::Reason};
 
 /// An application with its settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +39,11 @@ pub async fn load_settings(reference: String) -> Result<SettingsView, Problem> {
     let currency = current.site().currency.clone();
     let limits = service.applications().send_limits(application.reference).await?;
     let refusals = service.applications().limit_refusals(account.id, application.reference).await?;
+    let refusals = refusals.into_iter().map(|(reason, count)| {
+        let sentence = Reason::parse(&reason).map_or("", Reason::sentence).to_owned();
+        (reason, sentence, count)
+    });
+    let refusals = refusals.collect();
     let limits = LimitsView { limits, currency: currency.clone(), refusals };
     let can_delete = service.applications().can_delete(account.id, application.reference).await?;
     let sends_mail = service.operations().sends_mail();

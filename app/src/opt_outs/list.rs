@@ -177,7 +177,7 @@ fn searched(
         }
     });
     view! {
-        <SearchForm path label="Search opt-outs" button="Search" form>
+        <SearchForm path label="Search opt-outs" button="Search" plain=true form>
             {(!key.is_empty()).then(|| view! { <input type="hidden" name="key" value=key/> })}
             <Field label="Number" name="number" value=number form/>
         </SearchForm>

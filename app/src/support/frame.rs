@@ -143,7 +143,7 @@ fn Side(
     });
     view! {
         <div class="desk-side">
-            <SearchForm path=SEARCH_PATH label="Support" button="Search" form>
+            <SearchForm path=SEARCH_PATH label="Support" button="Search" plain=true form>
                 <Field label="Search" name="q" value=text form/>
             </SearchForm>
             <nav class="desk-nav" aria-label="Support">

@@ -166,6 +166,9 @@ pub fn SearchForm(
     /// Whether to show a link that clears the search.
     #[prop(optional)]
     with_clear: bool,
+    /// Whether the page has another button that matters more.
+    #[prop(optional)]
+    plain: bool,
     /// Fields that few searches need, below the button.
     #[prop(optional_no_strip)]
     more: Option<AnyView>,
@@ -173,6 +176,7 @@ pub fn SearchForm(
     children: Children,
 ) -> impl IntoView {
     let class = if more.is_some() { "filters filters-few" } else { "filters" };
+    let submit = if plain { "button" } else { "button button-primary" };
     let clear = with_clear.then(|| {
         view! { <a class="button button-quiet" href=path.clone()>"Clear"</a> }
     });
@@ -181,7 +185,7 @@ pub fn SearchForm(
             <FormAlert form/>
             {children()}
             <div class="filters-do">
-                <button type="submit" class="button button-primary">{button}</button>
+                <button type="submit" class=submit>{button}</button>
                 {clear}
             </div>
             {more}
