@@ -2,6 +2,7 @@
 
 use domain::MessageStatus;
 use domain::records::SYSTEM_KIND;
+use domain::verify::Locale;
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
@@ -79,9 +80,9 @@ schemas! {
     InboundId = id("i_", "The id of a message from a handset.");
     WebhookId = id("w_", "An endpoint's id.");
     VerifyId = id("v_", "A verification's id.");
-    CodeLocale = text("The language of the text: ar, de, en, es, fr, pt, st, sw or zu, with or \
-        without a region. Without it, the application's.")
-        .pattern(Some("^([aA][rR]|[dD][eE]|[eE][nNsS]|[fF][rR]|[pP][tT]|[sS][tTwW]|[zZ][uU])([-_].*)?$"))
+    CodeLocale = text(&format!("The language of the text: {}, with or without a region. Without it, \
+        the application's.", Locale::ALL.map(Locale::as_str).join(", ")))
+        .pattern(Some(locale_pattern()))
         .examples([json!("pt-BR")])
         .build();
     CodeLength = text("The number of digits, from 4 to 10. Without it, 6.")
@@ -244,6 +245,13 @@ const ROW_REASONS: [domain::Reason; 5] = [
 
 fn integer() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Integer)
+}
+
+/// Returns a pattern for the languages of codes, which may be in upper or lower case.
+fn locale_pattern() -> String {
+    let either = |letter: char| format!("[{letter}{}]", letter.to_ascii_uppercase());
+    let codes = Locale::ALL.map(|locale| locale.as_str().chars().map(either).collect::<String>());
+    format!("^({})([-_].*)?$", codes.join("|"))
 }
 
 fn text(description: &str) -> ObjectBuilder {

@@ -33,6 +33,7 @@ fn an_endpoint_that_names_no_type_gets_all_but_two() {
     let left_out: Vec<_> =
         EventType::ALL.into_iter().filter(|kind| !kind.is_sent_unasked()).collect();
     assert_eq!(left_out, [EventType::Submitted, EventType::Test]);
+    assert!(!EventType::NAMED.contains(&EventType::Test));
 }
 
 #[test]
