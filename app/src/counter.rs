@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
-use crate::problem::{Cause, Filter, Problem};
+use crate::problem::Problem;
 use crate::reports::{MessageText, count};
 use crate::ui::{Loaded, Table, text_in_area};
 
@@ -156,7 +156,7 @@ impl CounterData {
             return "Give a number to see the cost.".to_owned();
         }
         let Ok(read) = Number::parse(&written) else {
-            return Cause::Filter(Filter::Number).sentence().into_owned();
+            return "A number has 4 to 15 digits, with at most a leading +.".to_owned();
         };
         let Some(prices) = self.table.prices() else {
             return "There are no prices.".to_owned();
@@ -166,7 +166,7 @@ impl CounterData {
             return "The cost is too large to calculate.".to_owned();
         };
         let mut doubts = self.doubts(&read, &prices, pages);
-        if number != written {
+        if number.trim() != written {
             let spaces = " The API refuses spaces and hyphens: leave them out.";
             doubts.push_str(spaces);
         }
@@ -327,7 +327,8 @@ mod tests {
                 "a".repeat(161),
                 "58 00 19 87",
                 "Left: 159 characters of this page, 145 places of this segment. Cost: 0.10 USD (2 \
-                 pages at 0.05) to 58001987, a local number.",
+                 pages at 0.05) to 58001987, a local number. The API refuses spaces and hyphens: \
+                 leave them out.",
             ),
             (
                 "مرحبا".to_owned(),
@@ -354,7 +355,7 @@ mod tests {
                 "Left: 159 characters of this page, 145 places of this segment. Cost: 0.60 USD (2 \
                  pages at 0.30) to +26658001987, an international number whose prefix has no price \
                  of its own. Without the country code it is 58001987, a local number in Lesotho \
-                 (+266), and costs 0.10 USD.",
+                 (+266), and costs 0.10 USD. The API refuses spaces and hyphens: leave them out.",
             ),
             (
                 "Hi".to_owned(),
@@ -368,7 +369,7 @@ mod tests {
                 "Hi".to_owned(),
                 "+5800x",
                 "Left: 158 characters of this page, 158 places of this segment. A number has 4 to \
-                 15 digits. You can use spaces and hyphens.",
+                 15 digits, with at most a leading +.",
             ),
         ] {
             assert_eq!(status(&text, number), says);

@@ -278,7 +278,7 @@ const TABLE: [(&str, &str, &str, Row); 211] = [
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
     ("GET", "/account/two-factor", "", SETTING_UP),
-    ("POST", "/fn/two-factor", "replace=false", SETTING_UP),
+    ("POST", "/fn/two-factor", "replace=false&confirm=false", SETTING_UP),
     ("POST", "/fn/confirm-it-is-you", "", SETTING_UP),
     ("POST", "/fn/set-up-two-factor", "code=000000", SETTING_UP),
     ("POST", "/fn/renew-recovery-codes", "", SIGNED_IN),
@@ -977,7 +977,7 @@ async fn the_settings_show_what_limits_would_have_refused() {
     for sentence in [
         "At 7 an hour to a recipient: 0",
         "At a spend of 1.5 a day: 0",
-        "per_recipient_day must be a whole number",
+        "Messages to a recipient per day: this must be a whole number",
         "value=\"7\"",
     ] {
         assert!(tried.contains(sentence), "{sentence}: {tried}");
