@@ -71,7 +71,10 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
 fn limits(text: &str) -> String {
     let parts = text.split(", ").map(|part| {
         let Some((code, value)) = part.split_once(' ') else { return part.to_owned() };
-        let name = LimitField::parse(code).map_or(code, LimitField::label);
+        let name = match LimitField::parse(code) {
+            Some(field) => field.label(),
+            None => code,
+        };
         format!("{name} {value}")
     });
     parts.collect::<Vec<_>>().join(", ")

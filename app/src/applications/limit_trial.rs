@@ -145,8 +145,6 @@ fn Trial(trial: TrialView) -> impl IntoView {
         view! { <li>{format!("{}: {count} {would}.", with_value(field, &value))}</li> }
     });
     let invalid = invalid.into_iter().map(|field| {
-        let known = VALUES.iter().find(|(each, ..)| *each == field);
-        let label = known.map_or(field.as_str(), |(_, _, label, _)| label);
         let sentence = format!("{}: this must be {}.", field.label(), field.allowed());
         view! { <p class="alert">{sentence}</p> }
     });

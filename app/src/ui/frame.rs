@@ -124,7 +124,7 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
         </button>
         <nav id="navigation" class="nav" popover="auto" aria-label="Main">{links}</nav>
         <div class="whoami">
-            <span class="whoami-mail" title=account.email.clone()>{account.email}</span>
+            <span class="whoami-mail" title=account.email.clone()>{account.email.clone()}</span>
             <PostForm form=sign_out inline=true>
                 <button type="submit" class="button button-quiet">"Sign out"</button>
             </PostForm>
