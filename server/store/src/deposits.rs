@@ -144,7 +144,8 @@ pub async fn describe(
     query(DESCRIBE, (bank_id, payer, purpose)).execute(conn).await.map(drop)
 }
 
-/// Marks an unmatched deposit as returned to the bank. Returns false if it isn't unmatched anymore.
+/// Marks an unmatched deposit as returned to the bank. Returns false if it isn't unmatched any
+/// more.
 pub async fn mark_returned(
     conn: &mut dyn Connection,
     bank_id: &str,
@@ -187,7 +188,7 @@ pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
 }
 
 /// Assigns an unmatched deposit to an application. Returns false if the deposit isn't unmatched
-/// anymore.
+/// any more.
 pub async fn assign(
     conn: &mut dyn Connection,
     bank_id: &str,

@@ -366,12 +366,12 @@ pub async fn keep_part(
     query(KEEP_PART, (id, part, content, now)).execute(conn).await.map(drop)
 }
 
-/// Returns a part of a kept file. `None` after the last part, or if the file isn't kept anymore.
+/// Returns a part of a kept file. `None` after the last part, or if the file isn't kept any more.
 pub async fn kept_part(conn: &mut dyn Connection, id: i64, part: i64) -> Result<Option<String>> {
     query(KEPT_PART, (id, part)).fetch_optional(conn, |row| row.get("content")).await
 }
 
-/// Deletes a kept file. Returns false if it wasn't kept anymore.
+/// Deletes a kept file. Returns false if it wasn't kept any more.
 pub async fn drop_file(conn: &mut dyn Connection, id: i64) -> Result<bool> {
     Ok(query(DROP_FILE, id).execute(conn).await? > 0)
 }

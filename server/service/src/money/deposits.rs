@@ -27,7 +27,7 @@ use store::transfers::{self, Transfer};
 const BANK_ID_CHARS_MAX: usize = 255;
 /// The maximum number of deposits on a page.
 const LISTED_MAX: i64 = 100;
-/// The maximum number of references in a payer's text that suggestions are based on.
+/// Suggestions use only this many of the references in a payer's text.
 const MEANT_MAX: usize = 2;
 /// The maximum number of applications that are suggested for a deposit.
 const SUGGESTIONS_MAX: i64 = 3;
@@ -46,8 +46,10 @@ pub struct DepositRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepositStatus {
     Credited,
-    /// No application was credited. The money waits until staff assign it.
+    /// No application was credited. The money waits until staff assign or return it.
     Unmatched,
+    /// Staff returned the money to the bank.
+    Returned,
 }
 
 impl DepositStatus {
@@ -55,6 +57,7 @@ impl DepositStatus {
         match self {
             Self::Credited => "credited",
             Self::Unmatched => "unmatched",
+            Self::Returned => "returned",
         }
     }
 }
@@ -65,7 +68,7 @@ pub struct DepositOutcome {
     /// Whether a deposit with this bank ID and the same data was stored before. If so, no money
     /// moved.
     pub already: bool,
-    /// The current balance of the application. `None` while the deposit is unmatched, and once the
+    /// The current balance of the application. `None` unless the deposit is credited, and once the
     /// account is closed.
     pub balance: Option<Money>,
 }
@@ -146,10 +149,11 @@ impl crate::Money<'_> {
     /// Assigns an unmatched deposit to an application.
     ///
     /// # Errors
-    /// `NoSuchDeposit` if no deposit has this bank ID, and `DepositAssigned` if it is already
-    /// assigned. `NoSuchApplication` if no application has this reference. `AccountClosed` if the
-    /// application's account is closed. `OwnApplication` if the application belongs to the member
-    /// of staff. `BalanceTooLarge` if the new balance would be too large.
+    /// `NoSuchDeposit` if no deposit has this bank ID, `DepositAssigned` if it is already assigned,
+    /// and `DepositReturned` if it was returned to the bank. `NoSuchApplication` if no application
+    /// has this reference. `AccountClosed` if the application's account is closed. `OwnApplication`
+    /// if the application belongs to the member of staff. `BalanceTooLarge` if the new balance
+    /// would be too large.
     pub async fn assign_deposit(
         &self,
         actor: &Actor,
@@ -160,13 +164,12 @@ impl crate::Money<'_> {
         self.in_transaction(verb).await
     }
 
-    /// Returns the verb that marks an unmatched deposit as returned to the bank. The money leaves
-    /// the ledger by the account that it came from.
+    /// Returns the verb that marks an unmatched deposit as returned to the bank. In the ledger, the
+    /// money goes back to the account `BANK`, where it came from.
     ///
     /// # Errors
-    /// `ReasonMissing` or `ReasonInvalid` for the note. The verb is refused with
-    /// `NoSuchDeposit`, and with `DepositAssigned` or `DepositReturned` if the deposit isn't
-    /// unmatched anymore.
+    /// `ReasonMissing` or `ReasonInvalid` for the note. The verb is refused with `NoSuchDeposit`,
+    /// and with `DepositAssigned` or `DepositReturned` if the deposit isn't unmatched any more.
     pub(crate) fn returning_deposit(
         &self,
         actor: Actor,
@@ -239,7 +242,7 @@ impl crate::Money<'_> {
             .await?;
             notify(tx, &application, deposit.amount, balance, now).await?;
             let DepositRecord { amount, .. } = deposit;
-            let detail = format!("{amount} {bank_id} written {}", deposit.reference);
+            let detail = format!("{amount} {bank_id}; the payer wrote {}", deposit.reference);
             let audited = Audited {
                 action: "deposit.assign",
                 reference: &reference.to_string(),
@@ -268,8 +271,8 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
     Ok(place.ok_or(Refusal::InvalidCursor)?)
 }
 
-/// Returns the applications that the payer of a deposit may have meant: those whose reference is in
-/// the payer's reference or purpose, and those whose reference is similar to one in the text.
+/// Returns the applications that the payer of a deposit may have meant: the reference or purpose
+/// that the payer wrote contains their reference or a similar one.
 pub(super) async fn suggestions(
     conn: &mut dyn Connection,
     reference: &str,
@@ -286,8 +289,8 @@ pub(super) async fn suggestions(
     deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
 }
 
-/// Locks the applications of all payments before the first one is credited. In each shard, locks
-/// them in the order of their IDs, as commit groups do.
+/// Locks the applications of all payments before the first payment is credited. In each shard,
+/// locks them in the order of their IDs, as commit groups do. Only PostgreSQL has such locks.
 pub(super) async fn lock_receivers(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -452,8 +455,8 @@ async fn find(
     Ok(found.filter(|row| !row.record.account_closed))
 }
 
-/// Answers a payment whose bank ID is already stored. If the data is the same, returns the
-/// deposit's current status. Otherwise refuses the payment.
+/// Answers a payment whose bank ID is already stored. If reference and amount are the same, returns
+/// whether the deposit is credited, unmatched or returned now. Otherwise refuses the payment.
 async fn same_again(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -468,6 +471,8 @@ async fn same_again(
     let (status, balance) = if let Some(assigned) = known.assigned_to {
         let found = find(service, tx, assigned).await?;
         (DepositStatus::Credited, found.map(|row| row.record.balance))
+    } else if known.returned.is_some() {
+        (DepositStatus::Returned, None)
     } else {
         (DepositStatus::Unmatched, None)
     };

@@ -26,7 +26,7 @@ use store::{Chore, WriteTx, installation, statements};
 /// The number of a file's lines that one transaction stores. With SQLite, a send waits for the
 /// whole transaction.
 const STORED_AT_ONCE: usize = 50;
-/// The number of chunks of lines that may be read before the earlier ones are stored.
+/// The number of chunks that may be read from the file while an earlier chunk is being stored.
 const CHUNKS_READ_AHEAD: usize = 2;
 /// The maximum number of lines that one transaction credits.
 const CREDITED_AT_MOST: i64 = 200;
@@ -35,15 +35,16 @@ const CREDITED_AT_MOST: i64 = 200;
 const CREDITED_AT_MOST_SHARED: i64 = 20;
 /// The number of lines after which a transaction ends if another transaction waits to write.
 const CREDITED_BESIDE_OTHERS: usize = 50;
-/// The time after which a transaction ends, even after few lines. With PostgreSQL,
+/// A transaction that has taken this long ends, even if it has credited few lines. With PostgreSQL,
 /// `does_somebody_wait` doesn't see commit groups: they don't wait at the gate, but for the locked
 /// row of an application.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
-/// The pause after a transaction that others waited for. With this pause, one or two of a hundred
-/// sends per second wait for a transaction that credits lines.
+/// The pause after a transaction that others waited for. At 100 sends a second, this pause makes
+/// only one or two of them wait for a transaction that credits lines.
 const OTHERS_TIME: Duration = Duration::from_millis(500);
-/// How long the stored lines of an incomplete file are kept, in milliseconds, and a file whose columns
-/// nobody chooses. A file is incomplete if the process ended before it stored all lines.
+/// How long a file whose columns nobody chooses is kept, in milliseconds. The stored lines of an
+/// incomplete file are kept as long. A file is incomplete if the process ended before it stored all
+/// lines.
 const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
 /// The number of lines of incomplete files that one transaction deletes.
 const FORGOTTEN_AT_ONCE: i64 = 1000;
@@ -120,10 +121,11 @@ impl crate::Money<'_> {
         Ok(checked.map_err(Fault::File)?.map(|()| file))
     }
 
-    /// Keeps a file until staff have chosen its columns. Returns the ID under which it is kept.
+    /// Keeps a file, decoded to UTF-8, until staff have chosen its columns. Returns the ID under
+    /// which it is kept.
     ///
     /// # Errors
-    /// `Failed` if the file can't be read.
+    /// `Failed` if the file can't be read. `BankFileGone` if it isn't a bank statement.
     pub async fn keep_bank_file(&self, file: File) -> Result<i64> {
         let opened = run_blocking(move || OpenStatement::open(file)).await?;
         let Ok(file) = opened.map_err(Fault::File)? else {
@@ -153,7 +155,7 @@ impl crate::Money<'_> {
         Ok(id)
     }
 
-    /// Returns the columns and the first rows of a kept file. `None` if it isn't kept anymore.
+    /// Returns the columns and the first rows of a kept file. `None` if it isn't kept any more.
     pub async fn kept_bank_file(&self, id: i64) -> Result<Option<KeptBankFile>> {
         let first = statements::kept_part(&mut self.store().read().await?, id, 0).await?;
         let Some(first) = first else {
@@ -173,7 +175,7 @@ impl crate::Money<'_> {
         }))
     }
 
-    /// Returns a kept file, as it was sent.
+    /// Returns a kept file, decoded to UTF-8.
     async fn read_kept(&self, id: i64) -> Result<File> {
         let mut file = tempfile::tempfile().map_err(Fault::File)?;
         let mut number = 0;
@@ -245,12 +247,13 @@ impl crate::Money<'_> {
         .await
     }
 
-    /// Checks and stores a kept file, and stores what each column means in all statements with its
-    /// header line. If the file has bad lines, it is kept, so that other columns can be chosen.
+    /// Checks and stores a kept file. Also stores the columns, for all later files with the same
+    /// header line. If the file has bad lines, it stays kept, so that staff can choose other
+    /// columns.
     ///
     /// # Errors
     /// `ColumnRepeated` if `columns` names a column twice. `BankFileGone` if the file isn't kept
-    /// anymore.
+    /// any more.
     pub async fn choose_columns(
         &self,
         actor: &Actor,
@@ -291,7 +294,9 @@ impl crate::Money<'_> {
         statements::newest(&mut self.store().read().await?, STATEMENTS_LISTED).await
     }
 
-    /// Returns how many lines of a bank statement have each outcome. Lines that aren't credited yet have the outcome that they would have now.
+    /// Returns how many lines of a bank statement have each outcome. A line that isn't credited yet
+    /// counts under the outcome that it would have now. Returns `None` if there is no such
+    /// statement.
     pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
         let mut conn = self.store().read().await?;
         let Some(statement) = statements::by_id(&mut conn, id).await? else {
@@ -335,8 +340,9 @@ impl crate::Money<'_> {
         Ok(Paged { items, next: page.next })
     }
 
-    /// Confirms a bank statement. Its lines are credited from now on. A line for an application of
-    /// the member of staff who confirms stays unmatched, and another member of staff assigns it.
+    /// Confirms a bank statement. Its lines are credited from now on. If a line is for an
+    /// application of the member of staff who confirms, it stays unmatched, and another member of
+    /// staff has to assign it.
     ///
     /// # Errors
     /// `StatementConfirmed` if the statement was confirmed before or doesn't exist.
@@ -444,6 +450,7 @@ async fn credit_lines(
             Ok(outcome) => match outcome.status {
                 DepositStatus::Credited => LineOutcome::Credited,
                 DepositStatus::Unmatched => LineOutcome::Unmatched,
+                DepositStatus::Returned => LineOutcome::Known,
             },
             Err(Error::Refused(Refusal::BankIdConflict { .. })) => LineOutcome::Conflict,
             Err(Error::Refused(Refusal::BalanceTooLarge)) => LineOutcome::Refused,

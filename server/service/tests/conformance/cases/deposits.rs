@@ -4,7 +4,7 @@
 use domain::approval::StaffAct;
 use domain::decision::DepositList;
 use domain::{Money, Reference};
-use service::{Actor, Refusal};
+use service::{Actor, DepositStatus, Refusal};
 
 use crate::database::Backend;
 use crate::world::{World, money, order};
@@ -75,6 +75,8 @@ async fn an_unmatched_deposit_is_returned_once(backend: Backend) {
     assert_eq!(give_back("Again").await.unwrap_err().refusal(), Some(&Refusal::DepositReturned));
     let assigned = ledger.assign_deposit(&STAFF, "bank-1", customer.reference).await;
     assert_eq!(assigned.unwrap_err().refusal(), Some(&Refusal::DepositReturned));
+    let again = ledger.add_deposit(&STAFF, &order("bank-1", "rent", "7.5")).await.unwrap();
+    assert_eq!((again.status, again.already), (DepositStatus::Returned, true));
     let deposit = ledger.deposit("bank-1").await.unwrap().unwrap();
     assert_eq!(deposit.returned.unwrap().1, "The payer asked for it.");
     assert!(ledger.unmatched_deposits().await.unwrap().is_empty());
