@@ -15,14 +15,27 @@ use crate::status_code;
 pub struct Fault {
     /// What kind of fault it is.
     pub kind: FaultKind,
-    /// The peer's number with its name, or the system's error. Can be empty.
+    /// The number and name of the peer's status, or the operating system's error. Can be empty.
     pub(crate) detail: String,
 }
 
-/// The kinds of faults. [`FaultKind::words`] has the sentences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "`words` describes each kind in a sentence")]
-pub enum FaultKind {
+macro_rules! kinds {
+    ($($kind:ident,)+) => {
+        /// The kinds of faults. [`FaultKind::words`] has the sentences.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "`words` describes each kind in a sentence")]
+        pub enum FaultKind {
+            $($kind,)+
+        }
+
+        impl FaultKind {
+            /// Every kind, in the order of a connection's life.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)+];
+        }
+    };
+}
+
+kinds! {
     NameUnknown,
     NobodyListens,
     Unreachable,
@@ -87,47 +100,6 @@ impl Words {
 }
 
 impl FaultKind {
-    /// Every kind, in the order of a connection's life.
-    pub const ALL: [Self; 37] = [
-        Self::NameUnknown,
-        Self::NobodyListens,
-        Self::Unreachable,
-        Self::ConnectTimeout,
-        Self::TlsNotSpoken,
-        Self::TlsExpected,
-        Self::TlsRefused,
-        Self::CertificateUntrusted,
-        Self::CertificateName,
-        Self::CertificateExpired,
-        Self::TlsFile,
-        Self::BindUnanswered,
-        Self::BindClosed,
-        Self::BindPassword,
-        Self::BindSystemId,
-        Self::BindType,
-        Self::BindAlready,
-        Self::BindSystemError,
-        Self::BindThrottled,
-        Self::BindNack,
-        Self::BindParameter,
-        Self::BindRefused,
-        Self::Setting,
-        Self::Unbound,
-        Self::Closed,
-        Self::ConnectionLost,
-        Self::Silent,
-        Self::SubmitsUnanswered,
-        Self::NotReading,
-        Self::BadPdu,
-        Self::Panic,
-        Self::SubmitThrottled,
-        Self::SubmitTemporary,
-        Self::SubmitHeld,
-        Self::SubmitRefusedAll,
-        Self::SubmitParameter,
-        Self::SubmitRefused,
-    ];
-
     /// Returns the kind of a refused bind.
     fn of_bind(status: u32) -> Self {
         match status {
@@ -150,13 +122,13 @@ impl FaultKind {
                 "name_unknown",
                 "DNS",
                 "The carrier's name can't be resolved",
-                "Check address in heliograph.toml and this machine's DNS: getent hosts NAME",
+                "Check \"address\" in heliograph.toml and this machine's DNS: getent hosts NAME",
             ),
             Self::NobodyListens => (
                 "nobody_listens",
                 "connection refused",
                 "Nobody listens at the carrier's address",
-                "Check host and port of address. Ask the carrier whether its SMSC is up",
+                "Check host and port of \"address\". Ask the carrier whether its SMSC is up",
             ),
             Self::Unreachable => (
                 "unreachable",
@@ -168,7 +140,7 @@ impl FaultKind {
                 "connect_timeout",
                 "no answer to the connect",
                 "The carrier's address doesn't answer",
-                "Check address and the firewalls. Ask the carrier whether it allows this \
+                "Check \"address\" and the firewalls. Ask the carrier whether it allows this \
                  machine's IP address",
             ),
             Self::TlsNotSpoken => (
@@ -187,22 +159,22 @@ impl FaultKind {
                 "tls_refused",
                 "TLS alert",
                 "The carrier ended the TLS handshake",
-                "If the carrier wants a client certificate, set tls_cert and tls_key. Otherwise \
-                 ask which TLS versions and certificates it accepts",
+                "If the carrier wants a client certificate, set \"tls_cert\" and \"tls_key\". \
+                 Otherwise ask which TLS versions and certificates it accepts",
             ),
             Self::CertificateUntrusted => (
                 "certificate_untrusted",
                 "certificate",
                 "The carrier's certificate isn't trusted",
-                "If the carrier has its own authority or a self-signed certificate, set tls_ca to \
-                 its PEM file",
+                "If the carrier has its own authority or a self-signed certificate, set \"tls_ca\" \
+                 to its PEM file",
             ),
             Self::CertificateName => (
                 "certificate_name",
                 "certificate",
                 "The carrier's certificate is for another name",
-                "Use the name of the certificate in address, or set tls_ca to the certificate \
-                 itself",
+                "Use the name of the certificate in \"address\", or set \"tls_ca\" to the \
+                 certificate itself",
             ),
             Self::CertificateExpired => (
                 "certificate_expired",
@@ -220,8 +192,8 @@ impl FaultKind {
                 "bind_unanswered",
                 "no answer to the bind",
                 "The carrier doesn't answer the bind",
-                "Check that address is an SMPP port. If the carrier expects TLS, set tls = true. \
-                 Ask the carrier whether its SMSC hangs",
+                "Check that \"address\" is an SMPP port. If the carrier expects TLS, set tls = \
+                 true. Ask the carrier whether its SMSC hangs",
             ),
             Self::BindClosed => (
                 "bind_closed",
@@ -234,28 +206,29 @@ impl FaultKind {
                 "bind_password",
                 "0x0E",
                 "The carrier refused the bind: wrong password",
-                "Check password in heliograph.toml. SMPP has 8 characters; some carriers check \
-                 only these, others refuse longer ones",
+                "Check \"password\" in heliograph.toml. SMPP allows 8 characters. Some carriers \
+                 check only the first 8, others refuse a longer password",
             ),
             Self::BindSystemId => (
                 "bind_system_id",
                 "0x0F",
                 "The carrier refused the bind: wrong system_id",
-                "Check system_id in heliograph.toml. Ask the carrier whether the account is active",
+                "Check \"system_id\" in heliograph.toml. Ask the carrier whether the account is \
+                 active",
             ),
             Self::BindType => (
                 "bind_type",
                 "0x03, 0x04",
                 "The carrier refused the bind: this kind of bind isn't allowed",
-                "Set bind to what the carrier allows: transceiver, transmitter+receiver, \
+                "Set \"bind\" to what the carrier allows: transceiver, transmitter+receiver, \
                  transmitter or receiver",
             ),
             Self::BindAlready => (
                 "bind_already",
                 "0x05",
                 "The carrier refused the bind: already bound",
-                "Lower connections to what the carrier allows, over all nodes. After a cut, the \
-                 carrier may keep the old bind for some minutes",
+                "Lower \"connections\", so that all nodes together have no more than the carrier \
+                 allows. After a lost connection, the carrier may keep the old bind for minutes",
             ),
             Self::BindSystemError => (
                 "bind_system_error",
@@ -267,28 +240,28 @@ impl FaultKind {
                 "bind_throttled",
                 "0x58, 0x14",
                 "The carrier refused the bind: too many requests",
-                "Wait: the server binds again by itself, less and less often. Lower connections \
-                 if it lasts",
+                "Wait: the server binds again by itself, less and less often. Lower \
+                 \"connections\" if it lasts",
             ),
             Self::BindNack => (
                 "bind_nack",
                 "generic_nack",
                 "The carrier answered the bind with a generic_nack",
-                "Check that address is an SMPP 3.4 port. Set bind to a kind of bind that the \
-                 carrier knows",
+                "Check that \"address\" is an SMPP 3.4 port. Set \"bind\" to a kind of bind that \
+                 the carrier knows",
             ),
             Self::BindParameter => (
                 "bind_parameter",
                 "0x53, 0x48, 0x49, 0xC0 to 0xC4",
                 "The carrier refused a parameter of the bind",
-                "Compare system_type and address_range with what the carrier gave you",
+                "Compare \"system_type\" and \"address_range\" with what the carrier gave you",
             ),
             Self::BindRefused => (
                 "bind_refused",
                 "0x0D and others",
                 "The carrier refused the bind",
-                "Check system_id, password and system_type. Ask the carrier why, with this number \
-                 and time",
+                "Check \"system_id\", \"password\" and \"system_type\". Ask the carrier why, with \
+                 this number and time",
             ),
             Self::Setting => (
                 "setting",
@@ -307,7 +280,7 @@ impl FaultKind {
                 "end of the stream",
                 "The carrier closed the connection",
                 "Nothing: the server binds again. If it recurs, ask the carrier why, and whether \
-                 enquire_link should be shorter",
+                 \"enquire_link\" should be shorter",
             ),
             Self::ConnectionLost => (
                 "connection_lost",
@@ -320,7 +293,7 @@ impl FaultKind {
                 "no answer to enquire_link",
                 "The carrier fell silent",
                 "Nothing: the server binds again. If it recurs, check the network, and firewalls \
-                 that drop idle connections (shorten enquire_link)",
+                 that drop idle connections (shorten \"enquire_link\")",
             ),
             Self::SubmitsUnanswered => (
                 "submits_unanswered",
@@ -339,7 +312,7 @@ impl FaultKind {
                 "bad_pdu",
                 "an impossible length",
                 "The carrier sent something that isn't SMPP",
-                "Check that address is an SMPP port. If it worked before, contact the carrier",
+                "Check that \"address\" is an SMPP port. If it worked before, contact the carrier",
             ),
             Self::Panic => (
                 "panic",
@@ -351,7 +324,7 @@ impl FaultKind {
                 "submit_throttled",
                 "action throttle",
                 "The carrier asked us to slow down",
-                "Set rate to what the carrier allows, or ask it for more. No message is lost",
+                "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost",
             ),
             Self::SubmitTemporary => (
                 "submit_temporary",
@@ -369,18 +342,18 @@ impl FaultKind {
             ),
             Self::SubmitRefusedAll => (
                 "submit_refused_all",
-                "10 messages in a row with the same error, 0x0A or of a parameter",
-                "The carrier refuses all messages with the same error, so they wait",
-                "Ask the carrier which senders the account may use. Compare service_type, \
-                 source_ton, data_coding, segmentation and tlvs with its manual. One message at a \
-                 time is tried until one is accepted",
+                "10 messages in a row with the same error: 0x0A, or about a parameter",
+                "The carrier refuses every message with the same error, so messages wait",
+                "Ask the carrier which senders the account may use. Compare \"service_type\", \
+                 \"source_ton\", \"data_coding\", \"segmentation\" and \"tlvs\" with its manual. \
+                 One message at a time is tried until one is accepted",
             ),
             Self::SubmitParameter => (
                 "submit_parameter",
-                "0x06, 0x07, 0x15, 0x43, 0x48 to 0x51, 0x61 to 0x63, 0xC0 to 0xC4",
+                "0x06, 0x07, 0x15, 0x43, 0x48, 0x49, 0x50, 0x51, 0x61 to 0x63, 0xC0 to 0xC4",
                 "The carrier refused a parameter of a message",
-                "Compare service_type, source_ton, destination_ton, data_coding, segmentation, \
-                 validity_period and tlvs with the carrier's manual",
+                "Compare \"service_type\", \"source_ton\", \"destination_ton\", \"data_coding\", \
+                 \"segmentation\", \"validity_period\" and \"tlvs\" with the carrier's manual",
             ),
             Self::SubmitRefused => (
                 "submit_refused",
@@ -393,7 +366,7 @@ impl FaultKind {
         Words { code, sign, sentence, next_step }
     }
 
-    /// Returns whether a status complains about a parameter that depends on settings, not on the
+    /// Returns true if a status complains about a parameter that settings determine, not the
     /// message.
     pub fn is_of_parameter(status: u32) -> bool {
         matches!(
@@ -414,7 +387,7 @@ impl Fault {
         Self::new(FaultKind::of_bind(status), detail)
     }
 
-    /// A bind that the peer refused with a generic_nack. Its number can say more than that.
+    /// A bind that the peer refused with a generic_nack. The nack's status may tell why.
     pub(crate) fn bind_nack(role: Role, status: u32) -> Self {
         let kind = match FaultKind::of_bind(status) {
             FaultKind::BindRefused | FaultKind::BindType => FaultKind::BindNack,

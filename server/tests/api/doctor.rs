@@ -263,10 +263,10 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
     let found = Found::of(&place, &mail);
     for (name, words) in [
         ("unknown", "getent hosts NAME"),
-        ("closed", "Check host and port of address"),
+        ("closed", "Check host and port of \"address\""),
         ("plain", "Ask the carrier for its TLS port"),
-        ("untrusted", "set tls_ca"),
-        ("closed-api", "Check host and port of url"),
+        ("untrusted", "set \"tls_ca\""),
+        ("closed-api", "Check host and port of \"url\""),
     ] {
         found.is(&format!("carrier {name}"), "fault", words);
     }

@@ -17,11 +17,11 @@ fn with_tls(settings: Settings) -> Settings {
 #[tokio::test]
 async fn a_refused_bind_is_named_with_its_number_and_the_next_step() {
     for (status, kind, named, next_step) in [
-        (0x0E, FaultKind::BindPassword, "ESME_RINVPASWD 0x0000000e", "Check password"),
-        (0x0F, FaultKind::BindSystemId, "ESME_RINVSYSID 0x0000000f", "Check system_id"),
-        (0x04, FaultKind::BindType, "ESME_RINVBNDSTS 0x00000004", "Set bind"),
-        (0x03, FaultKind::BindType, "ESME_RINVCMDID 0x00000003", "Set bind"),
-        (0x05, FaultKind::BindAlready, "ESME_RALYBND 0x00000005", "Lower connections"),
+        (0x0E, FaultKind::BindPassword, "ESME_RINVPASWD 0x0000000e", "Check \"password\""),
+        (0x0F, FaultKind::BindSystemId, "ESME_RINVSYSID 0x0000000f", "Check \"system_id\""),
+        (0x04, FaultKind::BindType, "ESME_RINVBNDSTS 0x00000004", "Set \"bind\""),
+        (0x03, FaultKind::BindType, "ESME_RINVCMDID 0x00000003", "Set \"bind\""),
+        (0x05, FaultKind::BindAlready, "ESME_RALYBND 0x00000005", "Lower \"connections\""),
         (0x08, FaultKind::BindSystemError, "ESME_RSYSERR 0x00000008", "Wait"),
         (0x58, FaultKind::BindThrottled, "ESME_RTHROTTLED 0x00000058", "Wait"),
         (0x14, FaultKind::BindThrottled, "ESME_RMSGQFUL 0x00000014", "Wait"),
@@ -65,7 +65,7 @@ async fn a_generic_nack_with_a_clear_number_has_the_next_step_of_the_number() {
     let bind = peer.expect_bind().await;
     peer.write(&pdu(GENERIC_NACK, 5, bind.sequence, &[])).await;
     let said = client.until_fault(FaultKind::BindAlready).await;
-    assert!(said.contains("generic_nack") && said.contains("Lower connections"), "{said}");
+    assert!(said.contains("generic_nack") && said.contains("Lower \"connections\""), "{said}");
 }
 
 /// Takes 5 s: most peers answer sooner.

@@ -107,40 +107,40 @@ impl HttpFaultKind {
                 "http_name_unknown",
                 "DNS",
                 "The carrier's name can't be resolved",
-                "Check url in heliograph.toml and this machine's DNS: getent hosts NAME",
+                "Check \"url\" in heliograph.toml and this machine's DNS: getent hosts NAME",
             ),
             Self::NobodyListens => (
                 "http_nobody_listens",
                 "connection refused",
                 "Nobody listens at the carrier's address",
-                "Check host and port of url. Ask the carrier whether its API is up",
+                "Check host and port of \"url\". Ask the carrier whether its API is up",
             ),
             Self::Unreachable => (
                 "http_unreachable",
                 "no connection",
                 "No connection to the carrier",
-                "Check url, this machine's network and its VPN to the carrier. If url begins with \
-                 https, check that the port speaks TLS",
+                "Check \"url\", this machine's network and its VPN to the carrier. If \"url\" \
+                 begins with https, check that the port speaks TLS",
             ),
             Self::ConnectTimeout => (
                 "http_connect_timeout",
                 "no answer to the connect",
                 "The carrier's address doesn't answer",
-                "Check url and the firewalls. Ask the carrier whether it allows this machine's IP \
-                 address",
+                "Check \"url\" and the firewalls. Ask the carrier whether it allows this machine's \
+                 IP address",
             ),
             Self::Tls => (
                 "http_tls",
                 "TLS handshake",
                 "The TLS handshake with the carrier failed",
-                "Check that url has the name of the certificate and a port with TLS. If the \
-                 carrier has its own authority, set tls_ca to its PEM file",
+                "Check that \"url\" has the name of the certificate and a port with TLS. If the \
+                 carrier has its own authority, set \"tls_ca\" to its PEM file",
             ),
             Self::NotSent => (
                 "http_not_sent",
                 "no request",
                 "The request wasn't sent",
-                "Check url and headers in heliograph.toml. The message is submitted again",
+                "Check \"url\" and \"headers\" in heliograph.toml. The message is submitted again",
             ),
             Self::Unanswered => (
                 "http_unanswered",
@@ -160,26 +160,26 @@ impl HttpFaultKind {
                 "http_access_refused",
                 "401, 403",
                 "The carrier refuses the key or this machine's address",
-                "Check password, username and headers in heliograph.toml. Ask the carrier whether \
-                 the account is active and allows this machine's IP address",
+                "Check \"password\", \"username\" and \"headers\" in heliograph.toml. Ask the \
+                 carrier whether the account is active and allows this machine's IP address",
             ),
             Self::UrlRefused => (
                 "http_url_refused",
                 "404, 405",
                 "The carrier doesn't know the URL or the method",
-                "Compare url and method in heliograph.toml with the carrier's manual",
+                "Compare \"url\" and \"method\" in heliograph.toml with the carrier's manual",
             ),
             Self::Throttled => (
                 "http_throttled",
                 "429, outcome throttled",
                 "The carrier asked us to slow down",
-                "Set rate to what the carrier allows, or ask it for more. No message is lost",
+                "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost",
             ),
             Self::RequestRefused => (
                 "http_request_refused",
                 "other 4xx without a rule",
                 "The carrier refuses the request",
-                "Compare the body and headers in heliograph.toml with the carrier's manual, or \
+                "Compare \"body\" and \"headers\" in heliograph.toml with the carrier's manual, or \
                  add an answer rule for this status",
             ),
             Self::ServerError => (
@@ -194,7 +194,7 @@ impl HttpFaultKind {
                 "another status or body without a rule",
                 "No answer rule fits the carrier's answer, so messages are unknown",
                 "Add an answer rule for it in heliograph.toml. If the answer is a web page, check \
-                 url",
+                 \"url\"",
             ),
             Self::MessageRefused => (
                 "http_message_refused",

@@ -221,7 +221,7 @@ impl Health {
                 Evidence::Answers,
                 format!(
                     "the carrier throttled all of {throttled} messages within {within} s: lower \
-                     rate, or ask the carrier which rate it allows"
+                     \"rate\", or ask the carrier which rate it allows"
                 ),
             );
         }
