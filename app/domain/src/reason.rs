@@ -131,7 +131,7 @@ impl Reason {
             Self::InvalidParameter => "A parameter has a value that can't be used.",
             Self::AmbiguousBulk => "Give either bulksms, or numbers with message, not both.",
             Self::InvalidFile => {
-                "The file has bad rows; nothing was sent. Correct them and upload it again."
+                "The file has bad rows, so no row was accepted. Correct them and upload it again."
             }
             Self::InvalidEncoding => {
                 "The request isn't valid UTF-8; encode it as UTF-8 and try again."

@@ -21,8 +21,7 @@ use crate::openapi::schemas;
 pub const SUCCESS: &str = "SUCCESS";
 /// Describes a valid cursor in error messages.
 pub const CURSOR_ALLOWED: &str = "the value of next in an earlier answer";
-/// The seconds in `Retry-After` for `unavailable`, `rate_limited` and `idempotency_in_progress` if
-/// nothing better is known.
+/// The seconds in `Retry-After`, unless something better is known.
 const RETRY_AFTER_S: i64 = 1;
 
 /// A response with its whole body in memory.
@@ -88,7 +87,7 @@ pub struct ErrorBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
     /// The first 20 bad rows of a refused file. To find the others, correct these and upload the
-    /// file with dryrun=1, which sends nothing. Repeat until no bad row is left.
+    /// file with dryrun=1, which sends nothing. Repeat this until no bad row is left.
     #[schema(value_type = Vec<RowError>, required = false, min_items = 1, max_items = 20)]
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<RowError>>,
@@ -152,23 +151,23 @@ impl Failure {
 
     /// Refuses a file with bad rows.
     pub fn of_file(file: BadFile) -> Self {
-        let again = "upload the file with dryrun=1, which sends nothing and lists those that are \
-                     left, until there are none";
-        Self::of_rows(file, again)
+        let again = "upload the file with dryrun=1, which sends nothing. Repeat this until no bad \
+                     row is left";
+        Self::of_rows(file, "sent", again)
     }
 
-    /// Refuses a file of numbers for a list.
+    /// Refuses a file of numbers for the list of opt-outs.
     pub fn of_list(file: BadFile) -> Self {
-        Self::of_rows(file, "upload the file again")
+        Self::of_rows(file, "stored", "upload the file again")
     }
 
-    fn of_rows(file: BadFile, again: &str) -> Self {
+    fn of_rows(file: BadFile, done: &str, again: &str) -> Self {
         let (listed, count) = (file.errors.len(), file.error_count);
         // If all bad rows are listed, the reason's own sentence is enough.
         let cut = (count > listed as u64).then(|| {
             format!(
-                "The file has {count} bad rows; nothing was sent. The first {listed} are listed: \
-                 correct them and {again}."
+                "The file has {count} bad rows; nothing was {done}. The first {listed} are \
+                 listed: correct them and {again}."
             )
         });
         // If the whole file is wrong, say so first.
@@ -177,14 +176,15 @@ impl Failure {
         let detail = if whole.is_empty() {
             cut
         } else {
-            let rest = cut.unwrap_or_else(|| "Nothing was sent.".to_owned());
+            let rest = cut.unwrap_or_else(|| format!("Nothing was {done}."));
             Some(format!("{} {rest}", whole.join(" ")))
         };
         Self { detail, file: Some(Box::new(file)), ..Self::of(Reason::InvalidFile) }
     }
 
-    /// Returns true if the failure depends only on the content of the request. Such a request can't
-    /// be the one that was accepted under its idempotency key.
+    /// Returns true if the failure depends only on the content of the request. The same content is
+    /// always refused, so such a request never was the one that was accepted under an idempotency
+    /// key.
     pub const fn is_about_the_request(&self) -> bool {
         !self.unanswered && matches!(self.reason.http_status(), 400 | 413 | 415)
     }
@@ -236,7 +236,8 @@ impl Failure {
         Some(format!("Bad rows: {count}; the first is in line {line}. {detail}"))
     }
 
-    /// Returns true if the key is invalid, or if the request failed before the key was checked.
+    /// Returns true if the key is invalid, or if the request may have failed before the key was
+    /// checked.
     pub fn leaves_key_unknown(&self) -> bool {
         // A method is refused before the key is checked.
         let unknown =
@@ -295,8 +296,8 @@ impl From<Reason> for Failure {
 }
 
 impl From<service::Error> for Failure {
-    /// Converts the error of a read. The only refusal of a read is an invalid cursor. All other
-    /// errors are logged here, once.
+    /// Converts an error that its handler doesn't answer itself. A refused cursor is the client's
+    /// fault. All other errors are logged here, once.
     fn from(error: service::Error) -> Self {
         if let Some(Refusal::InvalidCursor) = error.refusal() {
             return Self::invalid("cursor", CURSOR_ALLOWED);
@@ -304,7 +305,7 @@ impl From<service::Error> for Failure {
         if let Some(refusal @ Refusal::CursorTooOld) = error.refusal() {
             return Self::with_detail(Reason::InvalidParameter, refusal.to_string());
         }
-        tracing::error!(?error, "a read failed");
+        tracing::error!(?error, "a request of the API failed");
         Self::of(error.reason())
     }
 }
@@ -382,6 +383,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_bad_file_says_what_was_not_done() {
+        let file = || BadFile { errors: Vec::new(), error_count: 30, findings: Vec::new() };
+        for (failure, said) in [
+            (Failure::of_file(file()), "nothing was sent"),
+            (Failure::of_list(file()), "nothing was stored"),
+        ] {
+            assert!(failure.detail.as_deref().unwrap().contains(said), "{failure:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_panic_is_answered_as_everything_is() {

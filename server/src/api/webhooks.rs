@@ -25,7 +25,7 @@ const KNOWN_OF_NEW: [&str; 2] = ["url", "events"];
 /// The parameters of a change. A request has exactly one of them.
 const KNOWN_OF_CHANGE: [&str; 8] =
     ["url", "events", "enable", "remove", "rotate", "test", "replay", "replay_from"];
-/// The maximum number of pages of text in a body: the size limit of the bodies of sends.
+/// A body may be as large as that of a send with this many pages of text.
 const BODY_PAGES: usize = 10;
 
 /// An endpoint that gets events.
@@ -124,7 +124,7 @@ struct ChangedAnswer {
     #[schema(value_type = Option<schemas::WebhookSecret>, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<Value>,
-    /// The delivery of test=1.
+    /// The attempt to deliver the event that test=1 sent.
     #[schema(required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<Attempt>,
@@ -150,7 +150,7 @@ struct ChangeBody {
     url: String,
     #[schema(value_type = schemas::EventTypes, required = false)]
     events: String,
-    /// Gets the events of the last three days that it missed.
+    /// Enables the endpoint. It then gets the events that it missed in the last three days.
     #[schema(value_type = schemas::OnlyOne, required = false)]
     enable: String,
     #[schema(value_type = schemas::OnlyOne, required = false)]
@@ -300,7 +300,7 @@ pub async fn create(State(api): State<SharedApi>, address: Address, request: Req
     path = "/sms/webhooks/{key}/{webhookid}",
     operation_id = "changeWebhook",
     summary = "Change, test, replay to or remove an endpoint",
-    description = "Give exactly one parameter, in the query or in the body.",
+    description = "Give exactly one parameter.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("webhookid" = schemas::WebhookId, Path),
@@ -338,7 +338,7 @@ fn example() -> serde_json::Value {
 }
 
 async fn change(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
-    // If a header has the key, both calls have the same route.
+    // If the key is in a header, both calls have the same route. Only the ID tells them apart.
     let known: &'static [&'static str] =
         if address.id.is_some() { &KNOWN_OF_CHANGE } else { &KNOWN_OF_NEW };
     let posted = post::read(api, address, known, BODY_PAGES, request, |parameters| {
