@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use domain::carrier_figures::{CarrierCounts, CarrierEvent, RECEIPT_TIMES_S};
-use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
+use domain::records::{CarrierRecord, CarrierState, ConnectionRecord};
 use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -18,7 +18,7 @@ use super::values::{ByLabels, ConstHistogram, age_s};
 pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now: Timestamp) {
     let mut carriers = Carriers { registry, carriers };
     carriers.register("carrier_up", "1 while a connection to the carrier is bound", |carrier| {
-        gauge(carrier.connections.iter().any(is_bound).into())
+        gauge(carrier.connections.iter().any(|it| it.state.is_bound()).into())
     });
     carriers.register(
         "carrier_degraded",
@@ -79,10 +79,6 @@ impl Carriers<'_> {
         let values = values.map(|carrier| ([("carrier", carrier.name.clone())], read(carrier)));
         self.registry.register(name, help, ByLabels(values.collect()));
     }
-}
-
-fn is_bound(connection: &ConnectionRecord) -> bool {
-    connection.state == ConnectionState::Bound || connection.state.is_degraded()
 }
 
 /// Registers the counts of this process since its start.

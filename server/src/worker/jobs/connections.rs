@@ -27,7 +27,7 @@ use refusals::ReportedRefusals;
 
 /// How long a connection may be lost before messages take another route. It may soon be back.
 const LOST_GRACE: Duration = Duration::from_secs(2);
-/// A carrier that asks for a longer pause than this counts as unusable.
+/// A connection counts as unusable if the carrier asks for a longer pause than this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The time over which lost connections are counted.
 const FLAPPING_TIME: Duration = Duration::from_mins(10);
@@ -42,6 +42,8 @@ const RATE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
     carriers: WatchedCarriers,
+    /// The connections of other processes, as last read. `None` until they could be read.
+    elsewhere: Option<Vec<ConnectionRecord>>,
     reported: Vec<(Arc<WatchedCarrier>, Reported)>,
     /// The records that were written last.
     written: Vec<ConnectionRecord>,
@@ -54,13 +56,13 @@ struct Reported {
     health: Health,
     probes: Probes,
     refused: ReportedRefusals,
-    /// Since when messages take other routes.
+    /// When the carrier became unusable. `None` while it is usable.
     unusable_since: Option<Instant>,
 }
 
 /// The state of a connection that is kept between two runs.
 struct Seen {
-    /// The number of times that the connection was lost, at the last run.
+    /// The count of losses at the last run.
     lost: u64,
     /// When it was lost, within [`FLAPPING_TIME`].
     losses: VecDeque<Instant>,
@@ -74,7 +76,14 @@ struct Seen {
 
 impl Watch {
     pub(super) const fn new(metrics: Arc<Metrics>, carriers: WatchedCarriers) -> Self {
-        Self { metrics, carriers, reported: Vec::new(), written: Vec::new(), written_at: None }
+        Self {
+            metrics,
+            carriers,
+            elsewhere: None,
+            reported: Vec::new(),
+            written: Vec::new(),
+            written_at: None,
+        }
     }
 
     /// Follows a reload of the settings, which may add and remove carriers.
@@ -122,9 +131,12 @@ impl Watch {
             }
         }
         let failed = "the connections of other processes can't be read";
-        let elsewhere = attempt(failed, service.delivery().connections_elsewhere()).await;
-        let is_known = elsewhere.is_some();
-        let elsewhere = elsewhere.unwrap_or_default();
+        // After a failed read, the last known connections count. Otherwise a carrier that only other
+        // processes serve would become unusable.
+        if let Some(read) = attempt(failed, service.delivery().connections_elsewhere()).await {
+            self.elsewhere = Some(read);
+        }
+        let elsewhere = self.elsewhere.as_deref();
         let counts = service.delivery().carrier_counts();
         let mut records = Vec::new();
         for (watched, reported) in &mut self.reported {
@@ -144,9 +156,9 @@ impl Watch {
             if reported.health.update(counts, waiting, last_error) {
                 reported.probes.hurry();
             }
-            let others: Vec<_> =
-                elsewhere.iter().filter(|c| c.carrier == watched.carrier).collect();
-            if is_known {
+            let others = elsewhere.unwrap_or_default().iter();
+            let others: Vec<_> = others.filter(|c| c.carrier == watched.carrier).collect();
+            if elsewhere.is_some() {
                 watched.paces.share_with(processes(&others));
             }
             reported.decide(service, watched, &states, &others);
@@ -213,7 +225,7 @@ impl Reported {
         }
     }
 
-    /// Logs the beginning and the end of a time in which messages take other routes.
+    /// Logs when the carrier becomes unusable, and when it is usable again.
     fn log(
         &mut self,
         service: &Service,
@@ -230,8 +242,8 @@ impl Reported {
                 match (self.health.degraded(), has_other) {
                     (Some(degraded), true) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {}; messages take other routes, and one at a time \
-                         checks whether it is back",
+                        "a carrier is degraded: {}; messages take other routes if they can, and \
+                         one message at a time tests the carrier",
                         degraded.reason
                     ),
                     (Some(degraded), false) => tracing::warn!(
@@ -242,7 +254,7 @@ impl Reported {
                     (None, true) => tracing::warn!(
                         carrier,
                         last_error,
-                        "a carrier accepts no messages now; those with another route take it"
+                        "a carrier accepts no messages now; messages take other routes if they can"
                     ),
                     (None, false) => tracing::warn!(
                         carrier,
@@ -294,16 +306,18 @@ impl Seen {
         }
     }
 
-    /// Adds to the last error of a connection that it is lost again and again. If it is bound
-    /// meanwhile, it is degraded since it was first lost.
+    /// Adds the number of recent losses to a connection's last error. A bound connection that was
+    /// lost too often is shown as degraded since the first of these losses.
     fn tell_losses(&self, record: &mut ConnectionRecord) {
         let count = self.losses.len() as u64;
         if count < 2 {
             return;
         }
         let last = record.last_error.take().map_or_else(String::new, |e| format!(". Last: {e}"));
-        record.last_error =
-            Some(format!("the connection was lost {count} times in the last 10 minutes{last}"));
+        let minutes = FLAPPING_TIME.as_secs() / 60;
+        record.last_error = Some(format!(
+            "the connection was lost {count} times in the last {minutes} minutes{last}"
+        ));
         if record.state == ConnectionState::Bound
             && count >= FLAPPING_MIN
             && let Some(first) = self.losses.front()

@@ -169,13 +169,13 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     assert_eq!(look_at(Bound).await, (true, 0));
 }
 
-#[test]
-fn a_rate_is_shared_with_each_process_that_has_connections() {
-    let connection = |node| ConnectionRecord {
+/// Returns a connection of another process.
+fn elsewhere(node: i64, state: ConnectionState) -> ConnectionRecord {
+    ConnectionRecord {
         carrier: "acme".to_owned(),
         node,
         number: 1,
-        state: ConnectionState::Waiting,
+        state,
         since: Timestamp::from_unix_ms(0),
         in_flight: 0,
         window: 10,
@@ -184,8 +184,25 @@ fn a_rate_is_shared_with_each_process_that_has_connections() {
         last_error: None,
         last_error_at: None,
         updated_at: Timestamp::from_unix_ms(0),
-    };
-    let others = [3, 3, 5].map(connection);
+    }
+}
+
+#[tokio::test]
+async fn the_connections_of_other_processes_count_while_they_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder).await;
+    let mut watch = watch(Vec::new());
+    watch.look(&service).await;
+    assert_eq!(service.delivery().unusable_carriers(), ["acme"]);
+    watch.elsewhere = Some(vec![elsewhere(3, ConnectionState::Bound)]);
+    service.close().await;
+    watch.look(&service).await;
+    assert!(service.delivery().unusable_carriers().is_empty());
+}
+
+#[test]
+fn a_rate_is_shared_with_each_process_that_has_connections() {
+    let others = [3, 3, 5].map(|node| elsewhere(node, ConnectionState::Waiting));
     assert_eq!(processes(&others.iter().collect::<Vec<_>>()), 3);
     assert_eq!(processes(&[]), 1);
 }
