@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 const CANCEL_BEFORE_MS: i64 = 60_000;
 /// A new price that is more than this many times the old one, or less than one part in this many,
 /// is probably a mistake.
-const LARGE_FACTOR: i64 = 3;
+pub const LARGE_FACTOR: i64 = 3;
 
 /// The content of a price change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -153,12 +153,13 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
         <Page title back=("/support/deposits", "Deposits")>
             <AcceptedNotice
                 parameter=ASSIGNED
-                sentence="The deposit is assigned. This one has waited longest since."
+                sentence="The deposit is assigned. Of the deposits left, this one has waited \
+                          longest."
             />
             <AcceptedNotice
                 parameter=RETURNED
-                sentence="The deposit is marked as returned to the bank. This one has waited \
-                          longest since."
+                sentence="The deposit is marked as returned to the bank. Of the deposits left, \
+                          this one has waited longest."
             />
             <dl class="facts">
                 <Fact term="Amount" class="figures">

@@ -4,7 +4,8 @@
 //! The page's address carries the action, its subject, and the page to return to. The form adds the
 //! state that the page showed, so that an action is done only on what the person has seen.
 
-use domain::decision::StaffList;
+use domain::decision::{REASON_CHARS_MAX, StaffList};
+use domain::price_history::LARGE_FACTOR;
 use domain::{DeskAct, Reference, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -40,7 +41,7 @@ const DONE: &str = "done";
 const SUBJECT: &str = "subject";
 const REFERENCE: &str = "of";
 const ASKED: &str = "asked";
-/// The path of the lists of applications. The page of each is below it.
+/// The path of the lists of applications. A slash and the reference lead to an application's page.
 const APPLICATIONS_PATH: &str = "/support/applications";
 
 /// The data of the page.
@@ -95,9 +96,10 @@ const fn reasons_of(act: DeskAct) -> Option<StaffList> {
     }
 }
 
-/// Does an action of staff and returns to the page `next`, which then says what was done. A
-/// decision on the application's own page opens the queue's next case instead. `seen` is the state
-/// that the confirmation showed. `repeated` has the new prices that are typed again.
+/// Does an action of staff and returns to the page `next`, which then says what was done. After a
+/// decision that began on the application's own page, the next case of the same queue opens
+/// instead. `seen` is the state that the confirmation showed. `repeated` has the new prices, typed
+/// a second time.
 #[server(prefix = "/fn", endpoint = "act")]
 pub async fn act_on(
     act: String,
@@ -135,7 +137,8 @@ pub async fn act_on(
     Ok(())
 }
 
-/// Refuses an action on anything but what its confirmation showed.
+/// Refuses an action if its subject isn't as the confirmation showed it, or if large price changes
+/// weren't typed again.
 #[cfg(feature = "ssr")]
 fn refuse(found: &Consequences, seen: &str, repeated: &str) -> Result<(), Refusal> {
     if let Some(refusal) = &found.refused {
@@ -152,8 +155,9 @@ fn refuse(found: &Consequences, seen: &str, repeated: &str) -> Result<(), Refusa
     Ok(())
 }
 
-/// Does an action. Returns the subject for the notice, which is empty if the action can't be
-/// undone. Returns `None` if a second member of staff has to approve the action first.
+/// Does an action. Returns the subject for the notice, which is empty only after a price change
+/// that can't be cancelled. Returns `None` if a second member of staff has to approve the action
+/// first.
 #[cfg(feature = "ssr")]
 async fn perform(
     current: &CurrentRequest,
@@ -214,7 +218,8 @@ async fn act_of_two(
     Ok(done.then(|| subject.to_owned()))
 }
 
-/// Changes prices. The subject for the notice is the ID of a change that can be cancelled.
+/// Changes prices. Returns the ID of the change for the notice, or an empty text if the change
+/// can't be cancelled. Returns `None` if a second member of staff has to approve it first.
 #[cfg(feature = "ssr")]
 async fn set_price(
     current: &CurrentRequest,
@@ -234,11 +239,17 @@ async fn set_price(
     Ok(set.map(|set| set.id.to_string()).or(done))
 }
 
-/// Returns the address of a page of staff with the parameters of its notice. An earlier notice's
-/// are replaced.
+/// Whether an address is that of a page of staff.
+fn is_of_staff(address: &str) -> bool {
+    let rest = address.strip_prefix("/support");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+}
+
+/// Returns the address of a page of staff with the parameters of a new notice. They replace those
+/// of an earlier notice.
 #[cfg(feature = "ssr")]
 fn with_notice(next: &str, notice: [(&str, &str); 3]) -> String {
-    let next = if is_local(next) && next.starts_with("/support") { next } else { "/support" };
+    let next = if is_local(next) && is_of_staff(next) { next } else { "/support" };
     let (path, query) = next.split_once('?').unwrap_or((next, ""));
     let query = query.split('#').next().unwrap_or_default();
     let kept = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -260,7 +271,7 @@ pub fn ConfirmActPage() -> impl IntoView {
         cause.filter(is_change)
     });
     let data = PageData::new(move || {
-        // Tracking alone wouldn't compute the memo, and it would never change.
+        // `track` wouldn't compute the memo, and a memo that isn't computed notifies nobody.
         drop(changed.get());
         LoadConfirmation {
             act: act.get().unwrap_or_default(),
@@ -269,7 +280,7 @@ pub fn ConfirmActPage() -> impl IntoView {
     });
     let next = parameter("next");
     let render = move |data| {
-        let next = next.get_untracked().filter(|next| next.starts_with("/support"));
+        let next = next.get_untracked().filter(|next| is_of_staff(next));
         view! { <Contents data next=next.unwrap_or_else(|| "/support".to_owned()) form/> }
     };
     view! { <Loaded data render/> }
@@ -326,10 +337,11 @@ fn Contents(data: ConfirmationView, next: String, form: FormState) -> impl IntoV
 #[component]
 fn Reason(act: DeskAct, reasons: Vec<String>, form: FormState) -> impl IntoView {
     let list = reasons_of(act);
-    let hint = match list {
-        Some(_) => "The customer reads it. At most 500 characters.",
-        None => "Only staff can read it. At most 500 characters.",
+    let reader = match list {
+        Some(_) => "The customer reads it.",
+        None => "Only staff can read it.",
     };
+    let hint = format!("{reader} At most {REASON_CHARS_MAX} characters.");
     view! {
         {list.map(|list| view! { <OfferedReasons list reasons/> })}
         <Field
@@ -345,12 +357,15 @@ fn Reason(act: DeskAct, reasons: Vec<String>, form: FormState) -> impl IntoView 
 
 #[component]
 fn RepeatedPrice(form: FormState) -> impl IntoView {
+    let hint = format!(
+        "A price would change by more than a factor of {LARGE_FACTOR}. Type the new price again. \
+         If both base prices would, type the local one, a space, and the international one."
+    );
     view! {
         <Field
             label="New price again"
             name="repeated"
-            hint="A price changes by more than a factor of 3. Type the new price again. If both \
-                  base prices do, type the local one, a space, and the international one."
+            hint=hint
             required=true
             form
         />
@@ -426,17 +441,15 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
     Notice { sentence: if is_next { next_case(act) } else { act.done() }, links }
 }
 
-/// Returns the sentence on the application that opens after a decision about another one.
+/// Returns the notice on the page of the next case, which opens after a decision.
 const fn next_case(act: DeskAct) -> &'static str {
     match act {
         DeskAct::Accept => {
-            "The sender name is accepted. The name that this application requests has waited \
-             longest since."
+            "The sender name is accepted. Of the requests left, this one has waited longest."
         }
         DeskAct::Reject => {
-            "The sender name is rejected. The name that this application requests has waited \
-             longest since."
+            "The sender name is rejected. Of the requests left, this one has waited longest."
         }
-        _ => "The application is approved. This one has waited longest since.",
+        _ => "The application is approved. Of the requests left, this one has waited longest.",
     }
 }

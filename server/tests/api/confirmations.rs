@@ -129,7 +129,8 @@ fn decide_deposits(server: &TestServer, staff: &mut Browser<'_>, reference: &str
     let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
     assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-2&assigned=1");
     let page = staff.get(&leads_to).text();
-    assert!(page.contains("The deposit is assigned. This one has waited longest since."), "{page}");
+    let said = "The deposit is assigned. Of the deposits left, this one has waited longest.";
+    assert!(page.contains(said), "{page}");
     let fields = [("bank_id", "bank-2"), ("note", "Asked for by phone.")];
     let leads_to = location(&staff.post("return-deposit", &fields)).to_owned();
     assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-3&returned=1");
@@ -157,7 +158,8 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let leads_to = approve(&mut staff, &first);
     assert_eq!(leads_to, format!("/support/applications/{second}{}", done(&first)));
     let page = staff.get(&leads_to).text();
-    for shown in ["This one has waited longest since.", &format!("Back to {first}"), &second] {
+    let said = "Of the requests left, this one has waited longest.";
+    for shown in [said, &format!("Back to {first}"), &second] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     // None waits any more.
@@ -180,7 +182,6 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let done = format!("?done=accept&subject={id}&of={first}");
     assert_eq!(leads_to, format!("{}{done}", here(&second)));
     let page = staff.get(&leads_to).text();
-    let said = "The name that this application requests has waited longest since.";
     for shown in ["The sender name is accepted.", said, &format!("Back to {first}")] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
