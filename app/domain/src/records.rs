@@ -337,7 +337,7 @@ pub struct AlarmRecord {
     pub kind: AlarmKind,
     /// How many messages or requests caused it.
     pub count: i64,
-    /// Masked numbers.
+    /// Some of the recipients' numbers, masked.
     pub example: Option<String>,
     /// A description in sentences.
     pub detail: Option<String>,
@@ -492,7 +492,7 @@ impl StatementTotals {
 
     /// Adds the totals of the period that follows.
     pub fn add(&mut self, next: &Self) {
-        let sum = |a: Money, b: Money| Money::from_micros(a.micros() + b.micros());
+        let sum = |a: Money, b: Money| Money::from_micros(a.micros().saturating_add(b.micros()));
         self.deposits = sum(self.deposits, next.deposits);
         self.charges = sum(self.charges, next.charges);
         self.releases = sum(self.releases, next.releases);
@@ -538,8 +538,8 @@ pub struct MessageRecord {
     pub cost: Money,
     /// The part of the cost that was released.
     pub released: Money,
-    /// Why the message wasn't delivered: the code of a [`DeliveryError`](crate::DeliveryError), which
-    /// a suffix may follow.
+    /// Why the message wasn't delivered: the code of a [`DeliveryError`](crate::DeliveryError), in
+    /// some cases with a suffix such as the carrier's error.
     pub error: Option<String>,
     pub created_at: Timestamp,
     /// When it was scheduled for. `None` if it was due at once.
@@ -550,11 +550,11 @@ pub struct MessageRecord {
     pub test: bool,
 }
 
-/// The kind of a message that replies to a command about opt-outs. Nobody pays for it.
+/// Reports show this kind for a reply to STOP, START or HELP. Nobody pays for such a reply.
 pub const SYSTEM_KIND: &str = "system";
 
 impl MessageRecord {
-    /// Whether it is a reply to a command about opt-outs. Only such a message has no price.
+    /// Whether it is a reply to STOP, START or HELP. Only such a message has the price 0.
     pub const fn is_reply(&self) -> bool {
         self.cost.micros() == 0
     }
@@ -630,7 +630,8 @@ pub struct BatchRecord {
     /// The part of the cost that was released.
     pub released: Money,
     pub status: BatchStatus,
-    /// The number of messages by status. The counts add up to `rows`.
+    /// The number of rows by status, with rows that aren't messages yet. The counts add up to
+    /// `rows`.
     pub counts: StatusCounts,
     pub created_at: Timestamp,
     /// When it was scheduled for. `None` if it was due at once.
@@ -656,7 +657,7 @@ pub struct ScheduledCount {
     pub messages: i64,
     /// Those that are due before the day ends in the account's time zone.
     pub today: i64,
-    /// The next of their times.
+    /// The time at which the next of them is due.
     pub next: Option<Timestamp>,
 }
 
@@ -681,12 +682,13 @@ words! {
 }
 
 impl ConnectionState {
-    /// Whether the connection is bound, also if the carrier doesn't do its work.
+    /// Whether the connection is bound, even if the carrier does badly.
     pub const fn is_bound(self) -> bool {
         matches!(self, Self::Bound) || self.is_degraded()
     }
 
-    /// Whether the connection is bound, but the carrier doesn't do its work.
+    /// Whether the connection is bound, but the carrier does badly: it leaves submits unanswered,
+    /// or refuses or fails to deliver too many messages.
     pub const fn is_degraded(self) -> bool {
         matches!(self, Self::Probing | Self::Degraded)
     }
@@ -709,7 +711,7 @@ pub struct ConnectionRecord {
     pub window: i64,
     /// The number of answers in the last second.
     pub rate: i64,
-    /// The number of answers since the start that asked the server to slow down.
+    /// The number of answers since the connection's start that asked us to slow down.
     pub throttled: i64,
     pub last_error: Option<String>,
     /// When the last error was last seen.
@@ -725,8 +727,9 @@ words! {
     pub enum CarrierState {
         /// A bound connection answers its submits.
         Up = "up",
-        /// A connection is bound, but the carrier leaves submits unanswered, or refuses or fails to
-        /// deliver too many messages. It gets one message at a time if there is another route.
+        /// A connection is bound, but the carrier leaves submits unanswered, refuses too many
+        /// messages or fails to deliver too many. While there is another route, it gets one message
+        /// at a time.
         Degraded = "degraded",
         /// No connection is bound, or no worker is running.
         Down = "down",
@@ -858,8 +861,8 @@ pub struct BankStatement {
     pub done_at: Option<Timestamp>,
 }
 
-/// A line of a bank statement. Until the line is done, its outcome is the one that crediting the
-/// line now would have.
+/// A line of a bank statement. Until the line is credited, its outcome is the one that it would
+/// have if it were credited now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankStatementLine {
     /// The number of the line in the file, from 1.
@@ -893,7 +896,8 @@ pub struct KeptBankFile {
     pub suggested: SuggestedColumns,
 }
 
-/// The columns of a bank statement as far as they are recognised by their names and data, from 0.
+/// The positions of a bank statement's columns, from 0, as their names and data suggest. `None` if
+/// no column seems to fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuggestedColumns {
     pub bank_id: Option<usize>,
@@ -907,8 +911,8 @@ pub struct SuggestedColumns {
     pub purpose: Option<usize>,
 }
 
-/// The outcomes of a bank statement's lines. Until a line is done, its outcome is the one that
-/// crediting the line now would have.
+/// The outcomes of a bank statement's lines. Until a line is credited, its outcome is the one that
+/// it would have if it were credited now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementReport {
     pub statement: BankStatement,

@@ -61,7 +61,7 @@ macro_rules! unexpanded {
     };
 }
 
-/// Selects batches with what decides whether they can be paused or cancelled.
+/// Selects batches with the columns that show whether a batch can be paused or cancelled.
 macro_rules! stoppable {
     ($where:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -124,7 +124,8 @@ statements! {
         r"
         FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
     );
-    /// A batch that waits for its time or is paused is left out until its rows expire.
+    /// Leaves out a scheduled batch before its time, and a paused batch. But finds both once their
+    /// rows have expired.
     const NEXT_UNEXPANDED: Sql = unexpanded!(
         r" AND id > $1 AND cancelled_at IS NULL
           AND (paused_at IS NULL AND (waits_until IS NULL OR waits_until <= $2)
@@ -283,12 +284,13 @@ pub struct NewBatch {
     pub first_message_id: i64,
     pub last_message_id: i64,
     pub spool: String,
-    /// When it was scheduled for. `None` for at once.
+    /// The time that it is scheduled for. `None` if it is due at once.
     pub send_at: Option<Timestamp>,
-    /// When its rows begin to become messages, if it was scheduled. Unless the clock of its test
-    /// side was moved, that is `send_at`.
+    /// If it is scheduled: when its rows begin to become messages. Equals `send_at`, unless the
+    /// test clock was moved.
     pub waits_until: Option<Timestamp>,
-    /// From when on its rows may no longer be submitted. `None` for 48 hours after their IDs.
+    /// From when on its rows may no longer be submitted. `None`: 48 hours after the time in the
+    /// first message ID.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -317,9 +319,10 @@ pub struct UnexpandedBatch {
     pub spool_offset: i64,
     pub expanded_rows: i64,
     pub expanded_cost: Money,
-    /// The time that the batch was scheduled for, until its rows begin to become messages.
+    /// When its rows begin to become messages. `None` if it isn't scheduled, or has begun.
     pub waits_until: Option<Timestamp>,
-    /// From when on its rows may no longer be submitted. `None` for 48 hours after their IDs.
+    /// From when on its rows may no longer be submitted. `None`: 48 hours after the time in the
+    /// first message ID.
     pub expires_at: Option<Timestamp>,
     /// Whether the batch is paused or cancelled, so that no row becomes a message.
     pub stopped: bool,
@@ -539,7 +542,7 @@ pub async fn next_unexpanded(
     query(NEXT_UNEXPANDED, (after, now, least)).fetch_optional(conn, unexpanded).await
 }
 
-/// Returns when the next batch begins that waits for its time.
+/// Returns when the next scheduled batch begins, except paused ones.
 pub async fn next_start(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
     query(NEXT_START, ()).fetch_one(conn, |row| row.get("at")).await
 }
@@ -609,7 +612,7 @@ pub async fn give_up(
     Ok(true)
 }
 
-/// A batch, with what decides whether it can be paused or cancelled.
+/// A batch, with the facts that show whether it can be paused or cancelled.
 #[derive(Clone, Copy, Debug)]
 pub struct StoppableBatch {
     pub id: BatchId,
@@ -638,7 +641,7 @@ fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
     })
 }
 
-/// Returns a batch of an application's key.
+/// Returns the batch with this ID, if it belongs to this key of the application.
 pub async fn to_stop(
     conn: &mut dyn Connection,
     stream: EventStream,
@@ -648,14 +651,14 @@ pub async fn to_stop(
     finding.fetch_optional(conn, stoppable).await
 }
 
-/// Returns the batches of a key that wait for their time.
+/// Returns the scheduled batches of a key that haven't begun.
 pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<BatchId>> {
     let finding = query(SCHEDULED, (stream.application_id, stream.test));
     finding.fetch_all(conn, |row| row.get("id")).await
 }
 
-/// Returns the number of rows of the batches of a key that wait for their time, the number of those
-/// that are due before `until`, and the next time.
+/// Counts the rows of a key's scheduled batches that haven't begun. Returns the number of all these
+/// rows, the number of rows that are due before `until`, and when the next batch begins.
 pub async fn scheduled_rows(
     conn: &mut dyn Connection,
     stream: EventStream,
@@ -665,7 +668,7 @@ pub async fn scheduled_rows(
     counting.fetch_one(conn, |row| Ok((row.get("n")?, row.get("soon")?, row.get("at")?))).await
 }
 
-/// Returns the batches whose rows still have to be cancelled or to be put into the queue again.
+/// Returns the batches with rows that still have to be cancelled, or made due again after a pause.
 pub async fn followed(conn: &mut dyn Connection) -> Result<Vec<StoppableBatch>> {
     query(FOLLOWED, ()).fetch_all(conn, stoppable).await
 }
@@ -681,14 +684,14 @@ pub async fn pause(
     Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
 }
 
-/// Ends the pause by a batch's owner. Returns false if there is none. The batch's deferred rows
-/// follow, unless staff have paused it too.
+/// Ends the pause by a batch's owner. Returns false if there is none. A job then makes the deferred
+/// rows due again, unless staff have paused the batch, too.
 pub async fn resume(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
 }
 
-/// Pauses a batch for staff, beside a pause by its owner. Returns false if staff have paused it
-/// already, or if it is done or cancelled.
+/// Pauses a batch for staff. A pause by its owner stays. Returns false if staff have paused the
+/// batch already, or if it is done or cancelled.
 pub async fn pause_by_staff(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -698,8 +701,8 @@ pub async fn pause_by_staff(
     Ok(query(PAUSE_BY_STAFF, (id, now, reason)).execute(conn).await? == 1)
 }
 
-/// Ends the pause of a batch by staff. Returns false if there is none. The batch's deferred rows
-/// follow, unless its owner has paused it too.
+/// Ends the pause of a batch by staff. Returns false if there is none. A job then makes the
+/// deferred rows due again, unless the owner has paused the batch, too.
 pub async fn resume_by_staff(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -708,7 +711,8 @@ pub async fn resume_by_staff(
     Ok(query(RESUME_BY_STAFF, (id, now)).execute(conn).await? == 1)
 }
 
-/// Notes that all rows of a batch that was resumed before this time are in the queue again.
+/// Stores that all deferred rows of a resumed batch are due again. Does nothing if the batch was
+/// paused or resumed again since `before`.
 pub async fn set_resumed(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -738,7 +742,7 @@ pub async fn count_cancelled(
     Ok(query(COUNT_CANCELLED, (id, rows, cost)).execute(conn).await? == 1)
 }
 
-/// Notes that all rows that the cancellation of a batch stopped are cancelled.
+/// Stores that the cancellation of a batch is complete: all rows that it stopped are cancelled.
 pub async fn set_cancelled(conn: &mut dyn Connection, id: BatchId) -> Result<()> {
     query(CANCELLED, id).execute(conn).await.map(drop)
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 statements! {
     /// Inserts the ID of a transaction whose outcome is unknown. The insert waits for that
     /// transaction while it is in flight. Returns no row if the transaction has committed;
-    /// otherwise it can't commit anymore.
+    /// otherwise it can't commit any more.
     const PREVENT: Sql = Sql::postgres(r"
         INSERT INTO commit_groups (shard, id, created_at)
         VALUES ($1, $2, CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint))

@@ -69,7 +69,7 @@ statements! {
         FROM applications a
         JOIN accounts c ON c.id = a.account_id
         WHERE a.shard <> 1 + c.id % $1");
-    /// No process looks up these commit groups anymore: a database isn't served while it is being
+    /// No process looks up these commit groups any more: a database isn't served while it is being
     /// distributed.
     const FORGET_GROUPS: Sql = Sql::postgres("DELETE FROM commit_groups");
 }

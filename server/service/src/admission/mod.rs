@@ -144,8 +144,7 @@ pub(crate) struct PreparedSend {
     pub(crate) replaced: Option<MessageText>,
     /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
-    /// How far the clock is ahead by which the message is scheduled, in milliseconds. That of a
-    /// test key can be moved.
+    /// How far the test key's clock is ahead, in milliseconds. 0 for a live key.
     pub(crate) clock_ms: i64,
     /// The code that the message brings. It is masked in the request's message.
     pub(crate) code: Option<PreparedCode>,

@@ -1,6 +1,6 @@
-//! The sends of a group. Each send is decided in order of arrival, from the group's rows. On SQLite
-//! the group's own transaction reads these rows and also writes all accepted sends. On PostgreSQL
-//! the rows come from the cache ([`super::optimistic`]).
+//! The sends of a commit group, which are decided in the order of arrival. On SQLite, the group's
+//! transaction reads the rows that the decisions need, and writes the accepted sends. On
+//! PostgreSQL, the rows come from the cache ([`super::optimistic`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct Accepted {
     /// From when on the message may no longer be submitted. `None` for 48 hours after its
     /// acceptance.
     pub(super) expires_at: Option<Timestamp>,
-    /// How far the clock is ahead by which the message is scheduled, in milliseconds.
+    /// How far the test key's clock is ahead, in milliseconds. 0 for a live key.
     clock_ms: i64,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
@@ -67,8 +67,8 @@ pub(super) enum Decision {
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
-    /// Requests that were taken from the keys' rate limits, if processes share these limits. `None`
-    /// if this process alone counts requests.
+    /// The tokens that this process took from the shared rate limits of the keys. `None` if only
+    /// this process counts requests.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
@@ -77,8 +77,8 @@ pub(super) struct AdmittedSends {
     pub(super) opted_out: HashSet<OptedOut>,
     /// How many messages recipients got, if their application limits that.
     pub(super) recent: HashMap<Recipient, RecipientTally>,
-    /// The numbers of accepted sends of this group to similar numbers, if their application refuses
-    /// traffic pumping.
+    /// How many accepted sends of this group go to each block of similar numbers, if their
+    /// application refuses traffic pumping.
     pub(super) pumped: HashMap<Recipient, u32>,
     /// The verifications whose codes may not be sent.
     pub(super) stale_codes: HashSet<VerifyId>,
@@ -100,8 +100,8 @@ pub(super) struct RecipientTally {
 pub(super) type SendingRows = HashMap<Reference, KeyRow>;
 
 /// Admits sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
-/// sends, and their applications. A message whose carrier has a free slot is stored as claimed under
-/// the lease.
+/// sends, and their applications. A message whose carrier has a free slot is stored as claimed
+/// under the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -273,7 +273,8 @@ impl AdmittedSends {
     }
 
     /// Counts an admitted send against the rate limit of its key, and takes the price from the
-    /// application's remaining balance. A dry run only checks the balance.
+    /// application's remaining balance. A dry run also counts against the rate limit, but takes no
+    /// money.
     fn charge(
         &mut self,
         service: &Service,
@@ -416,7 +417,7 @@ pub(super) fn tallies(
     recent.into_iter().map(tally).collect()
 }
 
-/// Returns what the recipients of sends to similar numbers have in common.
+/// Returns the block of similar numbers that a send goes to.
 fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
