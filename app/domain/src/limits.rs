@@ -236,7 +236,8 @@ impl LimitsChange {
     }
 }
 
-/// The numbers of rows of a file that the limits refuse, whatever was sent before.
+/// How many rows of a file the limits refuse, by reason. Limits that depend on earlier messages
+/// don't count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitedRows {
     international_disabled: u64,
@@ -329,7 +330,7 @@ impl SendLimits {
         text.replaced().unwrap_or(text)
     }
 
-    /// Whether some numbers are refused whatever was sent before.
+    /// Whether some numbers are refused, even if no message was sent before.
     pub const fn refuses_numbers(&self) -> bool {
         self.local_only || self.refuse_doubtful || !self.prefixes.is_empty()
     }

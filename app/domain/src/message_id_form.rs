@@ -47,8 +47,8 @@ impl MessageIdForm {
         }
     }
 
-    /// Returns the IDs that are stored for the answer to a receipt's message, if the carrier uses
-    /// this form and the answer was stored while the settings had any other form.
+    /// Returns the IDs that may be stored for the message of a receipt, if the carrier uses this
+    /// form, but the settings had another form when the answer was stored.
     pub fn stored_for_receipt(self, id: &str) -> Vec<String> {
         let mut stored = Vec::new();
         for answer in self.possible_answers(id) {
@@ -92,8 +92,9 @@ impl MessageIdForm {
         answers
     }
 
-    /// Returns whether a message would be found by one of the IDs `looked_up` if its answer came
-    /// while the settings have this form. `stored` is what the form `present` made of the answer.
+    /// Returns whether one of the IDs `looked_up` would find a message whose answer comes after the
+    /// settings have changed to this form. `stored` is the ID under which the form `present` has
+    /// stored the same answer.
     pub fn finds_new_answer(self, present: Self, stored: &str, looked_up: &[String]) -> bool {
         let answers = present.answers_stored_as(stored).into_iter();
         answers

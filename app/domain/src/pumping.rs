@@ -25,19 +25,19 @@ pub struct CountryOutcomes {
 }
 
 impl CountryOutcomes {
-    /// Whether this is suspicious: more than `max` recent messages, and fewer than 1 in 5 delivered.
-    /// Fraudsters ask for messages to numbers that nobody reads.
+    /// Whether this is suspicious: more than `max` recent messages, and fewer than 1 in 5
+    /// delivered. Fraudsters ask for messages to numbers that nobody reads.
     pub const fn is_suspicious(self, max: u32) -> bool {
         self.recent > max as i64 && self.ended >= FINAL_MIN && self.delivered * 5 < self.ended
     }
 }
 
-/// Returns what a number, as carriers get it, has in common with similar numbers.
+/// Returns the block of a number, as carriers get it: the digits that similar numbers share.
 pub fn block_of(number: &str) -> &str {
     &number[..number.len().saturating_sub(VARIED_DIGITS)]
 }
 
-/// Returns what a number has in common with ten times as many numbers as those of [`block_of`].
+/// Returns the digits of [`block_of`] but the last one. Ten times as many numbers share them.
 pub fn neighbourhood_of(number: &str) -> &str {
     &number[..number.len().saturating_sub(VARIED_DIGITS + 1)]
 }

@@ -2,8 +2,8 @@
 
 use crate::timestamp::{DAY_MS, Timestamp};
 
-/// The time in milliseconds from which on a message that isn't final expires. It counts from the
-/// time that the message is scheduled for, or from its acceptance.
+/// How long a message may take to become final, in milliseconds. Then it expires. The time counts
+/// from the time that the message is scheduled for, or from its acceptance.
 pub const LIFETIME_MS: i64 = 48 * 60 * MINUTE_MS;
 /// How many days ahead a message can be scheduled.
 pub const DAYS_AHEAD_MAX: i64 = 35;
@@ -76,8 +76,8 @@ impl Schedule {
     }
 }
 
-/// Returns whether a message that expires unsubmitted does so because of its validity, and not at
-/// the end of the 48 hours, which begin at `base`.
+/// Returns true if a message that expires unsubmitted expires by its validity. Otherwise it expires
+/// at the end of the 48 hours, which begin at `base`.
 pub fn is_by_validity(expires_at: Option<Timestamp>, base: Timestamp) -> bool {
     expires_at.is_some_and(|at| at < base.plus_ms(LIFETIME_MS))
 }

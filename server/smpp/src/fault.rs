@@ -466,7 +466,7 @@ mod tests {
         let fault = Fault::bind_refused(Role::Transceiver, 0x0E);
         let said = fault.to_string();
         let number =
-            "(bind_transceiver: wrong password, ESME_RINVPASWD 0x0000000e). Check password";
+            "(bind_transceiver: wrong password, ESME_RINVPASWD 0x0000000e). Check \"password\"";
         assert!(said.contains(number), "{said}");
         let nack = Fault::bind_nack(Role::Transceiver, 0x05);
         assert_eq!(nack.kind, FaultKind::BindAlready);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::smpp::SharedPace;
 use tokio::time::Instant;
 
-/// Unused time is saved up for this long.
+/// At most this much unused time is saved up for later messages.
 const CATCH_UP: Duration = Duration::from_secs(1);
 /// The longest time that a message waits before it is tried again. It bounds how long messages wait
 /// after the rate was raised.
@@ -50,8 +50,8 @@ impl Paces {
 }
 
 /// A rate limit that holds for each sender, over all connections of a carrier, also with other
-/// processes. Segments that must wait are put back into the queue, so that they don't take the slots
-/// of other senders.
+/// processes. Segments that must wait are put back into the queue, so that they don't take the
+/// slots of other senders.
 pub struct SenderPace {
     rate: u32,
     processes: AtomicU32,
@@ -85,8 +85,8 @@ impl SenderPace {
         self.processes.store(processes.max(1), Ordering::Relaxed);
     }
 
-    /// Counts a message with this many segments if it may be sent now. Otherwise returns how long it
-    /// must wait.
+    /// Counts a message with this many segments if it may be sent now. Otherwise returns how long
+    /// it must wait.
     fn turn(&self, sender: &str, segments: usize, now: Instant) -> Option<Duration> {
         let processes = self.processes.load(Ordering::Relaxed);
         let segments = u32::try_from(segments).unwrap_or(u32::MAX);

@@ -108,8 +108,8 @@ pub async fn note(
     Ok(true)
 }
 
-/// Notes that an application sent to an international number on a day. Returns true if it hasn't
-/// done so for `days`, and is at least as old.
+/// Stores that an application sent to an international number on a day. Returns true if it hasn't
+/// done so within the `days` before, and was created before them.
 pub async fn is_first_international(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

@@ -301,7 +301,7 @@ statements! {
            OR (b.done_at IS NOT NULL) <> (b.open = 0))" => " AND b.shard = $1",
     );
     /// Rows that aren't messages yet count as scheduled or queued. Rows that never become messages
-    /// count as rejected, expired or cancelled, and it isn't stored as which of these.
+    /// count as rejected, expired or cancelled. Which of these isn't stored anywhere else.
     const BATCH_COUNTS_ARE_ITS_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'batch ' || batch_id || ': ' || n || ' ' || ",

@@ -16,7 +16,7 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Each part ends at its first row. With `MIN`, SQLite would read all scheduled messages.
+    /// Each part reads only its first row. With `MIN`, SQLite would read all scheduled messages.
     const NEXT_DUE: Sql = Sql::sqlite(r"
         SELECT MIN(due_at) AS due_at
         FROM (
@@ -164,9 +164,9 @@ pub struct DueLimits {
     pub all: i64,
 }
 
-/// Returns the rows of a carrier that are due and unclaimed and haven't expired. The messages with
-/// IDs below `least` have, unless they have an expiry of their own. The rows to defer are among
-/// them. Returns no rows if the carrier is drained.
+/// Returns the rows of a carrier that are due, unclaimed and not expired, including those to defer.
+/// Messages with IDs below `least` have expired, unless they have an expiry of their own. Returns
+/// no rows if the carrier is drained.
 pub async fn due(
     conn: &mut dyn Connection,
     carrier: &str,

@@ -27,8 +27,9 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
-/// How often SQLite asks whether to interrupt a statement, in steps of its virtual machine, and how
-/// often a short read may be asked. 5,000 steps take about 0.2 ms.
+/// SQLite asks after this many steps of its virtual machine whether to interrupt a statement. A
+/// short read is interrupted when it has been asked [`SHORT_READ`] times: 5,000 steps take about
+/// 0.2 ms.
 const STEPS: i32 = 1000;
 const SHORT_READ: u32 = 5;
 

@@ -48,7 +48,7 @@ statements! {
           AND expanded_at IS NOT NULL"
             => " AND shard = $3",
     );
-    /// The day of a final message. The counts of the others stay until these are final too.
+    /// The day of a final message. The counts of messages that aren't final stay until they are.
     const TEST_DAY: Sql = in_shard!(
         r"
         SELECT application_id, day

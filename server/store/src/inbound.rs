@@ -450,7 +450,7 @@ pub async fn by_ids(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<Vec<
     query(BY_IDS, ()).fetch_each(conn, ids.iter().map(|id| id.0), record).await
 }
 
-/// Returns the greatest ID of a message of the shard, or of one or a part that has no shard.
+/// Returns the greatest ID of the shard's messages, the unassigned messages and the parts.
 pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     let mut greatest = 0;
     for sql in [GREATEST, GREATEST_ELSEWHERE] {

@@ -116,7 +116,7 @@ pub async fn remove(
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
 }
 
-/// Takes all its numbers from an application.
+/// Removes all numbers of an application.
 pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }

@@ -146,7 +146,7 @@ pub async fn paid(
 }
 
 /// Stores the figures of a day and deletes the day's earlier figures. `unfinished` is the number of
-/// scheduled messages that aren't final, or `None` while others aren't either.
+/// scheduled messages that aren't final, or `None` while other messages aren't final.
 pub async fn store<'f>(
     conn: &mut dyn Connection,
     (day, unfinished): (i64, Option<i64>),

@@ -210,8 +210,8 @@ statements! {
             RETURNING message_id",
         ..Sql::IN_SHARD
     };
-    /// These rows go on although their batch is cancelled. The range of a batch's IDs has those of
-    /// other processes in between, which differ in the bits of the node's slot.
+    /// These rows go on although their batch is cancelled. A batch's range of IDs also contains IDs
+    /// of other processes, which differ in the bits of the node's slot.
     const LET_LEASED_GO: Sql = Sql {
         sqlite: r"
             UPDATE queue INDEXED BY queue_leased SET bulk = 0
@@ -492,8 +492,8 @@ pub async fn drop_unclaimed(
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
 
-/// Lets the rows of a batch go on that are claimed, or of whose messages a carrier has, or may
-/// have, a segment. The batch is being cancelled.
+/// Exempts rows from the cancellation of their batch: those that are claimed, and those of messages
+/// of which a carrier has, or may have, a segment.
 pub async fn let_claimed_go(conn: &mut dyn Connection, (first, last): (i64, i64)) -> Result<()> {
     query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
     query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)
@@ -517,8 +517,8 @@ pub async fn cost_of_batch(
     query(COST_OF_BATCH, (first, last)).fetch_one(conn, read).await
 }
 
-/// Puts at most `limit` deferred rows of a batch that was paused into the queue again. Returns how
-/// many there were.
+/// Makes at most `limit` deferred rows of a batch due again, after a pause. Returns how many there
+/// were.
 pub async fn release_held(
     conn: &mut dyn Connection,
     (first, last): (i64, i64),

@@ -43,10 +43,10 @@ statements! {
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// Stores segments that were submitted, for the first time or again. A segment with the same
-    /// carrier message ID isn't submitted again: its ID was stored before its message's other
-    /// segments were answered. `$1` is
-    /// `[[message, segment, segments, application, carrier message ID, status]]`.
+    /// Stores segments that were submitted, for the first time or again. If a segment is already
+    /// stored with the same carrier message ID, it wasn't submitted again: its ID was stored early,
+    /// before the message's other segments were answered. `$1` is `[[message, segment, segments,
+    /// application, carrier message ID, status]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -134,7 +134,7 @@ statements! {
               AND s.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// Like [`NAMED`], with what shows whether a receipt belongs to the segment. Numbers are in the
+    /// Like [`NAMED`], with the columns that a receipt is compared with. Numbers are in the
     /// carrier's format.
     const STORED_AS: Sql = Sql {
         sqlite: r"

@@ -1,8 +1,8 @@
 //! The clocks of the test sides of applications, and the times in other tables that move with them.
 //!
-//! Times in the other tables are real times. When a clock goes ahead, later times in the waiting rows
-//! become earlier by as much. The rows follow in chunks after the commit that moves the clock. The
-//! transaction of a chunk also stores the progress, so no row moves twice.
+//! Times in the other tables are real times. When a clock goes ahead, later times in the waiting
+//! rows become earlier by as much. The rows follow in chunks after the commit that moves the clock.
+//! The transaction of a chunk also stores the progress, so no row moves twice.
 
 use domain::{ApplicationId, BatchId, Reference, TestClock, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
@@ -200,7 +200,7 @@ pub struct ClockRow {
 pub struct Following {
     /// How far the clock was moved, in milliseconds. Negative if it went back.
     by_ms: i64,
-    /// Where the messages begin that may still wait.
+    /// The least ID of a message that may still wait.
     least: i64,
     /// The greatest ID of a message or batch that was accepted before the move.
     greatest: i64,

@@ -9,7 +9,7 @@ use crate::printable::is_invisible;
 /// A fault in the number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberFault {
-    /// The file's, not only the number's.
+    /// A fault of the whole file.
     Foreign(ForeignFile),
     Missing,
     OnlySpaces,

@@ -27,7 +27,7 @@ const DETAIL: &str = "the process that was submitting it stopped before the carr
 /// Which leases to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leases {
-    /// All leases, for a start while no other process can dispatch.
+    /// All leases. For the start of a process, while no other process submits messages.
     All,
     /// The leases whose time is over.
     Over,
@@ -99,8 +99,8 @@ impl Delivery<'_> {
         self.perhaps_taken(tx, lost, DETAIL, (now, now)).await
     }
 
-    /// Stores that carriers may have these messages, and says in their timelines why that is
-    /// unknown. `times` are the time of the change and the time of the submit.
+    /// Stores that carriers may have these messages, and says in their timelines why this isn't
+    /// known. `times` are the time of the change and the time of the submit.
     pub(crate) async fn perhaps_taken(
         &self,
         tx: &mut WriteTx<'_>,

@@ -40,7 +40,8 @@ impl Delivery<'_> {
         Ok(expired)
     }
 
-    /// Makes the messages final that have expired by the clocks of test sides, and returns how many.
+    /// Makes the messages final that have expired by the clocks of test sides, and returns how
+    /// many.
     pub async fn expire_tests(&self) -> Result<u64> {
         let expired = self.in_each_shard(|shard| async move {
             let clocks = test_clocks::moved(&mut self.store().read_at(shard).await?).await?;
@@ -258,8 +259,8 @@ struct Run {
     /// The smallest ID of an overdue message that is leased. A scheduled message counts with its
     /// time as an ID.
     first_leased: Option<i64>,
-    /// At the end of a sweep, every message of the shard with an ID below this is final, and every
-    /// scheduled message with a time before that of the ID.
+    /// At the end of a sweep, every message of the shard with an ID below this is final. So is
+    /// every scheduled message whose time is before the time in this ID.
     low: Option<i64>,
     /// The greatest message ID of the shard, at the end of a sweep.
     greatest: i64,
@@ -279,7 +280,7 @@ fn ending(message: &Overdue) -> Ending {
         };
     }
     let base = message.send_at.unwrap_or(time_of(message.id.0));
-    // An expiry before the time that it counts from was moved by a test clock.
+    // Only a test clock can move the expiry before the time that it counts from.
     let expires_at = message.expires_at.filter(|at| *at >= base);
     let (error, release) = match message.status {
         MessageStatus::Submitted => (DeliveryError::NoReceipt, false),

@@ -21,10 +21,10 @@ const MINUTE_MS: i64 = 60 * 1000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// How long the counts of minutes, and of hours, are kept.
 const KEPT: [(i64, i64); 2] = [(MINUTE_MS, 2 * HOUR_MS), (HOUR_MS, 8 * DAY_MS)];
-/// The maximum number of accepted segments of a carrier whose time to a receipt is measured at a
-/// time. They are a sample of all.
+/// The maximum number of a carrier's accepted segments whose receipts are awaited to measure the
+/// time. They are a sample of all segments.
 const SAMPLES_MAX: usize = 1000;
-/// How often samples without a receipt make space for others. They are as old as this by then.
+/// How often samples without a receipt make space for others, and how old they must be then.
 const SAMPLE_LASTS: Duration = Duration::from_mins(10);
 /// How long the receipts of a test message don't count.
 const TEST_LASTS: Duration = Duration::from_mins(5);

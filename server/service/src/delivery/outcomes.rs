@@ -11,8 +11,8 @@ use store::segments::Segment;
 pub(crate) const RESEND_AFTER_MS: i64 = 30_000;
 /// How long a message waits after a carrier throttled it.
 const THROTTLED_MS: i64 = 1000;
-/// How long a message waits that a carrier refused together with all others. The connection pauses
-/// at least as long.
+/// How long a message waits if the carrier refuses every message. The connection pauses at least as
+/// long.
 const HELD_MS: i64 = 5000;
 /// The wait after the first temporary refusal. It doubles with each refusal.
 const RETRY_FIRST_MS: i64 = 5000;

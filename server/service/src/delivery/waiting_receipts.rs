@@ -76,8 +76,8 @@ impl ComparedForms {
 pub struct UnmatchedRuns(Mutex<HashMap<String, (usize, Option<Instant>)>>);
 
 impl UnmatchedRuns {
-    /// Counts receipts. Warns if so many have come without a single match that not only their
-    /// answers are late.
+    /// Counts receipts. Warns if so many have come without a match that late answers can't be the
+    /// only reason.
     pub(super) fn count(&self, carrier: &str, matched: usize, unmatched: usize) {
         if matched == 0 && unmatched == 0 {
             return;
@@ -206,7 +206,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Matches all unmatched receipts of a carrier that have a number. Returns how many were matched.
+    /// Matches all unmatched receipts of a carrier that have a number. Returns how many were
+    /// matched.
     pub(crate) async fn match_all(&self, carrier: &str) -> Result<usize> {
         let form = self.inner.router.network().message_id(carrier);
         let (mut after, mut matched) = (0, 0);
@@ -445,9 +446,10 @@ impl Delivery<'_> {
         Ok(by_receipt(ids, finding.await?.concat()))
     }
 
-    /// Returns how many of these receipts would match under each other format, and for each receipt
-    /// the formats under which it would. Leaves out formats under which the stored message would
-    /// match, but not the same answer if it came after the change of the settings.
+    /// Tries these receipts under each other format of message IDs. Returns how many receipts would
+    /// match under each format, and for each receipt the formats under which it would match. Leaves
+    /// out a format under which the same answer wouldn't match any more if it came after the change
+    /// of the settings.
     async fn suggestions(
         &self,
         carrier: &str,
@@ -610,7 +612,7 @@ fn flat(ids: &[Vec<String>]) -> Vec<&str> {
     ids.iter().flatten().map(String::as_str).collect()
 }
 
-/// Sorts the segments that were found for the flat list of IDs by the receipts that have the IDs.
+/// Groups segments by receipt. The segments were found for the IDs of all receipts in one list.
 fn by_receipt(
     ids: &[Vec<String>],
     found: Vec<(usize, Unanswered)>,

@@ -58,8 +58,8 @@ impl Funds {
         self.messages_left(kind).is_none_or(|left| messages <= left)
     }
 
-    /// Whether the application's limits allow a key of this kind to spend `cost` too on this day.
-    /// The test key has spent what its test money lacks.
+    /// Whether the application's limits allow a key of this kind to spend `cost` too on this day. A
+    /// test key has spent the difference between the daily test balance and what is left of it.
     pub(crate) fn may_spend(&self, kind: KeyKind, cost: Money) -> bool {
         let spent = match kind {
             KeyKind::Live => self.spent,

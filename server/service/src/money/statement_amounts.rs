@@ -29,9 +29,9 @@ pub(super) fn amount(text: &str) -> Option<Amount> {
     })
 }
 
-/// Parses the amount of a line whose column for money that came in is another one than that for
-/// money that went out. Some banks write money that went out with a sign. Returns `None` if neither
-/// cell or both have an amount other than zero, or if a cell has another text.
+/// Parses the amount of a line in a file with separate columns for incoming and outgoing money.
+/// Some banks write outgoing money with a sign. Returns `None` if both cells are empty, if both
+/// have an amount other than zero, or if a cell has another text.
 pub(super) fn amount_of_two(credit: &str, debit: &str) -> Option<Amount> {
     let read =
         |text: &str| if text.trim().is_empty() { Some(None) } else { amount(text).map(Some) };
@@ -44,7 +44,7 @@ pub(super) fn amount_of_two(credit: &str, debit: &str) -> Option<Amount> {
             Some(Amount::Debit(Money::from_micros(-debit.micros())))
         }
         (None, Some(debit)) => Some(debit),
-        // A zero is written out.
+        // Neither cell has an amount other than zero.
         (None, None) => credit.or(debit),
     }
 }

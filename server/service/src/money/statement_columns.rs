@@ -9,8 +9,8 @@ use domain::records::SuggestedColumns;
 use super::deposits::is_bank_id;
 use super::statement_amounts::amount;
 
-/// Names of columns, as [`folded`] returns them: English, German, French, Spanish, Portuguese, Dutch,
-/// Afrikaans and Italian. Earlier names win.
+/// Names of columns, as [`folded`] returns them: English, German, French, Spanish, Portuguese,
+/// Dutch, Afrikaans and Italian. Earlier names win.
 const BANK_IDS: &[&str] = &[
     "bank id",
     "transaction id",
@@ -84,7 +84,7 @@ const AMOUNTS: &[&str] = &[
     "amount", "sum", "betrag", "umsatz", "montant", "importe", "monto", "valor", "montante",
     "quantia", "bedrag", "importo",
 ];
-/// Money that came in, if money that went out has a column of its own.
+/// Names of the column for incoming money, if outgoing money has a column of its own.
 const CREDITS: &[&str] = &[
     "credit",
     "credits",
@@ -117,7 +117,7 @@ const CREDITS: &[&str] = &[
     "accrediti",
     "entrate",
 ];
-/// Money that went out, if it has a column of its own.
+/// Names of the column for outgoing money, if it has one of its own.
 const DEBITS: &[&str] = &[
     "debit",
     "debits",
@@ -219,7 +219,7 @@ fn folded(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Finds columns by their names. No column is found for two things.
+/// Finds columns by their names. Uses no column twice.
 pub(super) fn by_name(names: &[String]) -> SuggestedColumns {
     let names: Vec<_> = names.iter().map(|name| folded(name)).collect();
     let mut used = HashSet::new();
@@ -230,7 +230,7 @@ pub(super) fn by_name(names: &[String]) -> SuggestedColumns {
         found
     };
     let (bank_id, reference) = (find(BANK_IDS), find(REFERENCES));
-    // A signed amount says more than two columns, of which each line has one.
+    // A column of signed amounts is preferred to separate columns for incoming and outgoing money.
     let (amount, debit) = match find(AMOUNTS) {
         Some(amount) => (Some(amount), None),
         None => find(CREDITS).zip(find(DEBITS)).unzip(),

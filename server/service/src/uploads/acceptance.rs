@@ -57,8 +57,8 @@ pub struct AcceptedBatch {
     /// The number of rows whose recipients have opted out. Their messages are rejected and cost
     /// nothing.
     pub opted_out: u64,
-    /// The rows that the application's limits refuse whatever was sent before. Their messages are
-    /// rejected and cost nothing.
+    /// The rows that the application's limits refuse, without limits that depend on earlier
+    /// messages. Their messages are rejected and cost nothing.
     #[serde(default)]
     pub limited: LimitedRows,
     /// When the messages are to be sent. `None` if they are due at once.
@@ -272,7 +272,7 @@ impl Messages<'_> {
             (Ok(_), Some(row), _) => row,
             (Ok(_), None, _) => return Ok(Err(Reason::ApiInvalid)),
         };
-        // A clock that is moved meanwhile is read again after the commit.
+        // If the test clock is moved meanwhile, `correct_batch` corrects the time after the commit.
         let clock = match kind {
             KeyKind::Test => test_clocks::of(tx, row.id).await?,
             KeyKind::Live => TestClock::default(),

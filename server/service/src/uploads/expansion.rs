@@ -36,8 +36,8 @@ use store::{Chore, WriteTx, messages, opt_outs};
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Messages<'_> {
-    /// Returns the oldest upload after this one whose rows aren't all messages yet, unless it waits
-    /// for its time or is paused.
+    /// Returns the oldest upload after this one with rows that aren't messages yet. Leaves out
+    /// uploads that wait for their time or are paused, unless their rows have expired.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let (after, now) = (after.map_or(0, |id| id.0), self.now());
         let found = self.in_each_shard(|shard| async move {
@@ -49,7 +49,7 @@ impl Messages<'_> {
         Ok(found.await?.into_iter().flatten().min())
     }
 
-    /// Returns how long it takes until the next upload begins that waits for its time.
+    /// Returns the time until the next scheduled upload begins.
     pub async fn next_start(&self) -> Result<Option<Duration>> {
         let found = self.in_each_shard(|shard| async move {
             batches::next_start(&mut self.store().read_at(shard).await?).await

@@ -28,7 +28,7 @@ pub(super) struct LimitedMessages<'a> {
     found: BTreeMap<&'static str, (DeliveryError, Vec<Transid>)>,
     /// The other rows, if they are watched for traffic pumping.
     watched: Vec<Number>,
-    /// The numbers of these rows with similar numbers.
+    /// How many of these rows go to each block of similar numbers.
     pumped: HashMap<String, u32>,
 }
 

@@ -24,8 +24,8 @@ pub const COUNTED_DAYS: i64 = 7;
 pub const COUNTED_MAX: i64 = 10_000;
 
 impl Webhooks<'_> {
-    /// Returns all endpoints of an application with the key whose events they get: first those of
-    /// the live key, each oldest first.
+    /// Returns all endpoints of an application, each with the kind of key whose events it gets. The
+    /// endpoints of the live key come first. Those of a key are sorted oldest first.
     ///
     /// # Errors
     /// `NoSuchApplication`.

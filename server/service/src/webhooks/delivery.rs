@@ -38,9 +38,9 @@ const PAUSES_MS: [i64; 9] = {
     const HOUR: i64 = 60 * MINUTE;
     [5000, MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR]
 };
-/// The time after which an endpoint is disabled if it has failed at least
-/// [`FAILURES_BEFORE_PAUSE`] times and has taken nothing. The number protects an endpoint when the
-/// clock jumps.
+/// The time after which an endpoint is disabled if it has failed at least [`FAILURES_BEFORE_PAUSE`]
+/// times and has taken nothing. The number of failures protects an endpoint when the clock jumps
+/// ahead.
 const FAILING_MS: i64 = 3 * DAY_MS;
 /// The HTTP status by which an endpoint says that it wants no more events.
 const GONE: u16 = 410;
@@ -53,7 +53,7 @@ pub const BATCH_MS: i64 = 10_000;
 const AT_ONCE: usize = 8;
 /// After this many failures in a row, a batch ends, and the endpoint is paused. It then gets one
 /// request at a time until it takes an event. So a dead endpoint takes few connections, and most of
-/// its events wait with all their attempts.
+/// its events keep all their attempts.
 const FAILURES_BEFORE_PAUSE: i64 = 8;
 /// The limits of a pause. It is a tenth of the time since the last success.
 const PAUSE_LIMITS_MS: (i64, i64) = (1000, 60_000);

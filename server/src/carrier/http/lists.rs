@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// Splits a post with a list into posts with one entry each. The list is the first one on the path
-/// of the setting that `name` is the value of, if the path takes its entry 0, or the post itself.
-/// What is beside the list is in each of the posts.
+/// Splits a post with a list into posts with one entry each. The list is the post itself, or the
+/// first list on the path `name` of a setting, if the path takes its entry 0. Each of the posts
+/// keeps what is beside the list.
 pub(super) fn each(post: Value, name: &str) -> Vec<Value> {
     if !name.starts_with('/') {
         return match post {
