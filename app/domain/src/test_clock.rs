@@ -1,5 +1,5 @@
-//! The clock of an application's test side. Its test key moves it ahead of real time, so that a
-//! test doesn't wait for schedules, expiries and retries.
+//! The clock of an application's test key. A program moves it ahead of real time, so that a test
+//! doesn't wait for schedules, expiries and retries.
 
 use serde::{Deserialize, Serialize};
 

@@ -397,9 +397,9 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses, throttled attempts and raw receipts that are still in memory,
-    /// so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't
-    /// answer.
+    /// Stores the API calls, key uses, throttled attempts and raw receipts that are still in
+    /// memory, so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database
+    /// doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;
@@ -469,7 +469,7 @@ impl Service {
         &self.inner.wakeups.batch_accepted
     }
 
-    /// Returns the [`Notify`] for the tasks that follow the clocks of test sides. It wakes all of
+    /// Returns the [`Notify`] for the tasks that follow the clocks of test keys. It wakes all of
     /// them after a clock was moved.
     pub fn clock_moved(&self) -> &Notify {
         &self.inner.wakeups.clock_moved

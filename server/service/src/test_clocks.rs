@@ -1,5 +1,5 @@
-//! The clocks of the test sides of applications. One commit moves a clock. The waiting rows follow in
-//! chunks, so that sends don't wait for them.
+//! The clocks of the test keys of applications. One commit moves a clock. The waiting rows follow
+//! in chunks, so that sends don't wait for them.
 
 use domain::ids::Shard;
 use domain::{ApplicationId, Reason, TestClock, Timestamp};
@@ -44,8 +44,8 @@ enum Attempt {
 }
 
 impl Messages<'_> {
-    /// Moves the clock of the test side of a test key's application. Everything there that waits
-    /// for a time follows before this returns.
+    /// Moves the clock of a test key. Everything of the key that waits for a time follows before
+    /// this returns.
     ///
     /// # Errors
     /// `IdempotencyMismatch`. The reason is `TestKeyRequired` for a live key, and

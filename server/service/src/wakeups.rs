@@ -22,7 +22,7 @@ pub(crate) enum Wakeup {
     Reinstated,
     /// A carrier was drained or resumed.
     Drained,
-    /// The clock of a test side was moved.
+    /// The clock of a test key was moved.
     ClockMoved,
 }
 

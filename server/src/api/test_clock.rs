@@ -1,4 +1,4 @@
-//! `/sms/test/clock`: moves the clock of an application's test side.
+//! `/sms/test/clock`: moves the clock of an application's test key.
 
 use axum::extract::{Request, State};
 use domain::Reason;
@@ -43,7 +43,7 @@ struct MovedAnswer {
     offset: i64,
 }
 
-/// Moves the clock of the test side.
+/// Moves the clock of the test key.
 #[utoipa::path(
     post,
     path = "/sms/test/clock/{key}",

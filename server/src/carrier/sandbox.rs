@@ -43,7 +43,7 @@ struct Due {
     id: Transid,
     application_id: ApplicationId,
     outcome: TestNumber,
-    /// Whether the message is due by the clock of its application's test side.
+    /// Whether the message is due by the clock of its application's test key.
     test: bool,
     submitted_at: Timestamp,
     delay_ms: i64,
@@ -70,7 +70,7 @@ struct Inner {
     attempted: HashSet<Transid>,
     /// Answers that follow the receipts of their messages.
     after_receipt: HashMap<Transid, Submitted>,
-    /// The clocks of test sides that don't show real time.
+    /// The clocks of test keys that don't show real time.
     clocks: HashMap<ApplicationId, TestClock>,
     answers: u64,
     closed: bool,
@@ -105,7 +105,7 @@ impl Sandbox {
         self.added.notify_one();
     }
 
-    /// Sets the clocks of test sides that don't show real time. The receipts of test messages are
+    /// Sets the clocks of test keys that don't show real time. The receipts of test messages are
     /// due by them.
     pub fn follow(&self, clocks: &HashMap<ApplicationId, TestClock>) {
         let mut inner = self.inner();

@@ -402,8 +402,8 @@ pub async fn count_scheduled(
     counting.fetch_one(conn, |row| row.get("n")).await
 }
 
-/// Returns the least ID of the messages that were scheduled for `from` or later, but before `until`,
-/// and that aren't final. Reads all messages that were scheduled for these times.
+/// Returns the least ID of the messages that were scheduled for `from` or later, but before
+/// `until`, and that aren't final. Reads all messages that were scheduled for these times.
 pub async fn least_scheduled(
     conn: &mut dyn Connection,
     from: Timestamp,
@@ -516,9 +516,9 @@ pub enum OverdueOf {
     /// Messages in the queue that may no longer be submitted at this time, and that aren't leased.
     /// Their IDs are at least the number.
     Queue(Timestamp, i64),
-    /// Like `Ids`, of an application's test side.
+    /// Like `Ids`, of an application's test key.
     TestIds(ApplicationId, i64, i64),
-    /// Messages of an application's test side that were scheduled for the first time or later, and
+    /// Messages of an application's test key that were scheduled for the first time or later, and
     /// last claimed before the second.
     TestTimes(ApplicationId, Timestamp, Timestamp),
 }

@@ -1,4 +1,4 @@
-//! The clocks of the test sides of applications, and the times in other tables that move with them.
+//! The clocks of the test keys of applications, and the times in other tables that move with them.
 //!
 //! Times in the other tables are real times. When a clock goes ahead, later times in the waiting
 //! rows become earlier by as much. The rows follow in chunks after the commit that moves the clock.

@@ -1,4 +1,4 @@
-//! The clock of an application's test side.
+//! The clock of an application's test key.
 
 use domain::timestamp::DAY_MS;
 use domain::{TestClock, Timestamp};

@@ -429,7 +429,7 @@ impl Messages<'_> {
         Ok(sent)
     }
 
-    /// Returns how far the clock of an application's test side is ahead.
+    /// Returns how far the clock of an application's test key is ahead.
     pub(crate) async fn clock_ms(&self, shard: Shard, of: Reference) -> Result<i64, Error> {
         let mut conn = self.store().read_at(shard).await?;
         Ok(test_clocks::of_reference(&mut conn, of).await?.offset_ms())

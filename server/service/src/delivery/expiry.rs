@@ -40,7 +40,7 @@ impl Delivery<'_> {
         Ok(expired)
     }
 
-    /// Makes the messages final that have expired by the clocks of test sides, and returns how
+    /// Makes the messages final that have expired by the clocks of test keys, and returns how
     /// many.
     pub async fn expire_tests(&self) -> Result<u64> {
         let expired = self.in_each_shard(|shard| async move {
