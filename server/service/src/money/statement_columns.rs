@@ -246,49 +246,77 @@ pub(super) fn by_name(names: &[String]) -> SuggestedColumns {
     }
 }
 
-/// Adds the required columns that have no known name, if the rows below the header show which they
-/// are.
-pub(super) fn by_data(named: SuggestedColumns, rows: &[Vec<String>]) -> SuggestedColumns {
-    let mut found = named;
-    let width = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let is_free = |found: &SuggestedColumns, place: usize| {
-        let SuggestedColumns { bank_id, reference, amount, debit, currency, payer, .. } = *found;
-        ![bank_id, reference, amount, debit, currency, payer].contains(&Some(place))
-    };
-    let fits = |place: usize, is_it: &dyn Fn(&str) -> bool| {
-        !rows.is_empty() && rows.iter().all(|row| row.get(place).is_some_and(|cell| is_it(cell)))
-    };
-    let first = |found: &SuggestedColumns, is_it: &dyn Fn(&str) -> bool| {
-        (0..width).find(|place| is_free(found, *place) && fits(*place, is_it))
-    };
-    if found.currency.is_none() {
-        found.currency = first(&found, &|cell| {
-            cell.len() == 3 && cell.bytes().all(|byte| byte.is_ascii_uppercase())
-        });
+/// The first rows of a file below its header.
+#[derive(Clone, Copy)]
+struct Rows<'a>(&'a [Vec<String>]);
+
+impl Rows<'_> {
+    fn width(self) -> usize {
+        self.0.iter().map(Vec::len).max().unwrap_or(0)
     }
-    if found.amount.is_none() {
-        found.amount = first(&found, &has_decimals);
+
+    /// Whether there are rows, and the column's cell in each of them fits.
+    fn all(self, place: usize, fits: impl Fn(&str) -> bool) -> bool {
+        let fits = |row: &Vec<String>| row.get(place).is_some_and(|cell| fits(cell));
+        !self.0.is_empty() && self.0.iter().all(fits)
     }
-    if found.reference.is_none() {
-        let named = |place: usize| {
-            let cells = rows.iter().filter_map(|row| row.get(place));
-            cells.filter(|cell| !Reference::all_in(cell).is_empty()).count()
-        };
-        let free = (0..width).filter(|place| is_free(&found, *place) && named(*place) > 0);
-        found.reference = free.max_by_key(|place| (named(*place), usize::MAX - place));
+
+    /// Returns how many of the column's cells name an application.
+    fn references(self, place: usize) -> usize {
+        let cells = self.0.iter().filter_map(|row| row.get(place));
+        cells.filter(|cell| !Reference::all_in(cell).is_empty()).count()
     }
-    if found.bank_id.is_none() {
-        let is_unique = |place: &usize| {
-            let cells: HashSet<_> = rows.iter().filter_map(|row| row.get(*place)).collect();
-            cells.len() == rows.len()
-        };
+
+    /// Whether the column can tell payments apart: each of its cells is another ID, and none is a
+    /// day or an amount.
+    fn are_ids(self, place: usize) -> bool {
         let is_id = |cell: &str| {
             let digits = cell.bytes().filter(u8::is_ascii_digit).count();
             is_bank_id(cell) && digits > 0 && !is_date(cell) && !has_decimals(cell)
         };
-        let mut free = (0..width).filter(|place| is_free(&found, *place) && fits(*place, &is_id));
-        found.bank_id = free.find(is_unique);
+        let cells: HashSet<_> = self.0.iter().filter_map(|row| row.get(place)).collect();
+        self.all(place, is_id) && cells.len() == self.0.len()
     }
+}
+
+/// Corrects the columns that were found by their names where the rows below the header contradict
+/// them, and adds the required columns that have no known name.
+pub(super) fn by_data(named: SuggestedColumns, rows: &[Vec<String>]) -> SuggestedColumns {
+    let mut found = named;
+    let rows = Rows(rows);
+    let is_free = |found: &SuggestedColumns, place: usize| {
+        let SuggestedColumns { bank_id, reference, amount, debit, currency, payer, .. } = *found;
+        ![bank_id, reference, amount, debit, currency, payer].contains(&Some(place))
+    };
+    let free = |found: &SuggestedColumns| {
+        let found = *found;
+        (0..rows.width()).filter(move |place| is_free(&found, *place))
+    };
+    found.bank_id = found.bank_id.filter(|place| rows.0.is_empty() || rows.are_ids(*place));
+    if found.currency.is_none() {
+        let is_currency =
+            |cell: &str| cell.len() == 3 && cell.bytes().all(|b| b.is_ascii_uppercase());
+        found.currency = free(&found).find(|place| rows.all(*place, is_currency));
+    }
+    if found.amount.is_none() {
+        found.amount = free(&found).find(|place| rows.all(*place, has_decimals));
+    }
+    if found.bank_id.is_none() {
+        found.bank_id = free(&found).find(|place| rows.are_ids(*place));
+    }
+    // Some banks call their own ID the reference. The payer's text is in another column then.
+    if let (None, Some(place)) = (found.bank_id, found.reference)
+        && rows.are_ids(place)
+        && rows.references(place) == 0
+    {
+        (found.bank_id, found.reference) = (Some(place), None);
+    }
+    if found.reference.is_none() {
+        let candidates = free(&found).filter(|place| rows.references(*place) > 0);
+        let most = candidates.max_by_key(|place| (rows.references(*place), usize::MAX - place));
+        found.reference = most.or(found.purpose);
+    }
+    found.purpose = found.purpose.filter(|place| found.reference != Some(*place));
     found
 }
 
@@ -378,5 +406,28 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(by_data(SuggestedColumns::default(), &[]), SuggestedColumns::default());
+    }
+
+    #[test]
+    fn a_bank_id_is_never_a_day_an_amount_or_a_column_with_repeated_values() {
+        let suggested = |header: &str, rows: &[&str]| {
+            let rows: Vec<_> = rows.iter().map(|row| cells(row)).collect();
+            let found = by_data(by_name(&cells(header)), &rows);
+            (found.bank_id, found.reference, found.amount, found.purpose)
+        };
+        // The bank's reference is an ID, and the payer wrote the application's reference elsewhere.
+        let header = "Date;Libellé;Débit;Crédit;Référence";
+        let rows = ["27/11/2026;Loyer 123456;;12,50;VIR-81", "27/11/2026;Frais;2,00;;VIR-82"];
+        assert_eq!(suggested(header, &rows), (Some(4), Some(1), Some(3), None));
+        // If it names applications, it is the payer's, and nothing is the ID.
+        let rows = ["27/11/2026;Loyer;;12,50;123456", "27/11/2026;Frais;2,00;;654321"];
+        assert_eq!(suggested(header, &rows), (None, Some(4), Some(3), Some(1)));
+        // A column's name doesn't make it the ID.
+        for column in [["2026-11-27", "2026-11-28"], ["1,00", "2,00"], ["A1", "A1"]] {
+            let rows = column.map(|id| format!("{id};Rent 123456;5,00;B{id}"));
+            let rows = [rows[0].as_str(), rows[1].as_str()];
+            let found = suggested("Id;Reference;Amount;Other", &rows);
+            assert_ne!(found.0, Some(0), "{column:?}");
+        }
     }
 }

@@ -53,10 +53,10 @@ pub enum BadStatement {
     /// Nothing of the file was imported. `first` has the first bad lines with their numbers, and
     /// `total` is the number of all bad lines.
     #[error("Nothing was imported. Bad lines ({total}): {}.", named(.first))]
-    Lines { first: Vec<(u64, &'static str)>, total: usize },
+    Lines { first: Vec<(u64, Cow<'static, str>)>, total: usize },
 }
 
-fn named(lines: &[(u64, &'static str)]) -> String {
+fn named(lines: &[(u64, Cow<'static, str>)]) -> String {
     let lines: Vec<_> = lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
     lines.join("; ")
 }
@@ -220,9 +220,17 @@ impl OpenStatement {
         currency: &str,
     ) -> io::Result<Result<(), BadStatement>> {
         let (mut first, mut total, mut count) = (Vec::new(), 0, 0);
+        let mut payments = Payments::default();
         self.each(columns, currency, |line, read| {
             count += 1;
-            if let Err(what) = read {
+            let what = match read {
+                Err(what) => Some(Cow::Borrowed(what)),
+                Ok(read) => payments.conflict(&read).map(|earlier| {
+                    let what = "it has the bank id of line";
+                    Cow::Owned(format!("{what} {earlier}, but another reference or amount"))
+                }),
+            };
+            if let Some(what) = what {
                 total += 1;
                 if first.len() < BAD_LINES_SHOWN {
                     first.push((line, what));
@@ -311,29 +319,43 @@ fn has_lone_return(record: &csv::ByteRecord) -> bool {
     bytes.windows(2).any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
-/// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data.
-/// Hashes save memory, because a file may have a million payments.
+/// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data and
+/// to its line. Hashes save memory, because a file may have a million payments.
 #[derive(Default)]
 struct Payments {
     hasher: RandomState,
-    paid: HashMap<u64, u64>,
+    paid: HashMap<u64, (u64, i64)>,
 }
 
 impl Payments {
-    /// Marks a line as skipped if an earlier line has the same bank ID.
+    /// Adds a payment, or returns the earlier one with the same bank ID: whether it is the same
+    /// payment, and its line.
+    fn add(&mut self, line: &FileLine) -> Option<(bool, i64)> {
+        let id = self.hasher.hash_one(&line.bank_id);
+        let data = self.hasher.hash_one((&line.reference, line.amount.micros()));
+        match self.paid.entry(id) {
+            Entry::Vacant(place) => {
+                place.insert((data, line.line));
+                None
+            }
+            Entry::Occupied(known) => {
+                let (earlier, at) = *known.get();
+                Some((earlier == data, at))
+            }
+        }
+    }
+
+    /// Returns the earlier line that has the same bank ID and other data. One of the two can't be
+    /// right, and the wrong column may have been chosen.
+    fn conflict(&mut self, line: &FileLine) -> Option<i64> {
+        let earlier = if line.skipped.is_none() { self.add(line) } else { None };
+        earlier.filter(|(is_same, _)| !is_same).map(|(_, at)| at)
+    }
+
+    /// Marks a line of a checked file as skipped if an earlier line is the same payment.
     fn judge(&mut self, mut line: FileLine) -> FileLine {
-        if line.skipped.is_none() {
-            let id = self.hasher.hash_one(&line.bank_id);
-            let data = (&line.reference, line.amount.micros());
-            let data = self.hasher.hash_one(data);
-            line.skipped = match self.paid.entry(id) {
-                Entry::Vacant(place) => {
-                    place.insert(data);
-                    None
-                }
-                Entry::Occupied(known) if *known.get() == data => Some(LineOutcome::Known),
-                Entry::Occupied(_) => Some(LineOutcome::Conflict),
-            };
+        if line.skipped.is_none() && self.add(&line).is_some() {
+            line.skipped = Some(LineOutcome::Known);
         }
         line
     }

@@ -70,14 +70,21 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
          =bank-4;@SUM(A1);4,00;\r\n\
          bank-5;{reference};-5,00;USD\r\n\
          bank-6;{reference};6,00;EUR\r\n\
-         bank-3;{reference};1003,50;USD\r\n\
-         bank-3;{reference};5,00;USD\r\n"
+         bank-3;{reference};1003,50;USD\r\n"
     );
+    // One of two payments with the same ID can't be right, so nothing is imported.
+    let twice = format!("{text}bank-3;{reference};5,00;USD\r\n");
+    let refused = import(&world, twice.as_bytes()).await;
+    let StatementFile::Bad(BadStatement::Lines { first, total: 1 }) = &refused else {
+        panic!("{refused:?}")
+    };
+    let what = "it has the bank id of line 4, but another reference or amount";
+    assert_eq!((first[0].0, first[0].1.as_ref()), (9, what));
     let expected = [
         (LineOutcome::Credited, 1),
         (LineOutcome::Unmatched, 1),
         (LineOutcome::Known, 2),
-        (LineOutcome::Conflict, 2),
+        (LineOutcome::Conflict, 1),
         (LineOutcome::Debit, 1),
         (LineOutcome::OtherCurrency, 1),
     ];
