@@ -9,7 +9,7 @@ use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor};
-use store::error::{Refusal, Result};
+use store::error::{Error, Refusal, Result};
 use store::{WriteTx, batches};
 
 impl Support<'_> {
@@ -33,7 +33,7 @@ impl Support<'_> {
             work!(|tx, now| {
                 let row = found(tx, reference, id).await?;
                 if !batches::pause_by_staff(tx, id, &reason, now).await? {
-                    return Ok(());
+                    return Err(done_before(tx, id, "batch.pause").await?);
                 }
                 note(tx, &actor, "batch.pause", (id, Some(&reason)), now).await?;
                 let mail = texts::batch_paused(reference, id, &reason);
@@ -61,7 +61,7 @@ impl Support<'_> {
                 let row = found(tx, reference, id).await?;
                 service.applications().refuse_own(&actor, &row)?;
                 if !batches::resume_by_staff(tx, id, now).await? {
-                    return Ok(());
+                    return Err(done_before(tx, id, "batch.resume").await?);
                 }
                 note(tx, &actor, "batch.resume", (id, None), now).await?;
                 let mail = texts::batch_resumed(reference, id);
@@ -72,6 +72,12 @@ impl Support<'_> {
         self.inner.wake(Wakeup::BatchAccepted);
         Ok(())
     }
+}
+
+/// Returns the refusal of an action that somebody took before.
+async fn done_before(tx: &mut WriteTx<'_>, id: BatchId, action: &'static str) -> Result<Error> {
+    let decided = audit::last(tx, &id.to_string(), [action; 3]).await?;
+    Ok(Refusal::NothingToDo { decided }.into())
 }
 
 /// Returns the application of a batch that can still be paused or resumed.

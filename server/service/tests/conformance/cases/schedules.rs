@@ -742,9 +742,13 @@ async fn owner_and_staff_each_end_only_their_own_pause(backend: Backend) {
     sending.world.expand_all().await;
     let (support, staff) = (sending.world.service.support(), Actor::CommandLine);
     let reference = sending.customer.reference;
-    for _ in 0..2 {
-        support.pause_batch(&staff, reference, id, " Complaints ").await.unwrap();
-    }
+    support.pause_batch(&staff, reference, id, " Complaints ").await.unwrap();
+    let again = support.pause_batch(&staff, reference, id, "Again").await.unwrap_err();
+    let before = |refusal: Option<&service::Refusal>| match refusal {
+        Some(service::Refusal::NothingToDo { decided }) => decided.is_some(),
+        _ => false,
+    };
+    assert!(before(again.refusal()), "{again:?}");
     let found = record(&sending, id).await;
     assert_eq!(found.status, BatchStatus::Paused);
     assert_eq!(found.pause_reason.as_deref(), Some("Complaints"));
@@ -756,9 +760,9 @@ async fn owner_and_staff_each_end_only_their_own_pause(backend: Backend) {
     sending.assert_nothing_due("acme").await;
     // The owner's pause outlasts that of staff.
     change(&sending, id, BatchChange::Pause).await;
-    for _ in 0..2 {
-        support.resume_batch(&staff, reference, id).await.unwrap();
-    }
+    support.resume_batch(&staff, reference, id).await.unwrap();
+    let again = support.resume_batch(&staff, reference, id).await.unwrap_err();
+    assert!(before(again.refusal()), "{again:?}");
     let found = record(&sending, id).await;
     assert_eq!((found.status, found.pause_reason), (BatchStatus::Paused, None));
     follow(&sending).await;
@@ -790,7 +794,9 @@ async fn staff_give_a_reason_and_pause_only_what_is_open(backend: Backend) {
     assert_eq!(refused.refusal(), Some(&service::Refusal::NoSuchBatch));
     // A pause that staff don't make isn't theirs to end.
     change(&sending, id, BatchChange::Pause).await;
-    support.resume_batch(&staff, reference, id).await.unwrap();
+    let refused = support.resume_batch(&staff, reference, id).await.unwrap_err();
+    let nothing = service::Refusal::NothingToDo { decided: None };
+    assert_eq!(refused.refusal(), Some(&nothing));
     assert_eq!(record(&sending, id).await.status, BatchStatus::Paused);
     change(&sending, id, BatchChange::Resume).await;
     // The owner may cancel what staff have paused.
