@@ -98,6 +98,8 @@ pub enum Cause {
     Filter(Filter),
     /// The text isn't a valid value of a limit.
     Limit(LimitField),
+    /// Staff typed a reference that no application has.
+    ReferenceUnknown,
 }
 
 /// The report filters that can have an invalid value.
@@ -131,6 +133,7 @@ impl Cause {
                 "Set up two-factor first: your account can't be used without it."
             }
             Self::NotFound => "There is nothing here.",
+            Self::ReferenceUnknown => "No application has this reference.",
             Self::Refused(refusal) => return Cow::Owned(refusal.to_string()),
             Self::Failed => FAILED,
             Self::Uncertain => UNCERTAIN,
@@ -207,6 +210,7 @@ impl Cause {
             Self::Refused(Refusal::PrefixInvalid | Refusal::NoSuchPrefix) => "prefix",
             Self::Filter(filter) => filter.field_and_sentence().0,
             Self::Limit(limit) => limit.as_str(),
+            Self::ReferenceUnknown => "reference",
             _ => return None,
         })
     }

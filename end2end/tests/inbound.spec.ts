@@ -115,6 +115,8 @@ test('staff give a number to an application, and its owner reads the messages', 
 
   await portal.open('/support/numbers');
   await portal.row(`266${ours}`).getByRole('button', { name: 'Remove' }).click();
+  await portal.confirms('Remove');
+  await expect(portal.main).toContainText('The number is removed.');
   await expect(portal.row(`266${ours}`)).toHaveCount(0);
 });
 

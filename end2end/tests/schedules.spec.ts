@@ -32,7 +32,7 @@ async function confirm(portal: Portal, label: string, warning: string): Promise<
   await expect(portal.main).toContainText(warning);
   await expect(portal.link('Back')).toBeVisible();
   await portal.button(label).click();
-  await portal.at(/\?(cancelled|paused|resumed)=1$/);
+  await expect(portal.main.locator('.notice-good')).toBeVisible();
   await portal.hydrated();
 }
 

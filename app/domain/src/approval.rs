@@ -65,7 +65,7 @@ impl fmt::Display for StaffAct {
                     }
                     PriceChange::Cancel(id) => write!(f, "Cancel the price change {id}"),
                 }?;
-                from.map_or(Ok(()), |from| write!(f, " from {from}"))
+                from.map_or(Ok(()), |from| write!(f, " from {} UTC", from.to_table()))
             }
             Self::ResetFactor { email } => write!(f, "Remove the second factor of {email}"),
             Self::Promote { email } => write!(f, "Make {email} a member of staff"),

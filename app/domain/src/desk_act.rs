@@ -23,6 +23,11 @@ words! {
         Promote = "promote",
         Demote = "demote",
         ResetFactor = "reset-factor",
+        MakeResetLink = "make-reset-link",
+        // On a number for inbound messages, identified by the number, its keyword if it has one,
+        // and the reference of its application, with spaces between them.
+        AddNumber = "add-number",
+        RemoveNumber = "remove-number",
         // On a carrier, identified by its name.
         Drain = "drain",
         Resume = "resume",
@@ -50,6 +55,9 @@ impl DeskAct {
             Self::Promote => "Promote",
             Self::Demote => "Demote",
             Self::ResetFactor => "Reset the factor",
+            Self::MakeResetLink => "Make a reset link",
+            Self::AddNumber => "Add",
+            Self::RemoveNumber => "Remove",
             Self::Drain => "Drain",
             Self::Resume => "Resume",
             Self::SetBasePrices => "Set base prices",
@@ -73,11 +81,14 @@ impl DeskAct {
             Self::Promote => "The account is staff now.",
             Self::Demote => "The account is a customer now.",
             Self::ResetFactor => "The account has no second factor any more.",
+            Self::MakeResetLink => "The reset link is made. Earlier links no longer work.",
+            Self::AddNumber => "The application has the number.",
+            Self::RemoveNumber => "The number is removed.",
             Self::Drain => "The carrier is drained.",
             Self::Resume => "The carrier is resumed.",
-            Self::SetBasePrices => "The base prices are set.",
-            Self::SetPrice => "The price is set.",
-            Self::RemovePrice => "The price is removed.",
+            Self::SetBasePrices => "The change of the base prices is saved.",
+            Self::SetPrice => "The price change is saved.",
+            Self::RemovePrice => "The removal of the price is saved.",
             Self::CancelPrice => "The price change is cancelled.",
         }
     }
@@ -91,6 +102,8 @@ impl DeskAct {
             Self::Enable => Self::Disable,
             Self::Promote => Self::Demote,
             Self::Demote => Self::Promote,
+            Self::AddNumber => Self::RemoveNumber,
+            Self::RemoveNumber => Self::AddNumber,
             Self::Drain => Self::Resume,
             Self::Resume => Self::Drain,
             Self::SetBasePrices | Self::SetPrice | Self::RemovePrice => Self::CancelPrice,
@@ -99,12 +112,13 @@ impl DeskAct {
             | Self::Reject
             | Self::SignOut
             | Self::ResetFactor
+            | Self::MakeResetLink
             | Self::CancelPrice => return None,
         })
     }
 
-    /// Whether the action needs a confirmation. The two others help a customer, and one click does
-    /// them.
+    /// Whether the action always needs a confirmation. The two others help a customer, and one
+    /// click does them, unless there is a warning about a sender name.
     pub const fn is_confirmed(self) -> bool {
         !matches!(self, Self::Approve | Self::Accept)
     }
@@ -112,6 +126,20 @@ impl DeskAct {
     /// Whether staff have to give a reason.
     pub const fn needs_reason(self) -> bool {
         matches!(self, Self::Suspend | Self::Reject | Self::Disable)
+    }
+
+    /// Whether the action is on an account. Staff can't do it on their own.
+    pub const fn is_on_account(self) -> bool {
+        matches!(
+            self,
+            Self::Disable
+                | Self::Enable
+                | Self::SignOut
+                | Self::Promote
+                | Self::Demote
+                | Self::ResetFactor
+                | Self::MakeResetLink
+        )
     }
 
     /// Whether the action takes something away. Its button is red.
@@ -124,6 +152,7 @@ impl DeskAct {
                 | Self::SignOut
                 | Self::Demote
                 | Self::ResetFactor
+                | Self::RemoveNumber
                 | Self::Drain
                 | Self::RemovePrice
         )

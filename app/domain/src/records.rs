@@ -291,6 +291,8 @@ pub struct ApplicationRecord {
     pub email: String,
     /// Whether the owner closed the account for good.
     pub account_closed: bool,
+    /// Whether the account is disabled. Closed accounts are disabled, too.
+    pub account_disabled: bool,
 }
 
 impl ApplicationRecord {

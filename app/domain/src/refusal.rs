@@ -130,6 +130,8 @@ pub enum Refusal {
     FactorBeforeStaff,
     #[error("This application is yours. Another member of staff must do this.")]
     OwnApplication,
+    #[error("This is your own account. Another member of staff must do this.")]
+    OwnAccount,
     #[error(
         "You have an application that pays these prices. Another member of staff must do this."
     )]
@@ -290,15 +292,17 @@ pub enum Refusal {
     #[error("Prices can't begin in the past. Leave the time out to begin now.")]
     PriceInPast,
     #[error(
-        "A price that begins at {at} is set already. Cancel that change first, or choose another \
-         time for this one, for example a minute later."
+        "A price that begins at {} UTC is set already. Cancel that change first, or choose another \
+         time for this one, for example a minute later.",
+        .at.to_table()
     )]
     PriceSetTwice { at: Timestamp },
     #[error("The prefix has no price of its own at that time, so there is nothing to remove.")]
     NoSuchPrefix,
     #[error(
-        "At {at} the prefix {prefix} would cost {price} and a local number {local}: prefixes must \
-         cost more. Change the prefix's price first, or choose another one."
+        "At {} UTC the prefix {prefix} would cost {price} and a local number {local}: prefixes \
+         must cost more. Change the prefix's price first, or choose another one.",
+        .at.to_table()
     )]
     PriceNotDearer { prefix: Prefix, at: Timestamp, price: Money, local: Money },
     #[error(

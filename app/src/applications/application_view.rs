@@ -14,8 +14,7 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
-    domain::Reference, domain::decision::Work, domain::readiness::blockers,
-    domain::records::ApiCallRecord, service::Service,
+    domain::Reference, domain::decision::Work, domain::records::ApiCallRecord, service::Service,
 };
 
 /// An application, and whether it can send now.
@@ -70,8 +69,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     let application = owned(service, account.id, &reference).await?;
     let site = current.site();
     let local_price = service.money().local_price().await?;
-    let delivers = service.delivery().has_carrier_for_messages().await?;
-    let blockers = blockers(&application, local_price, delivers);
+    let blockers = service.applications().blockers(&application).await?;
     let usual = async |work, blocker| {
         if blockers.contains(&blocker) {
             service.applications().usual_answer(work).await

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
-use {crate::problem::Problem, domain::Category, domain::readiness::blockers, service::Service};
+use {crate::problem::Problem, domain::Category, service::Service};
 
 /// A step that the customer takes, or waits for, before an application can send.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,12 +28,10 @@ impl NextStep {
         let Some(application) = sms else {
             return Ok(None);
         };
-        let local_price = service.money().local_price().await?;
-        let delivers = service.delivery().has_carrier_for_messages().await?;
-        let found = blockers(application, local_price, delivers);
+        let found = service.applications().blockers(application).await?;
         let for_customer = found.iter().find(|blocker| blocker.is_for_customer());
         let blocker = match found.first() {
-            Some(Blocker::Suspended) => Some(Blocker::Suspended),
+            Some(first @ (Blocker::AccountDisabled | Blocker::Suspended)) => Some(*first),
             first => for_customer.or(first).copied(),
         };
         Ok(blocker.map(|blocker| Self { application: application.clone(), blocker }))
@@ -66,6 +64,15 @@ impl NextStep {
             Blocker::Balance => {
                 let words = format!("{name} can't send: its balance doesn't cover a message.");
                 (words, "#deposits", "Make a deposit")
+            }
+            Blocker::SpendCap(_) => {
+                let words = format!(
+                    "{name} can't send any more today: its limit on the day's spend is used up."
+                );
+                (words, "/settings#limits", "See the limit")
+            }
+            Blocker::AccountDisabled => {
+                (format!("{name} can't send: your account is disabled."), "", "See the application")
             }
             Blocker::NoCarrier => (
                 "No carrier accepts messages right now. Messages wait for up to 48 hours, and you \

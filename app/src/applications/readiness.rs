@@ -1,6 +1,6 @@
 //! "Can this application send now?": each requirement, ticked or with what to do.
 
-use domain::readiness::{Blocker, Need};
+use domain::readiness::{Blocker, Need, SpendCap};
 use domain::records::{ApplicationRecord, KeyRecord};
 use domain::{Category, KeyKind};
 use leptos::prelude::*;
@@ -32,6 +32,8 @@ pub fn can_send(blockers: &[Blocker]) -> &'static str {
         [Blocker::NoCarrier] => {
             "Yes, but messages will wait: no carrier accepts messages right now."
         }
+        [Blocker::AccountDisabled] => "No.",
+        [Blocker::SpendCap(_)] => "No, not with its API key until the next day begins.",
         _ => "No, not with its API key.",
     }
 }
@@ -160,6 +162,20 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
             .into_any()
         }
         Blocker::Balance => balance(data),
+        Blocker::SpendCap(SpendCap { max, until }) => view! {
+            {format!(
+                "Today's limit of {} {} is used up. It begins anew ",
+                max.shown(),
+                data.currency
+            )}
+            <DateTime at=until with_zone=true/>
+            ". "
+            <a href=page("/settings#limits")>"Change the limit"</a>
+        }
+        .into_any(),
+        Blocker::AccountDisabled => {
+            "The account is disabled: its keys send nothing. Contact support.".into_any()
+        }
         Blocker::NoCarrier => "No carrier accepts messages right now. You can still send. \
                                  Messages wait for up to 48 hours, and you aren't charged for a \
                                  message that no carrier accepts."

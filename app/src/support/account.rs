@@ -1,6 +1,6 @@
 //! `/support/accounts/{account}`: the details of an account for staff, and the actions on it.
 
-use domain::records::ApplicationRecord;
+use domain::records::{AccountRecord, ApplicationRecord};
 use domain::support::{AccountFile, NoteRecord};
 use domain::webhook::WebhookRecord;
 use domain::{DeskAct, KeyKind, Reference, Timestamp};
@@ -16,13 +16,13 @@ use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, FormState, Loaded, Page, PostForm, SecretField, State, StepUpField,
-    SubmitButton, Table, TextArea, in_path, optional_fact,
+    DateTime, Fact, FormState, Loaded, Page, PostForm, SecretField, State, SubmitButton, Table,
+    TextArea, in_path, optional_fact,
 };
 use crate::webhooks::status;
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{is_shown, staff, step_up},
+    crate::portal_request::{CurrentRequest, is_shown, staff},
     crate::problem::Cause,
     domain::Refusal,
     service::{Actor, AuditFilter},
@@ -36,6 +36,9 @@ const NEW_LINK: &str = "account-reset-link";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountView {
     file: AccountFile,
+    /// Whether this is the account of the member of staff who opened the page.
+    is_own: bool,
+    sends_mail: bool,
     currency: String,
     /// A new reset link. It is shown once.
     link: Option<String>,
@@ -46,7 +49,7 @@ pub struct AccountView {
 /// Loads an account with its details for staff, and a new reset link if there is one.
 #[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
-    let (current, _) = staff().await?;
+    let (current, reader) = staff().await?;
     let id = match id.parse() {
         Ok(id) => id,
         // Other pages link to an account by its email.
@@ -69,27 +72,24 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     };
     let made = current.service().support().audit(&made).await?.items.into_iter().next();
     let last_link = made.map(|entry| (entry.at, entry.who));
-    Ok(AccountView { file, currency: current.site().currency.clone(), link, last_link })
+    let (is_own, currency) = (file.account.id == reader.id, current.site().currency.clone());
+    let sends_mail = current.service().operations().sends_mail();
+    Ok(AccountView { file, is_own, sends_mail, currency, link, last_link })
 }
 
-/// Makes a reset link. The page shows the link once.
-#[server(prefix = "/fn", endpoint = "make-reset-link")]
-pub async fn make_reset_link(
-    id: i64,
-    #[server(default)] credential: String,
+/// Makes a reset link, which the account's page shows once.
+///
+/// # Errors
+/// `NoSuchAccount`.
+#[cfg(feature = "ssr")]
+pub async fn keep_reset_link(
+    current: &CurrentRequest,
+    actor: &Actor,
+    email: &str,
 ) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let service = current.service();
-    let found = service.accounts().account(id).await?;
-    let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
-    step_up(&current, &account, &credential).await?;
-    let actor = Actor::Account(account.id);
-    let token = service.accounts().issue_reset(&actor, &email).await?;
+    let token = current.service().accounts().issue_reset(actor, email).await?;
     let link = format!("{}/reset/{token}", current.site().base_url);
-    let kept = current.keep_text(NEW_LINK, &link).await;
-    kept.map_err(Problem::after_change)?;
-    leptos_axum::redirect(&format!("/support/accounts/{id}"));
-    Ok(())
+    current.keep_text(NEW_LINK, &link).await.map_err(Problem::after_change)
 }
 
 /// Adds a note to an account.
@@ -107,45 +107,35 @@ pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-struct Forms {
-    link: FormState,
-    note: FormState,
-}
-
 #[component]
 pub fn SupportAccountPage() -> impl IntoView {
-    let forms = Forms {
-        link: FormState::new::<MakeResetLink>("reset-link-alert"),
-        note: FormState::new::<AddNote>("note-alert"),
-    };
+    let form = FormState::new::<AddNote>("note-alert");
     let id = in_path("account");
     let data = PageData::new(move || {
-        forms.link.accepted.track();
-        forms.note.accepted.track();
+        form.accepted.track();
         LoadSupportAccount { id: id.get() }
     });
-    view! { <Loaded data render=move |data| view! { <Account data forms/> }/> }
+    view! { <Loaded data render=move |data| view! { <Account data form/> }/> }
 }
 
 #[component]
-fn Account(data: AccountView, forms: Forms) -> impl IntoView {
-    let AccountView { file, currency, link, last_link } = data;
+fn Account(data: AccountView, form: FormState) -> impl IntoView {
+    let AccountView { file, is_own, sends_mail, currency, link, last_link } = data;
     let email = file.account.email.clone();
     let entries = format!("/support/audit?subject={}", Url::escape(&email));
     view! {
         <Page title=email.clone() back=("/support/accounts", "Accounts")>
             <LetterWarning email/>
             {link.map(|link| view! { <ResetLink link/> })}
-            {facts(file.clone(), last_link)}
-            <Actions file=file.clone() form=forms.link/>
+            {facts(file.clone(), last_link, sends_mail)}
+            {actions(file.clone(), is_own)}
             <h2>"Applications"</h2>
             {applications(&file.applications, &currency)}
             <h2>"Endpoints"</h2>
             {endpoints(&file.endpoints)}
             <h2>"Notes"</h2>
             {notes(file.notes)}
-            <NoteForm id=file.account.id form=forms.note/>
+            <NoteForm id=file.account.id form/>
             <h2>"Audit"</h2>
             {audit_table(&file.audit, &currency)}
             <p><a href=entries>"All entries about this account"</a></p>
@@ -153,7 +143,20 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
     }
 }
 
-fn facts(file: AccountFile, last_link: Option<(Timestamp, String)>) -> impl IntoView {
+/// Says whether the owner confirmed the account's email. Without a mail server, nobody can.
+pub const fn confirmed(account: &AccountRecord, sends_mail: bool) -> &'static str {
+    match (sends_mail, account.confirmed_at) {
+        (false, _) => "not checked: no mail server",
+        (true, Some(_)) => "yes",
+        (true, None) => "no",
+    }
+}
+
+fn facts(
+    file: AccountFile,
+    last_link: Option<(Timestamp, String)>,
+    sends_mail: bool,
+) -> impl IntoView {
     let last_link = last_link.map(|(at, who)| view! { <DateTime at/> " by " {named_link(&who)} });
     let account = file.account;
     let time = |at| view! { <DateTime at/> };
@@ -166,7 +169,7 @@ fn facts(file: AccountFile, last_link: Option<(Timestamp, String)>) -> impl Into
         "enabled"
     };
     let role = if account.staff { "staff" } else { "customer" };
-    let confirmed = yes_or_no(account.confirmed_at.is_some());
+    let confirmed = confirmed(&account, sends_mail);
     let second_factor = yes_or_no(account.second_factor);
     let (created_at, devices) = (file.created_at, file.devices.to_string());
     view! {
@@ -199,8 +202,17 @@ fn ResetLink(link: String) -> impl IntoView {
 }
 
 /// Renders a button for each action that the account's state allows.
-#[component]
-fn Actions(file: AccountFile, form: FormState) -> impl IntoView {
+fn actions(file: AccountFile, is_own: bool) -> AnyView {
+    if is_own {
+        return view! {
+            <p class="notice">
+                "This is your own account. Change your password and your second factor on "
+                <a href="/account">"your account's pages"</a>
+                ". Another member of staff can do the rest."
+            </p>
+        }
+        .into_any();
+    }
     let (disabled, account) = (file.disabled_at.is_some(), file.account);
     let (id, next) = (account.id.to_string(), format!("/support/accounts/{}", account.id));
     let acts = [
@@ -209,19 +221,13 @@ fn Actions(file: AccountFile, form: FormState) -> impl IntoView {
         (disabled && !account.closed, DeskAct::Enable),
         (file.devices > 0, DeskAct::SignOut),
         (account.second_factor, DeskAct::ResetFactor),
+        (true, DeskAct::MakeResetLink),
         (!disabled, DeskAct::Disable),
     ];
     let acts = acts.into_iter().filter(|(is_possible, _)| *is_possible);
     let acts: Vec<_> =
         acts.map(|(_, act)| confirm_button(act, "", id.clone(), next.clone())).collect();
-    view! {
-        <div class="buttons">{acts}</div>
-        <PostForm form>
-            <input type="hidden" name="id" value=id/>
-            <StepUpField form/>
-            <div class="buttons"><SubmitButton label="Make a reset link" form/></div>
-        </PostForm>
-    }
+    view! { <div class="buttons">{acts}</div> }.into_any()
 }
 
 fn applications(applications: &[ApplicationRecord], currency: &str) -> AnyView {
@@ -274,8 +280,8 @@ fn NoteForm(id: i64, form: FormState) -> impl IntoView {
                 rows="3"
                 text
                 required=true
-                maxlength="2000"
-                hint="Only staff can read notes. Notes can't be changed later."
+                hint="Only staff can read notes. At most 2,000 characters. Notes can't be changed \
+                      later."
             />
             <SubmitButton label="Add the note" form/>
         </PostForm>

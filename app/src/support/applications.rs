@@ -3,7 +3,7 @@
 use domain::application::StatusAction;
 use domain::decision::{ApplicationList, CaseKind, StaffList, Viewer};
 use domain::records::{ApplicationRecord, Paged};
-use domain::{ApplicationStatus, DeskAct};
+use domain::{ApplicationStatus, Category, DeskAct};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::ui::{
     BUTTONS, FormAlert, FormState, Loaded, Page, State, Table, next_link, parameter, tabs,
 };
 #[cfg(feature = "ssr")]
-use {super::viewers::view, crate::portal_request::staff};
+use {super::desk::own_email, super::viewers::view, crate::portal_request::staff};
 
 /// The number of applications on a page.
 #[cfg(feature = "ssr")]
@@ -35,6 +35,8 @@ pub struct ApplicationsView {
     viewers: Vec<Viewer>,
     /// Suggested reasons to suspend an application.
     reasons: Vec<String>,
+    /// The email of the reader, if they can't favour their own applications.
+    own: Option<String>,
     currency: String,
 }
 
@@ -52,6 +54,7 @@ pub async fn load_support_applications(
     let cases = cases(list, &applications.items).into_iter();
     Ok(ApplicationsView {
         list,
+        own: own_email(&current, &account),
         viewers: view(service, account.id, CaseKind::Application, cases).await?,
         applications,
         reasons: service.applications().staff_list(StaffList::SuspendReasons).await?,
@@ -81,7 +84,7 @@ pub fn SupportApplicationsPage() -> impl IntoView {
 
 #[component]
 fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
-    let ApplicationsView { list, applications, viewers, reasons, currency } = data;
+    let ApplicationsView { list, applications, viewers, reasons, own, currency } = data;
     let cases = cases(list, &applications.items);
     let viewers = followed(CaseKind::Application, cases, viewers);
     let lists = ApplicationList::ALL.map(|each| (address(each), title(each), each == list));
@@ -89,7 +92,7 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
         <Page title="Applications">
             {tabs("Lists of applications", lists)}
             <FormAlert form=forms.decide/>
-            {listed(list, &applications.items, viewers, &currency, forms.decide)}
+            {listed((list, &applications.items), viewers, own, &currency, forms.decide)}
             {next_link(&address(list), applications.next, "More applications")}
             <FormAlert form=forms.lists/>
             <ListForm
@@ -118,9 +121,9 @@ const fn title(list: ApplicationList) -> &'static str {
 }
 
 fn listed(
-    list: ApplicationList,
-    applications: &[ApplicationRecord],
+    (list, applications): (ApplicationList, &[ApplicationRecord]),
     viewers: RwSignal<Vec<Viewer>>,
+    own: Option<String>,
     currency: &str,
     form: FormState,
 ) -> AnyView {
@@ -131,31 +134,49 @@ fn listed(
         ApplicationList::Suspended => "No application is Suspended.",
         ApplicationList::All => "There is no application yet.",
     };
-    Table::wide(applications)
-        .styled("key", "Reference", move |application| {
-            let reference = application.reference;
-            view! {
-                {application_link(reference)}
-                {others(viewers, reference.to_string())}
-            }
+    let table = Table::wide(applications)
+        .column("Application", move |application| named(application, viewers))
+        .column("Account", |application| {
+            let (title, email) = (application.email.clone(), application.email.clone());
+            view! { <div class="one-line" title=title><MarkedEmail email/></div> }
         })
-        .column("Name", ApplicationRecord::display_name)
-        .column("Account", |application| view! { <MarkedEmail email=application.email.clone()/> })
-        .column("Category", |application| application.category.as_str())
         .column("Sender name", |application| {
-            application.sender_name.as_deref().unwrap_or("none").to_owned()
-        })
-        .state("Status", |application| State::from(application))
-        .time("Requested (UTC)", |application| application.activation_requested_at)
+            application.sender_name.as_deref().unwrap_or("default sender").to_owned()
+        });
+    // The other lists have applications of one status.
+    let table = match list {
+        ApplicationList::Waiting => {
+            table.time("Requested (UTC)", |application| application.activation_requested_at)
+        }
+        _ => table.state("Status", |application| State::from(application)),
+    };
+    table
         .money("Balance", currency, |application| application.balance.shown())
-        .styled(BUTTONS, "Action", move |application| actions(application, form, address(list)))
+        .styled(BUTTONS, "Action", move |application| {
+            actions(application, own.as_deref(), form, address(list))
+        })
         .in_region_or("Applications", none)
 }
 
-/// Renders a button for each action that the application's status allows. `next` is the page to
-/// return to.
+/// Renders an application's name over its reference. Only an unusual category is named.
+fn named(application: &ApplicationRecord, viewers: RwSignal<Vec<Viewer>>) -> impl IntoView + use<> {
+    let (reference, name) = (application.reference, application.display_name());
+    let category = match application.category {
+        Category::Sms => String::new(),
+        category => format!(" ({category})"),
+    };
+    view! {
+        <div class="one-line" title=name.clone()>{name.clone()}</div>
+        <div class="fine">{application_link(reference)} {category}</div>
+        {others(viewers, reference.to_string())}
+    }
+}
+
+/// Renders a button for each action that the application's status allows. `own` is the email of the
+/// reader, if they can't favour their own applications. `next` is the page to return to.
 pub fn actions(
     application: &ApplicationRecord,
+    own: Option<&str>,
     form: FormState,
     next: String,
 ) -> impl IntoView + use<> {
@@ -166,10 +187,13 @@ pub fn actions(
         (StatusAction::Suspend, DeskAct::Suspend),
     ];
     let before = ApplicationStatus::Pending;
+    let is_own = own == Some(application.email.as_str());
     allowed
         .into_iter()
         .filter(|(action, _)| {
-            !application.account_closed && application.status.after(*action, before).is_some()
+            !application.account_closed
+                && !(is_own && *action != StatusAction::Suspend)
+                && application.status.after(*action, before).is_some()
         })
         .map(|(_, act)| {
             let (subject, next) = (reference.clone(), next.clone());

@@ -31,6 +31,8 @@ pub struct ApprovalsView {
     waiting: Vec<ApprovalRecord>,
     /// The account of the member of staff who opened the page.
     account_id: i64,
+    /// Whether the settings require a second member of staff.
+    four_eyes: bool,
 }
 
 /// Loads the requests that wait for approval.
@@ -40,6 +42,7 @@ pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
     Ok(ApprovalsView {
         waiting: current.service().support().approvals().await?,
         account_id: account.id,
+        four_eyes: current.service().limits().four_eyes,
     })
 }
 
@@ -78,10 +81,17 @@ pub fn ApprovalsPage() -> impl IntoView {
 #[component]
 fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
     let reader = data.account_id;
-    let lead = format!(
-        "Changes to money, second factors and staff roles need two members of staff: one requests \
-         the change, and another one approves it. A request expires after {APPROVAL_DAYS} days."
-    );
+    let lead = if data.four_eyes {
+        format!(
+            "Changes to money, second factors and staff roles need two members of staff: one \
+             requests the change, and another one approves it. A request expires after \
+             {APPROVAL_DAYS} days."
+        )
+    } else {
+        "Every change takes effect at once, because the settings don't require a second member of \
+         staff. Requests from before that can still be decided here."
+            .to_owned()
+    };
     view! {
         <Page title="Approvals">
             <AcceptedNotice parameter=APPROVE sentence="The request is approved."/>

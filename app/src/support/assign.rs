@@ -1,12 +1,14 @@
 //! `/support/deposits/assign`: shows the application that an unmatched deposit would be credited
 //! to, and asks for confirmation.
 
+use domain::decision::Decided;
 use domain::records::{ApplicationRecord, DepositRecord};
 use domain::{Reference, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::desk::by;
 use super::links::{ASSIGN_PATH, application_link};
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
@@ -17,25 +19,34 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::desk::APPROVALS_PATH,
+    super::desk::{APPROVALS_PATH, is_own, last_decision},
     super::queues::Queue,
     crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
+    service::AuditFilter,
 };
 
 /// The parameters with which a page says what was done.
 pub const ASSIGNED: &str = "assigned";
 pub const RETURNED: &str = "returned";
 
+/// The number of entries of the audit log in which to search for the assignment of a deposit.
+#[cfg(feature = "ssr")]
+const ENTRIES: i64 = 200;
+
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AssignmentView {
     deposit: DepositRecord,
+    /// Who assigned or returned the deposit, and when. `None` if nobody had to.
+    decided: Option<Decided>,
     /// The reference that staff typed. Empty if they only look at the deposit.
     reference: String,
     /// `None` if no application has the reference that staff typed.
     application: Option<ApplicationRecord>,
+    /// Why the deposit can't be assigned to that application.
+    refused: Option<Refusal>,
     currency: String,
     /// The refusal that asks for step-up authentication, if it is needed.
     step_up: Option<Refusal>,
@@ -64,20 +75,60 @@ pub async fn load_assignment(
     } else {
         Vec::new()
     };
-    Ok(AssignmentView { deposit, reference, application, currency, step_up, suggestions })
+    let refused = application.as_ref().and_then(|found| {
+        if found.account_closed {
+            return Some(Refusal::AccountClosed);
+        }
+        is_own(&current, &account, &found.email).then_some(Refusal::OwnApplication)
+    });
+    Ok(AssignmentView {
+        decided: decision_about(&current, &deposit).await?,
+        deposit,
+        reference,
+        application,
+        refused,
+        currency,
+        step_up,
+        suggestions,
+    })
+}
+
+/// Returns who assigned or returned a deposit, and when.
+#[cfg(feature = "ssr")]
+async fn decision_about(
+    current: &CurrentRequest,
+    deposit: &DepositRecord,
+) -> Result<Option<Decided>, Problem> {
+    if deposit.returned.is_some() {
+        return last_decision(current, "deposit.return", &deposit.bank_id).await;
+    }
+    let Some(reference) = deposit.assigned_to else {
+        return Ok(None);
+    };
+    // The entry's subject is the application, which may have many deposits.
+    let filter = AuditFilter {
+        action: Some("deposit.assign".to_owned()),
+        subject: Some(reference.to_string()),
+        limit: ENTRIES,
+        ..AuditFilter::default()
+    };
+    let entries = current.service().support().audit(&filter).await?.items;
+    let is_it = |detail: &str| detail.split(' ').nth(1) == Some(&deposit.bank_id);
+    let found = entries.into_iter().find(|entry| entry.detail.as_deref().is_some_and(is_it));
+    Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
 }
 
 /// Marks an unmatched deposit as returned to the bank.
 #[server(prefix = "/fn", endpoint = "return-deposit")]
 pub async fn return_deposit(
     bank_id: String,
-    note: String,
+    reason: String,
     #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let keep = |problem: Problem| problem.typed("note", &note);
+    let keep = |problem: Problem| problem.typed("reason", &reason);
     step_up(&current, &account, &credential).await.map_err(keep)?;
-    let act = StaffAct::ReturnDeposit { bank_id, note: note.clone() };
+    let act = StaffAct::ReturnDeposit { bank_id, note: reason.clone() };
     let done = current.service().support().act(account.id, act).await;
     let done = done.map_err(Problem::from).map_err(keep)?;
     open_next_case(&current, done.then_some(RETURNED)).await
@@ -126,28 +177,40 @@ pub fn AssignPage() -> impl IntoView {
         give_back: FormState::new::<ReturnDeposit>("return-alert"),
     };
     let (bank_id, reference) = (parameter("bank_id"), parameter("reference"));
-    let data = PageData::new(move || LoadAssignment {
-        bank_id: bank_id.get().unwrap_or_default(),
-        reference: reference.get().unwrap_or_default(),
+    // If somebody else was faster, the page says who.
+    let is_late =
+        |refusal: &Refusal| matches!(refusal, Refusal::DepositAssigned | Refusal::DepositReturned);
+    let late = [forms.assign, forms.give_back].map(|form| form.refused_with(is_late));
+    let data = PageData::new(move || {
+        for late in late {
+            late.track();
+        }
+        LoadAssignment {
+            bank_id: bank_id.get().unwrap_or_default(),
+            reference: reference.get().unwrap_or_default(),
+        }
     });
     view! { <Loaded data render=move |data| view! { <Assignment data forms/> }/> }
 }
 
 #[component]
 fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
-    let AssignmentView { deposit, reference, application, currency, step_up, suggestions } = data;
+    let AssignmentView { deposit, reference, application, currency, step_up, .. } = data;
+    let (suggestions, refused, decided) = (data.suggestions, data.refused, data.decided);
     // The confirmation of one action doesn't offer another one.
     let may_return = deposit.is_unmatched() && application.is_none();
     let bank_id = deposit.bank_id.clone();
     let returned = deposit.returned.clone().map(|(at, note)| {
         view! {
             <Fact term="Returned to the bank (UTC)" class="figures"><DateTime at/></Fact>
-            <Fact term="Note">{note}</Fact>
+            <Fact term="Reason">{note}</Fact>
         }
     });
     let suggested = suggestions.into_iter().map(|reference| suggestion(&bank_id, reference));
     let suggested = suggested.collect_view();
-    let action = action(&deposit, &reference, application.clone(), (step_up.clone(), forms.assign));
+    let receiving = application.clone().map(|application| (application, refused));
+    let action =
+        action((&deposit, decided), &reference, receiving, (step_up.clone(), forms.assign));
     let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
         <Page title back=("/support/deposits", "Deposits")>
@@ -182,20 +245,21 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
 
 /// Renders what can be done to assign the deposit, or why nothing can.
 fn action(
-    deposit: &DepositRecord,
+    (deposit, decided): (&DepositRecord, Option<Decided>),
     typed: &str,
-    application: Option<ApplicationRecord>,
+    receiver: Option<(ApplicationRecord, Option<Refusal>)>,
     (step_up, form): (Option<Refusal>, FormState),
 ) -> AnyView {
-    match (deposit.assigned_to, application) {
+    let by = decided.as_ref().map_or_else(|| " before.".to_owned(), by);
+    match (deposit.assigned_to, receiver) {
         (Some(reference), _) => view! {
             <p class="notice">
-                "This deposit was credited to " {application_link(reference)} " before."
+                "This deposit was credited to " {application_link(reference)} {by}
             </p>
         }
         .into_any(),
         (None, _) if deposit.returned.is_some() => {
-            view! { <p class="notice">"This deposit was returned to the bank before."</p> }
+            view! { <p class="notice">{format!("This deposit was returned to the bank{by}")}</p> }
                 .into_any()
         }
         (None, None) => {
@@ -206,9 +270,12 @@ fn action(
                     </p>
                 }
             });
-            view! { {unknown} {assign_form(&deposit.bank_id)} }.into_any()
+            view! { {unknown} {assign_form(&deposit.bank_id, typed)} }.into_any()
         }
-        (None, Some(application)) => {
+        (None, Some((_, Some(refusal)))) => {
+            view! { <p class="alert" role="alert">{refusal.to_string()}</p> }.into_any()
+        }
+        (None, Some((application, None))) => {
             let effect = "The amount is added to the balance at once.".to_owned();
             let confirmation =
                 Confirmation { step_up, ..Confirmation::of(effect, "You can't undo this.") };
@@ -240,22 +307,23 @@ pub fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> 
     }
 }
 
-/// Renders the form that asks for the reference of the application that gets a deposit. It leads to
-/// the page that asks for confirmation.
-pub fn assign_form(bank_id: &str) -> impl IntoView + use<> {
+/// Renders the form that asks for the reference of the application that gets a deposit, with what
+/// was typed before. It leads to the page that asks for confirmation.
+pub fn assign_form(bank_id: &str, typed: &str) -> impl IntoView + use<> {
     view! {
         <form class="form-inline" method="get" action=ASSIGN_PATH>
             <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
             <label>
-                "Reference"
-                {about_text(format!("for {bank_id}"))}
+                <span class="visually-hidden">"Reference for " {bank_id.to_owned()}</span>
                 <input
                     type="text"
                     name="reference"
+                    value=typed.to_owned()
                     required
                     inputmode="numeric"
                     pattern="[0-9]{6}"
-                    size="6"
+                    size="8"
+                    placeholder="Reference"
                     autocomplete="off"
                 />
             </label>
@@ -280,10 +348,12 @@ fn ReturnForm(bank_id: String, step_up: Option<Refusal>, form: FormState) -> imp
             <ConfirmationForm confirmation label="Mark as returned" danger=true back form>
                 <input type="hidden" name="bank_id" value=bank_id/>
                 <Field
-                    label="Note"
-                    name="note"
+                    label="Reason"
+                    name="reason"
                     required=true
-                    hint="For example who asked for it. Only staff can read it."
+                    maxlength=500
+                    hint="For example who asked for it. Only staff can read it. At most 500 \
+                          characters."
                     form
                 />
             </ConfirmationForm>

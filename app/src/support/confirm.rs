@@ -24,7 +24,8 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::consequences::{Consequences, last_mark},
+    super::account::keep_reset_link,
+    super::consequences::{Consequences, last_mark, parsed_number},
     super::desk::APPROVALS_PATH,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
     domain::approval::StaffAct,
@@ -48,6 +49,7 @@ const APPLICATIONS_PATH: &str = "/support/applications";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfirmationView {
     act: DeskAct,
+    heading: String,
     subject: String,
     confirmation: Confirmation,
     /// The email of the account that the action affects.
@@ -67,8 +69,17 @@ pub async fn load_confirmation(
     #[server(default)] subject: String,
 ) -> Result<ConfirmationView, Problem> {
     let (current, account) = staff().await?;
-    let act = DeskAct::parse(&act).filter(|act| act.is_confirmed()).ok_or(Cause::NotFound)?;
-    let found = Consequences::of(&current, act, &subject).await?;
+    let act = DeskAct::parse(&act).ok_or(Cause::NotFound)?;
+    let found = Consequences::of(&current, &account, act, &subject).await?;
+    let may_be_shown = match act {
+        DeskAct::Approve => false,
+        // If it was decided meanwhile, the page says so.
+        DeskAct::Accept => found.is_doubtful || found.refused.is_some(),
+        _ => true,
+    };
+    if !may_be_shown {
+        return Err(Cause::NotFound.into());
+    }
     let mut confirmation = found.confirmation;
     confirmation.step_up = missing_step_up(&current, &account).await?;
     let reasons = match reasons_of(act) {
@@ -76,6 +87,7 @@ pub async fn load_confirmation(
         None => Vec::new(),
     };
     Ok(ConfirmationView {
+        heading: format!("{} {}", act.label(), found.name).trim_end().to_owned(),
         act,
         subject,
         confirmation,
@@ -113,11 +125,17 @@ pub async fn act_on(
     let keep = |problem: Problem| problem.typed("reason", &reason).typed("repeated", &repeated);
     let (current, account) = staff().await.map_err(keep)?;
     let act = DeskAct::parse(&act).ok_or(Cause::Unreadable)?;
-    let found = Consequences::of(&current, act, &subject).await.map_err(keep)?;
+    let found = Consequences::of(&current, &account, act, &subject).await.map_err(keep)?;
     if found.refused == Some(Refusal::AccountClosed) {
         return Err(keep(Cause::Refused(Refusal::AccountClosed).into()));
     }
-    if act.is_confirmed() {
+    if found.is_doubtful && seen.is_empty() {
+        // Its page had no warning, or the button is older than the warning.
+        let parameters = [("act", act.as_str()), ("subject", &subject), ("next", &next)];
+        leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
+        return Ok(());
+    }
+    if act.is_confirmed() || found.is_doubtful {
         step_up(&current, &account, &credential).await.map_err(keep)?;
         refuse(&found, &seen, &repeated).map_err(|refusal| keep(Cause::from(refusal).into()))?;
     }
@@ -188,6 +206,15 @@ async fn perform(
         }
         DeskAct::Resume => {
             service.delivery().resume_carrier(&actor, subject).await?;
+        }
+        DeskAct::MakeResetLink => keep_reset_link(current, &actor, &email).await?,
+        DeskAct::AddNumber => {
+            let (number, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;
+            service.support().add_inbound_number(&actor, &number, keyword, reference).await?;
+        }
+        DeskAct::RemoveNumber => {
+            let (number, keyword, _) = parsed_number(subject).ok_or(Cause::NotFound)?;
+            service.support().remove_inbound_number(&actor, &number, keyword).await?;
         }
         DeskAct::Promote => {
             return act_of_two(current, account.id, StaffAct::Promote { email }, subject).await;
@@ -302,8 +329,8 @@ const fn is_change(cause: &Cause) -> bool {
 
 #[component]
 fn Contents(data: ConfirmationView, next: String, form: FormState) -> impl IntoView {
-    let ConfirmationView { act, subject, confirmation, email, seen, refused, reasons, repeat } =
-        data;
+    let ConfirmationView { act, heading, subject, confirmation, email, seen, refused, .. } = data;
+    let (reasons, repeat) = (data.reasons, data.repeat);
     let warning = email.map(|email| view! { <LetterWarning email/> });
     let contents = if let Some(refusal) = refused {
         view! {
@@ -327,7 +354,7 @@ fn Contents(data: ConfirmationView, next: String, form: FormState) -> impl IntoV
         .into_any()
     };
     view! {
-        <Page title=act.label()>
+        <Page title=heading focused=true>
             {warning}
             {contents}
         </Page>
@@ -349,6 +376,7 @@ fn Reason(act: DeskAct, reasons: Vec<String>, form: FormState) -> impl IntoView 
             name="reason"
             hint=hint
             required=true
+            maxlength=500
             list=list.map(StaffList::as_str)
             form
         />
@@ -409,7 +437,7 @@ pub fn DoneNotice() -> impl IntoView {
         let act = DeskAct::parse(&done?)?;
         Some(notice_of(act, &subject.unwrap_or_default(), reference, &path.get()))
     });
-    view! { <NoticeSlot notice/> }
+    view! { <NoticeSlot notice parameters=vec![DONE, SUBJECT, REFERENCE, ASKED]/> }
 }
 
 fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str) -> Notice {
@@ -422,17 +450,9 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
         let before = if is_next { "Back to" } else { "Application" };
         (application_path(reference), format!("{before} {reference}"))
     });
-    let of_account = matches!(
-        act,
-        DeskAct::Disable
-            | DeskAct::Enable
-            | DeskAct::SignOut
-            | DeskAct::Promote
-            | DeskAct::Demote
-            | DeskAct::ResetFactor
-    );
-    let of_account =
-        of_account.then(|| (format!("/support/accounts/{subject}"), "The account".to_owned()));
+    let of_account = act
+        .is_on_account()
+        .then(|| (format!("/support/accounts/{subject}"), "The account".to_owned()));
     let undo = act.reverse().filter(|_| !subject.is_empty()).map(|reverse| {
         let parameters = [("act", reverse.as_str()), ("subject", subject), ("next", path)];
         (address(CONFIRM_PATH, parameters), "Undo".to_owned())

@@ -3,20 +3,22 @@
 
 use domain::application::StatusAction;
 use domain::decision::Decided;
-use domain::records::{ApplicationRecord, CarrierRecord};
+use domain::records::{AccountRecord, ApplicationRecord, CarrierRecord, SenderRequestRecord};
 use domain::support::AccountFile;
 use domain::{
-    ApplicationStatus, DeskAct, Kind, PriceChange, PriceRequest, PriceStep, Reference, Refusal,
-    SenderStatus, Timestamp,
+    ApplicationStatus, DeskAct, Keyword, Kind, Number, PriceChange, PriceRequest, PriceStep,
+    Reference, Refusal, SenderStatus, Timestamp,
 };
 use service::AuditFilter;
 
+use super::desk::is_own;
+use super::senders::warnings;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
 use crate::ui::Confirmation;
 
 /// The actions of the audit log that change what a confirmation shows.
-const CHANGES: [&str; 14] = [
+const CHANGES: [&str; 16] = [
     "application.approve",
     "application.suspend",
     "application.reinstate",
@@ -28,6 +30,8 @@ const CHANGES: [&str; 14] = [
     "account.demote",
     "account.reset_factor",
     "account.close",
+    "number.add",
+    "number.remove",
     "carrier.drain",
     "carrier.resume",
     "price.set",
@@ -39,6 +43,8 @@ const CANT_UNDO: &str = "You can't undo this.";
 /// An action on a subject, as it is now.
 #[derive(Default)]
 pub struct Consequences {
+    /// The subject's name, for the heading. Empty if the confirmation needs none.
+    pub name: String,
     pub confirmation: Confirmation,
     /// The email of the account that the action affects.
     pub email: Option<String>,
@@ -47,6 +53,8 @@ pub struct Consequences {
     /// The state that the action changes. The form carries it, so that the action is refused if the
     /// state has changed since the page was opened.
     pub seen: String,
+    /// Whether an action that one click does needs a confirmation in this case.
+    pub is_doubtful: bool,
     /// Why the action isn't possible now.
     pub refused: Option<Refusal>,
     /// The last change of that state.
@@ -58,26 +66,31 @@ pub struct Consequences {
 }
 
 impl Consequences {
-    /// Returns the consequences of an action now.
+    /// Returns the consequences of an action by `reader` now.
     ///
     /// # Errors
     /// `Cause::NotFound` if there is no such subject.
     pub async fn of(
         current: &CurrentRequest,
+        reader: &AccountRecord,
         act: DeskAct,
         subject: &str,
     ) -> Result<Self, Problem> {
         let mut found = match act {
             DeskAct::Approve | DeskAct::Suspend | DeskAct::Reinstate => {
-                of_application(current, act, subject).await
+                of_application(current, reader, act, subject).await
             }
-            DeskAct::Accept | DeskAct::Reject => of_sender_name(current, subject).await,
+            DeskAct::Accept | DeskAct::Reject => {
+                of_sender_name(current, reader, act, subject).await
+            }
             DeskAct::Disable
             | DeskAct::Enable
             | DeskAct::SignOut
             | DeskAct::Promote
             | DeskAct::Demote
-            | DeskAct::ResetFactor => of_account(current, act, subject).await,
+            | DeskAct::ResetFactor
+            | DeskAct::MakeResetLink => of_account(current, reader, act, subject).await,
+            DeskAct::AddNumber | DeskAct::RemoveNumber => of_number(current, act, subject).await,
             DeskAct::Drain | DeskAct::Resume => of_carrier(current, act, subject).await,
             DeskAct::SetBasePrices
             | DeskAct::SetPrice
@@ -115,7 +128,8 @@ fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
 /// Returns the account, the application and its balance as facts.
 fn facts_of(application: &ApplicationRecord, currency: &str) -> Vec<(String, String)> {
     let ApplicationRecord { reference, category, status, balance, .. } = application;
-    let sender = application.sender_name.clone().unwrap_or_else(|| "none".to_owned());
+    let sender = application.sender_name.clone();
+    let sender = sender.unwrap_or_else(|| "default sender".to_owned());
     vec![
         fact("Account", application.email.clone()),
         fact("Application", format!("{reference} ({category})")),
@@ -128,6 +142,7 @@ fn facts_of(application: &ApplicationRecord, currency: &str) -> Vec<(String, Str
 
 async fn of_application(
     current: &CurrentRequest,
+    reader: &AccountRecord,
     act: DeskAct,
     subject: &str,
 ) -> Result<Consequences, Problem> {
@@ -163,6 +178,8 @@ async fn of_application(
     let conflict = Refusal::StatusConflict { status, action, decided: decided.clone() };
     let refused = if application.account_closed {
         Some(Refusal::AccountClosed)
+    } else if act != DeskAct::Suspend && is_own(current, reader, &application.email) {
+        Some(Refusal::OwnApplication)
     } else {
         (!is_possible).then_some(conflict)
     };
@@ -173,6 +190,7 @@ async fn of_application(
             undo: undo.to_owned(),
             step_up: None,
         },
+        name: format!("application {reference}"),
         email: Some(application.email),
         reference: Some(reference.to_string()),
         seen: status.as_str().to_owned(),
@@ -182,7 +200,12 @@ async fn of_application(
     })
 }
 
-async fn of_sender_name(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+async fn of_sender_name(
+    current: &CurrentRequest,
+    reader: &AccountRecord,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
     let applications = current.service().applications();
     let id = subject.parse::<i64>().map_err(|_| Cause::NotFound)?;
     let request = match applications.sender_request(id).await {
@@ -193,35 +216,64 @@ async fn of_sender_name(current: &CurrentRequest, subject: &str) -> Result<Conse
     };
     let found = applications.find_application(request.reference).await?;
     let application = found.ok_or(Cause::NotFound)?;
-    let mut facts = facts_of(&application, &current.site().currency);
-    facts.insert(0, fact("Requested name", request.name));
+    let case = if act == DeskAct::Accept { applications.sender_case(id).await? } else { None };
+    let warnings = case.as_ref().map(warnings).unwrap_or_default();
     let reference = request.reference.to_string();
     let decided = last_change(current, &reference).await?;
     let status = request.status;
-    let conflict = Refusal::SenderDecided { status, decided: decided.clone() };
+    let refused = if status != SenderStatus::Pending {
+        Some(Refusal::SenderDecided { status, decided: decided.clone() })
+    } else {
+        let is_own = act == DeskAct::Accept && is_own(current, reader, &application.email);
+        is_own.then_some(Refusal::OwnApplication)
+    };
     Ok(Consequences {
-        confirmation: Confirmation {
-            facts,
-            effects: sentences([
-                "The owner reads your reason, in the portal and in a mail.",
-                "A name that was accepted earlier stays in use.",
-                "An application that was created with this name can't send until another name is \
-                 accepted or the request is withdrawn.",
-            ]),
-            undo: format!("{CANT_UNDO} The owner can request the name again."),
-            step_up: None,
-        },
+        seen: format!("{status} {}", warnings.join(" ")).trim_end().to_owned(),
+        is_doubtful: !warnings.is_empty(),
+        confirmation: name_confirmation(current, act, (&application, &request), warnings),
+        name: format!("the sender name {}", request.name),
         email: Some(application.email),
         reference: Some(reference),
-        seen: status.as_str().to_owned(),
-        refused: (status != SenderStatus::Pending).then_some(conflict),
+        refused,
         decided,
         ..Consequences::default()
     })
 }
 
+/// Returns the confirmation of a decision about a sender name.
+fn name_confirmation(
+    current: &CurrentRequest,
+    act: DeskAct,
+    (application, request): (&ApplicationRecord, &SenderRequestRecord),
+    warnings: Vec<String>,
+) -> Confirmation {
+    let mut facts = facts_of(application, &current.site().currency);
+    facts.insert(0, fact("Requested name", request.name.clone()));
+    let (effects, undo) = if act == DeskAct::Accept {
+        facts.extend(warnings.into_iter().map(|warning| fact("Warning", warning)));
+        let effects = sentences([
+            "Recipients see this name as the sender of the application's messages from now on.",
+            "The name belongs to the account. No other account can get it.",
+            "The owner gets a mail.",
+        ]);
+        let undo =
+            "You can't take back an accepted name. If it is misused, suspend the application.";
+        (effects, undo.to_owned())
+    } else {
+        let effects = sentences([
+            "The owner reads your reason, in the portal and in a mail.",
+            "A name that was accepted earlier stays in use.",
+            "An application that was created with this name can't send until another name is \
+             accepted or the request is withdrawn.",
+        ]);
+        (effects, format!("{CANT_UNDO} The owner can request the name again."))
+    };
+    Confirmation { facts, effects, undo, step_up: None }
+}
+
 async fn of_account(
     current: &CurrentRequest,
+    reader: &AccountRecord,
     act: DeskAct,
     subject: &str,
 ) -> Result<Consequences, Problem> {
@@ -254,15 +306,25 @@ async fn of_account(
         facts.push(fact("Application", text));
     }
     let decided = last_change(current, &email).await?;
-    let refused = refused_account_act(act, &file, decided.as_ref());
+    let refused = if id == reader.id {
+        Some(Refusal::OwnAccount)
+    } else {
+        refused_account_act(act, &file, decided.as_ref())
+    };
     Ok(Consequences {
         confirmation: Confirmation { facts, effects, undo, step_up: None },
+        name: format!("{}account {email}", if is_of(act) { "of " } else { "" }),
         email: Some(email),
         seen: format!("{state} {role} {factor}"),
         refused,
         decided,
         ..Consequences::default()
     })
+}
+
+/// Whether the label of an action on an account needs "of" before its name.
+const fn is_of(act: DeskAct) -> bool {
+    matches!(act, DeskAct::ResetFactor | DeskAct::MakeResetLink)
 }
 
 /// Returns the consequences of an action on an account, and whether it can be undone.
@@ -309,6 +371,15 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
             ]),
             "You can't undo this. The owner can set up a new second factor.",
         ),
+        DeskAct::MakeResetLink => (
+            sentences([
+                "Whoever has the link can set a new password, once, within 1 hour. Give it only to \
+                 the owner of the account, and check who they are first.",
+                "Earlier reset links of the account no longer work.",
+                "The account's devices stay signed in until the link is used.",
+            ]),
+            "You can't take back the link. It ends when you make another one.",
+        ),
         _ => (
             vec![
                 format!("Signed-in devices: {devices}. All of them are signed out."),
@@ -339,6 +410,66 @@ fn refused_account_act(
         _ => false,
     };
     is_done.then(|| Refusal::NothingToDo { decided: decided.cloned() })
+}
+
+async fn of_number(
+    current: &CurrentRequest,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let (_, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;
+    // As the list and the audit log write it.
+    let (written, _) = subject.rsplit_once(' ').unwrap_or_default();
+    let digits = written.split(' ').next().unwrap_or_default();
+    let application = current.service().applications().find_application(reference).await?;
+    let application = application.ok_or(Cause::NotFound)?;
+    let numbers = current.service().support().inbound_numbers().await?;
+    let has = numbers
+        .into_iter()
+        .any(|one| one.number == digits && one.keyword == keyword && one.reference == reference);
+    let decided = last_change(current, written).await?;
+    let (effects, undo) = if act == DeskAct::RemoveNumber {
+        (
+            sentences([
+                "The application gets no more messages to this number. It keeps those that it has.",
+                "Messages that no other application gets are listed under Unassigned messages.",
+            ]),
+            "You can undo this: add the number again, and assign the messages that came meanwhile.",
+        )
+    } else {
+        (
+            sentences(["The application gets the messages to this number from now on."]),
+            "You can undo this: remove the number.",
+        )
+    };
+    let mut facts = facts_of(&application, &current.site().currency);
+    facts.insert(0, fact("Keyword", keyword.map_or("none".to_owned(), |word| word.to_string())));
+    facts.insert(0, fact("Number", digits));
+    let is_done = has == (act == DeskAct::AddNumber);
+    Ok(Consequences {
+        name: format!("number {written}"),
+        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        email: Some(application.email),
+        reference: Some(reference.to_string()),
+        seen: if has { "assigned" } else { "not assigned" }.to_owned(),
+        refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
+        decided,
+        ..Consequences::default()
+    })
+}
+
+/// Parses the subject of an action on a number for inbound messages.
+pub fn parsed_number(subject: &str) -> Option<(Number, Option<Keyword>, Reference)> {
+    let parts: Vec<_> = subject.split(' ').collect();
+    let (digits, keyword, reference) = match parts[..] {
+        [digits, reference] => (digits, None, reference),
+        [digits, keyword, reference] => (digits, Some(keyword), reference),
+        _ => return None,
+    };
+    // The digits have their country code already.
+    let number = Number::parse_typed(&format!("+{digits}")).ok()?;
+    let keyword = keyword.map(Keyword::parse).transpose().ok()?;
+    Some((number, keyword, Reference::parse(reference).ok()?))
 }
 
 async fn of_carrier(
@@ -389,6 +520,7 @@ async fn of_carrier(
             undo: undo.to_owned(),
             step_up: None,
         },
+        name: format!("carrier {subject}"),
         seen: format!("{}{}", drained_at.map_or("in use", |_| "drained"), last_mark(is_last)),
         refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
         decided,

@@ -8,7 +8,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::assign::{ASSIGNED, RETURNED, assign_form, suggestion};
-use super::links::{application_link, deposit_link};
+use super::links::{application_link, deposit_link, deposit_path};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -76,28 +76,43 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         DepositList::All => "There is no deposit.",
     };
     Table::wide(deposits)
-        .styled("key", "Bank id", |case| deposit_link(&case.deposit.bank_id))
-        .column("Reference as written", |case| case.deposit.reference.clone())
+        .column("Bank id and reference as written", |case| {
+            let DepositRecord { bank_id, reference, .. } = &case.deposit;
+            view! {
+                <div class="one-line" title=bank_id.clone()>{deposit_link(bank_id)}</div>
+                <div class="fine one-line" title=reference.clone()>{reference.clone()}</div>
+            }
+        })
         .column("Payer and purpose", |case| payer_and_purpose(&case.deposit))
         .money("Amount", currency, |case| case.deposit.amount.shown())
-        .time("Received (UTC)", |case| case.deposit.received_at)
-        .column("Application", |case| receiver(&case.deposit))
-        .styled(BUTTONS, "Action", actions)
+        .styled("figures", "Received (UTC)", |case| {
+            // The time is rarely needed. It is in the tooltip, and on the deposit's page.
+            let at = case.deposit.received_at;
+            let text = at.to_table();
+            let day = text.split(' ').next().unwrap_or_default().to_owned();
+            view! { <time datetime=at.to_string() title=format!("{text} UTC")>{day}</time> }
+        })
+        .styled(BUTTONS, "Application", |case| {
+            if case.deposit.is_unmatched() { actions(case) } else { receiver(&case.deposit) }
+        })
         .in_region_or("Deposits", none)
 }
 
 /// Renders the ways to assign an unmatched deposit: to a suggested application, or to one whose
 /// reference staff type. Both lead to a page that asks for confirmation.
-fn actions(case: &DepositCase) -> impl IntoView + use<> {
-    if !case.deposit.is_unmatched() {
-        return ().into_any();
-    }
+fn actions(case: &DepositCase) -> AnyView {
     let bank_id = case.deposit.bank_id.clone();
-    let suggested =
-        (case.suggestions.iter()).map(|reference| suggestion(&bank_id, *reference)).collect_view();
+    let suggested = case.suggestions.first().map(|reference| suggestion(&bank_id, *reference));
+    // The deposit's page has all suggestions. A row has room for one.
+    let more = case.suggestions.len().saturating_sub(1);
+    let more = (more > 0).then(|| {
+        view! { <a href=deposit_path(&bank_id)>{format!("{more} more")}</a> }
+    });
     view! {
         {suggested}
-        {assign_form(&bank_id)}
+        {more}
+        " "
+        {assign_form(&bank_id, "")}
     }
     .into_any()
 }
@@ -107,7 +122,7 @@ pub fn receiver(deposit: &DepositRecord) -> AnyView {
     match deposit.assigned_to {
         Some(reference) => application_link(reference).into_any(),
         None if deposit.returned.is_some() => "returned to the bank".into_any(),
-        None => "none".into_any(),
+        None => "unmatched".into_any(),
     }
 }
 

@@ -1,18 +1,51 @@
 //! Parts that the pages of staff share: the forms of cases, and forms in table rows.
 
 use domain::DeskAct;
-use domain::decision::StaffList;
+use domain::decision::{Decided, StaffList};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
 use super::lists::{ReasonField, SetStaffList};
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::CurrentRequest, domain::records::AccountRecord, service::AuditFilter};
 
 /// The path of the approvals. A form leads there if a second member of staff has to approve its
 /// action.
 #[cfg(feature = "ssr")]
 pub const APPROVALS_PATH: &str = "/support/approvals";
+
+/// Whether an application is the reader's own, and the settings forbid that they favour it. `email`
+/// is that of its account.
+#[cfg(feature = "ssr")]
+pub fn is_own(current: &CurrentRequest, reader: &AccountRecord, email: &str) -> bool {
+    reader.email == email && !current.service().limits().own_applications
+}
+
+/// Returns the reader's email, if the settings forbid that they favour their own applications.
+#[cfg(feature = "ssr")]
+pub fn own_email(current: &CurrentRequest, reader: &AccountRecord) -> Option<String> {
+    is_own(current, reader, &reader.email).then(|| reader.email.clone())
+}
+
+/// Returns the end of a sentence that says who decided, and when.
+pub fn by(decided: &Decided) -> String {
+    format!(" by {} at {} UTC.", decided.by, decided.at.to_table())
+}
+
+/// Returns who took an action on a subject last, and when. The audit log has both.
+#[cfg(feature = "ssr")]
+pub async fn last_decision(
+    current: &CurrentRequest,
+    action: &str,
+    subject: &str,
+) -> Result<Option<Decided>, Problem> {
+    let (action, subject) = (Some(action.to_owned()), Some(subject.to_owned()));
+    let filter = AuditFilter { action, subject, limit: 1, ..AuditFilter::default() };
+    let found = current.service().support().audit(&filter).await?.items.into_iter().next();
+    Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
+}
 
 /// The forms of a page of cases: one for the decisions, and one for the lists that help staff
 /// decide.

@@ -103,7 +103,7 @@ pub fn DeskFrame() -> impl IntoView {
                     work.map(|work| view! { <Side work path query/> })
                 })}
             </Transition>
-            <div class="desk-page">
+            <div class="desk-page" id="desk-page" tabindex="-1">
                 <DoneNotice/>
                 <Outlet/>
             </div>

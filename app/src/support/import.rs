@@ -2,6 +2,8 @@
 
 #![expect(clippy::too_many_arguments, reason = "a form has a field for each column of a file")]
 
+use domain::Refusal;
+use domain::decision::Decided;
 use domain::records::{
     BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
 };
@@ -10,6 +12,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::deposits::details;
+use super::desk::by;
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -19,10 +22,9 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::desk::APPROVALS_PATH,
+    super::desk::{APPROVALS_PATH, last_decision},
     crate::portal_request::{staff, step_up},
     crate::problem::Cause,
-    domain::Refusal,
     domain::approval::StaffAct,
     service::{Actor, BankColumns, StatementFile},
 };
@@ -56,6 +58,8 @@ pub struct ImportView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SelectedStatement {
     report: StatementReport,
+    /// Who confirmed it, and when.
+    confirmed: Option<Decided>,
     /// The outcome of the lines that are shown. `None` for all.
     outcome: Option<LineOutcome>,
     lines: Paged<BankLineCase>,
@@ -82,7 +86,11 @@ pub async fn load_import(
             let outcome = outcome.as_deref().and_then(LineOutcome::parse);
             let report = money.statement_report(id).await?.ok_or(Cause::NotFound)?;
             let lines = money.statement_lines(id, outcome, cursor.as_deref(), LINES).await?;
-            Some(SelectedStatement { report, outcome, lines })
+            let confirmed = match report.statement.confirmed_at {
+                Some(_) => last_decision(&current, "statement.confirm", &id.to_string()).await?,
+                None => None,
+            };
+            Some(SelectedStatement { report, confirmed, outcome, lines })
         }
         None => None,
     };
@@ -169,7 +177,10 @@ pub fn ImportPage() -> impl IntoView {
     let number = |text: Option<String>| text.and_then(|id| id.parse().ok());
     let (statement, file) = (parameter("statement"), parameter("file"));
     let (outcome, cursor) = (parameter("outcome"), parameter("cursor"));
+    // If somebody else confirmed the statement meanwhile, the page shows it as it is now.
+    let changed = forms.confirm.refused_with(|refusal| *refusal == Refusal::StatementConfirmed);
     let data = PageData::new(move || {
+        changed.track();
         forms.confirm.accepted.track();
         forms.columns.accepted.track();
         LoadImport {
@@ -299,8 +310,12 @@ fn select(
     view! {
         <div class="field">
             <label for=name>{label}</label>
-            <select id=name name=name>
-                {is_optional.then(|| view! { <option value="">"None"</option> })}
+            <select id=name name=name required=!is_optional>
+                // Without a suggestion, the browser mustn't choose the first column.
+                {(is_optional || chosen.is_none()).then(|| {
+                    let words = if is_optional { "None" } else { "Choose a column" };
+                    view! { <option value="">{words}</option> }
+                })}
                 {options}
             </select>
         </div>
@@ -309,7 +324,8 @@ fn select(
 
 #[component]
 fn Report(selected: SelectedStatement, currency: String, form: FormState) -> impl IntoView {
-    let SelectedStatement { report, outcome, lines } = selected;
+    let SelectedStatement { report, confirmed, outcome, lines } = selected;
+    let confirmed = confirmed.map(|decided| format!("Imported{}", by(&decided)));
     let StatementReport { statement, counts, waiting } = report;
     let id = statement.id.to_string();
     let address = |of: Option<LineOutcome>| {
@@ -322,6 +338,7 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
     let next = next_link(&address(outcome), lines.next, "More lines");
     view! {
         <h2>{format!("Statement {id}")}</h2>
+        {confirmed.map(|sentence| view! { <p>{sentence}</p> })}
         <p role="status">{progress(&statement, &counts, waiting)}</p>
         {Table::narrow(&counts)
             .column("Outcome", |(outcome, _)| title(*outcome))

@@ -65,6 +65,7 @@ pub fn ReasonField(list: StaffList, about: String) -> impl IntoView {
                 type="text"
                 placeholder="Reason"
                 size="14"
+                maxlength="500"
                 name="reason"
                 list=list.as_str()
                 required

@@ -1,17 +1,16 @@
 //! `/support/numbers`: the numbers that handsets send messages to, and their applications.
 
+use domain::DeskAct;
 use domain::records::InboundNumberRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::desk::removal_form;
+use super::confirm::confirm_button;
 use super::links::application_link;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{
-    BUTTONS, Field, FormAlert, FormState, Loaded, Page, PostForm, SubmitButton, Table,
-};
+use crate::ui::{BUTTONS, Field, FormState, Loaded, Page, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -19,6 +18,9 @@ use {
     domain::{Keyword, Number, Reference, Refusal},
     service::Actor,
 };
+
+/// The path of the page.
+const NUMBERS_PATH: &str = "/support/numbers";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,7 +42,11 @@ pub async fn add_number(
     #[server(default)] keyword: String,
     reference: String,
 ) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
+    let keep = |problem: Problem| {
+        let problem = problem.typed("number", &number).typed("keyword", &keyword);
+        problem.typed("reference", &reference)
+    };
+    let (current, account) = staff().await.map_err(keep)?;
     let adding = async {
         let (number, keyword) = parsed(&number, &keyword)?;
         let reference =
@@ -49,21 +55,10 @@ pub async fn add_number(
         support.add_inbound_number(&actor, &number, keyword, reference).await
     };
     adding.await.map_err(|error: service::Error| {
-        let problem = Problem::from(error).typed("number", &number).typed("keyword", &keyword);
-        problem.typed("reference", &reference)
+        // The page itself exists.
+        let is_unknown = error.refusal() == Some(&Refusal::NoSuchApplication);
+        keep(if is_unknown { Cause::ReferenceUnknown.into() } else { error.into() })
     })
-}
-
-/// Takes the messages to a number from its application.
-#[server(prefix = "/fn", endpoint = "remove-number")]
-pub async fn remove_number(
-    number: String,
-    #[server(default)] keyword: String,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let (number, keyword) = parsed(&number, &keyword).map_err(Cause::from)?;
-    let (actor, support) = (Actor::Account(account.id), current.service().support());
-    Ok(support.remove_inbound_number(&actor, &number, keyword).await?)
 }
 
 /// Parses a number, and a keyword unless it is empty.
@@ -80,17 +75,15 @@ fn parsed(number: &str, keyword: &str) -> Result<(Number, Option<Keyword>), Refu
 #[component]
 pub fn NumbersPage() -> impl IntoView {
     let add = FormState::new::<AddNumber>("add-number-alert");
-    let remove = FormState::new::<RemoveNumber>("remove-number-alert");
     let data = PageData::new(move || {
         add.accepted.track();
-        remove.accepted.track();
         LoadSupportNumbers {}
     });
-    view! { <Loaded data render=move |data| view! { <Numbers data add remove/> }/> }
+    view! { <Loaded data render=move |data| view! { <Numbers data add/> }/> }
 }
 
 #[component]
-fn Numbers(data: NumbersView, add: FormState, remove: FormState) -> impl IntoView {
+fn Numbers(data: NumbersView, add: FormState) -> impl IntoView {
     view! {
         <Page title="Numbers">
             <p class="lead">
@@ -98,8 +91,7 @@ fn Numbers(data: NumbersView, add: FormState, remove: FormState) -> impl IntoVie
                  share a number: the first word of a message then decides."
             </p>
             <p><a href="/support/inbound">"Messages to numbers that nobody has"</a></p>
-            <FormAlert form=remove/>
-            {listed(&data.numbers, remove)}
+            {listed(&data.numbers)}
             <h2>"Add a number"</h2>
             <PostForm form=add>
                 <Field label="Number" name="number" required=true form=add/>
@@ -122,18 +114,17 @@ fn Numbers(data: NumbersView, add: FormState, remove: FormState) -> impl IntoVie
     }
 }
 
-fn listed(numbers: &[InboundNumberRecord], form: FormState) -> AnyView {
+fn listed(numbers: &[InboundNumberRecord]) -> AnyView {
     Table::wide(numbers)
         .styled("figures", "Number", |number| number.number.clone())
         .column("Keyword", keyword)
         .styled("key", "Application", |number| application_link(number.reference))
         .time("Added (UTC)", |number| number.created_at)
-        .styled(BUTTONS, "Action", move |number| {
-            // The number has its country code already.
-            let written = format!("+{}", number.number);
-            let fields = vec![("number", written), ("keyword", keyword(number))];
+        .styled(BUTTONS, "Action", |number| {
             let about = format!("{} {}", number.number, keyword(number));
-            removal_form(form, "Remove", about.trim(), fields)
+            let about = about.trim_end();
+            let subject = format!("{about} {}", number.reference);
+            confirm_button(DeskAct::RemoveNumber, about, subject, NUMBERS_PATH.to_owned())
         })
         .in_region_or("Numbers", "No application has a number.")
 }

@@ -1,7 +1,7 @@
 //! "Can this application send now?", with what staff can do about it.
 
 use domain::Money;
-use domain::readiness::Blocker;
+use domain::readiness::{Blocker, SpendCap};
 use domain::records::ApplicationRecord;
 use leptos::prelude::*;
 
@@ -13,12 +13,17 @@ use crate::ui::DateTime;
 pub fn SendsNow(
     application: ApplicationRecord,
     blockers: Vec<Blocker>,
+    /// Why the account is disabled, for staff.
+    disabled_reason: Option<String>,
     /// The price of a page to a local number.
     local_price: Money,
     currency: String,
 ) -> impl IntoView {
     let reason = |blocker: &Blocker| {
-        let words = reason(&application, *blocker, local_price, &currency);
+        let words = match blocker {
+            Blocker::AccountDisabled => disabled(&application, disabled_reason.as_deref()),
+            blocker => reason(&application, *blocker, local_price, &currency),
+        };
         view! { <li class="check check-open">{words}</li> }
     };
     let reasons: Vec<_> = blockers.iter().map(reason).collect();
@@ -31,6 +36,17 @@ pub fn SendsNow(
     }
 }
 
+/// Says that the account is disabled or closed. Its owner mustn't read the reason, so it isn't part
+/// of the application.
+fn disabled(application: &ApplicationRecord, reason: Option<&str>) -> AnyView {
+    if application.account_closed {
+        return "The owner closed the account: its keys are refused.".into_any();
+    }
+    let reason = reason.unwrap_or("none given");
+    format!("The account is disabled: its keys are refused with the code 503. Reason: {reason}")
+        .into_any()
+}
+
 fn reason(
     application: &ApplicationRecord,
     blocker: Blocker,
@@ -40,6 +56,7 @@ fn reason(
     let request = application.requested_sender.as_ref();
     let name = request.map(|request| request.name.clone()).unwrap_or_default();
     match blocker {
+        Blocker::AccountDisabled => ().into_any(),
         Blocker::Category => NOT_FOR_SMS.into_any(),
         Blocker::ActivationNotRequested => "The customer hasn't requested activation.".into_any(),
         Blocker::ActivationWaits => view! {
@@ -67,6 +84,15 @@ fn reason(
             application.balance.shown(),
             local_price.shown()
         )
+        .into_any(),
+        Blocker::SpendCap(SpendCap { max, until }) => view! {
+            {format!(
+                "The owner's limit of {} {currency} for the day is used up. It begins anew ",
+                max.shown(),
+            )}
+            <DateTime at=until with_zone=true/>
+            "."
+        }
         .into_any(),
         Blocker::NoCarrier => view! {
             "No carrier accepts messages right now. "

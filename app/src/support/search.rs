@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
 use super::deposits::{payer_and_purpose, receiver};
-use super::links::{application_link, deposit_link};
+use super::links::{application_link, application_path, deposit_link};
 use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use crate::page_data::PageData;
@@ -61,10 +61,10 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
     view! {
         <Page title="Search">
             <p class="lead">
-                "Search for a part of an email, a sender name, a reference, a payer or the purpose \
-                 of a payment, or for a transaction ID, a batch ID or a bank ID. A number or a \
-                 request ID finds messages of the last 7 days. To search all days, put an email or \
-                 a reference before it: 123456 57000001."
+                "Search for a part of an email, a reference, an application's name, a sender name, a \
+                 payer or the purpose of a payment, or for a transaction ID, a batch ID or a bank \
+                 ID. A number or a request ID finds messages of the last 7 days. To search all \
+                 days, put an email or a reference before it: 123456 57000001."
             </p>
             <FormAlert form/>
             {nothing}
@@ -104,6 +104,7 @@ fn titled(title: &'static str, table: Option<AnyView>) -> impl IntoView {
 fn applications(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.applications)
         .styled("key", "Reference", |(owner, _)| application_link(owner.reference))
+        .column("Name", |(_, application)| application.display_name())
         .column("Account", |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> })
         .column("Category", |(_, application)| application.category.as_str())
         .state("Status", |(_, application)| State::from(application))
@@ -113,7 +114,10 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
 
 fn batches(found: &Found) -> Option<AnyView> {
     let table = Table::wide(&found.batches)
-        .styled("key", "Batch ID", |(_, batch)| batch.batchid.to_string())
+        .styled("key", "Batch ID", |(owner, batch)| {
+            let href = format!("{}#batches", application_path(owner.reference));
+            view! { <a href=href>{batch.batchid.to_string()}</a> }
+        })
         .time("Time (UTC)", |(_, batch)| batch.created_at)
         .state("Status", |(_, batch)| batch.status)
         .amount("Rows", |(_, batch)| batch.rows)

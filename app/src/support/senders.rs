@@ -20,7 +20,7 @@ use crate::ui::{
     parameter,
 };
 #[cfg(feature = "ssr")]
-use {super::viewers::view, crate::portal_request::staff};
+use {super::desk::own_email, super::viewers::view, crate::portal_request::staff};
 
 /// The number of requests on a page.
 #[cfg(feature = "ssr")]
@@ -39,6 +39,8 @@ pub struct SendersView {
     reasons: Vec<String>,
     /// Words that sender names shouldn't contain.
     reserved: Vec<String>,
+    /// The email of the reader, if they can't accept names for their own applications.
+    own: Option<String>,
 }
 
 /// Loads the pending sender names for staff.
@@ -52,6 +54,7 @@ pub async fn load_support_senders(
     let names = names(&cases.items).into_iter();
     Ok(SendersView {
         viewers: view(service, account.id, CaseKind::Sender, names).await?,
+        own: own_email(&current, &account),
         cases,
         reasons: service.applications().staff_list(StaffList::RejectReasons).await?,
         reserved: service.applications().staff_list(StaffList::ReservedWords).await?,
@@ -76,12 +79,12 @@ pub fn SendersPage() -> impl IntoView {
 
 #[component]
 fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
-    let SendersView { cases, viewers, reasons, reserved } = data;
+    let SendersView { cases, viewers, reasons, reserved, own } = data;
     let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
     view! {
         <Page title="Sender names">
             <FormAlert form=forms.decide/>
-            {listed(&cases.items, viewers, forms.decide)}
+            {listed(&cases.items, viewers, own, forms.decide)}
             {next_link(SENDERS_PATH, cases.next, "Later requests")}
             <FormAlert form=forms.lists/>
             <ListForm
@@ -102,7 +105,12 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     }
 }
 
-fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState) -> AnyView {
+fn listed(
+    cases: &[SenderCase],
+    viewers: RwSignal<Vec<Viewer>>,
+    own: Option<String>,
+    form: FormState,
+) -> AnyView {
     Table::wide(cases)
         .styled("key", "Name", move |case| {
             view! {
@@ -121,14 +129,20 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         .styled(BUTTONS, "Action", move |case| {
             let name = &case.request.name;
             let about = format!("{name} for {}", case.request.reference);
-            actions(case.request.id, &about, form, SENDERS_PATH.to_owned())
+            actions(case, own.as_deref(), &about, form, SENDERS_PATH.to_owned())
         })
         .in_region_or("Sender names", "No sender name waits for a decision.")
 }
 
 /// Renders the case of an application on its page, whose path is `here`.
-pub fn requested_name(case: &SenderCase, form: FormState, here: String) -> impl IntoView + use<> {
-    let SenderRequestRecord { id, name, requested_at, .. } = case.request.clone();
+pub fn requested_name(
+    case: &SenderCase,
+    own: Option<&str>,
+    form: FormState,
+    here: String,
+) -> impl IntoView + use<> {
+    let SenderRequestRecord { name, requested_at, .. } = case.request.clone();
+    let buttons = actions(case, own, "the sender name", form, here);
     let (doubts, earlier) = (doubts(case), earlier(&case.earlier));
     view! {
         <h2 id="requested-name">"Requested sender name"</h2>
@@ -140,17 +154,20 @@ pub fn requested_name(case: &SenderCase, form: FormState, here: String) -> impl 
             <Fact term="Warnings">{doubts}</Fact>
             <Fact term="Earlier">{earlier}</Fact>
         </dl>
-        <div class="buttons">{actions(id, "the sender name", form, here)}</div>
+        <div class="buttons">{buttons}</div>
     }
 }
 
-/// Renders the reasons to doubt a name.
-fn doubts(case: &SenderCase) -> impl IntoView + use<> {
+/// Returns the reasons to doubt a name.
+pub fn warnings(case: &SenderCase) -> Vec<String> {
     let reserved = (case.reserved.iter()).map(|word| format!("Reserved word: {word}"));
     let similar = (case.similar.iter())
         .map(|similar| format!("Looks like {} of {}", similar.name, similar.email));
-    let doubts: Vec<_> = reserved.chain(similar).collect();
-    let doubts = doubts.into_iter().map(IntoAny::into_any).collect();
+    reserved.chain(similar).collect()
+}
+
+fn doubts(case: &SenderCase) -> impl IntoView + use<> {
+    let doubts = warnings(case).into_iter().map(IntoAny::into_any).collect();
     folded(doubts, "Nothing found", "warnings")
 }
 
@@ -181,10 +198,25 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
     folded(lines.collect(), "None", "earlier requests")
 }
 
-/// Renders the buttons of a case. `next` is the page to return to.
-fn actions(id: i64, about: &str, form: FormState, next: String) -> impl IntoView + use<> {
+/// Renders the buttons of a case. `own` is the email of the reader, if they can't accept names for
+/// their own applications. `next` is the page to return to.
+fn actions(
+    case: &SenderCase,
+    own: Option<&str>,
+    about: &str,
+    form: FormState,
+    next: String,
+) -> impl IntoView + use<> {
+    let id = case.request.id.to_string();
+    let accept = if own == Some(case.email.as_str()) {
+        "Yours ".into_any()
+    } else if warnings(case).is_empty() {
+        act_form(form, DeskAct::Accept, about, id.clone(), next.clone()).into_any()
+    } else {
+        confirm_button(DeskAct::Accept, about, id.clone(), next.clone()).into_any()
+    };
     view! {
-        {act_form(form, DeskAct::Accept, about, id.to_string(), next.clone())}
-        {confirm_button(DeskAct::Reject, about, id.to_string(), next)}
+        {accept}
+        {confirm_button(DeskAct::Reject, about, id, next)}
     }
 }

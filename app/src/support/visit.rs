@@ -7,13 +7,13 @@ use domain::records::{
     SenderRequestRecord, StatementLine,
 };
 use domain::support::{MaskedMessage, NoteRecord};
-use domain::{Money, Reference, Timestamp};
+use domain::{MessageStatus, Money, Reference, Refusal, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use super::account::notes;
+use super::account::{confirmed, notes};
 use super::applications::actions;
 use super::confirm::ActOn;
 use super::desk::row_form;
@@ -28,15 +28,15 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table, in_path,
-    parameter,
+    AcceptedNotice, BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table,
+    in_path, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
+    super::desk::own_email,
     crate::portal_request::staff,
     crate::problem::Cause,
-    domain::readiness::blockers,
-    domain::{BatchId, MessageStatus, SenderStatus},
+    domain::{BatchId, SenderStatus},
     service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
@@ -65,6 +65,8 @@ pub struct VisitView {
     /// Suggested reasons to pause a batch, those to suspend an application.
     reasons: Vec<String>,
     statement: Paged<StatementLine>,
+    /// The email of the reader, if they can't favour their own applications.
+    own: Option<String>,
     currency: String,
 }
 
@@ -73,7 +75,9 @@ pub struct VisitView {
 pub struct Applicant {
     account: AccountRecord,
     created_at: Timestamp,
+    sends_mail: bool,
     disabled_at: Option<Timestamp>,
+    disabled_reason: Option<String>,
     /// All applications of the account.
     applications: Vec<ApplicationRecord>,
     notes: Vec<NoteRecord>,
@@ -110,10 +114,10 @@ pub async fn load_visit(
     let batches = service.messages().account_batches(account, Some(reference), &filter).await?;
     let filter = StatementFilter { cursor: cursor.as_deref(), limit: LINES, ..Default::default() };
     let local_price = service.money().price_list().await?.prices.local;
-    let delivers = service.delivery().has_carrier_for_messages().await?;
     let applicant = applicant(service, account, reference).await?;
     Ok(VisitView {
-        blockers: blockers(&application, local_price, delivers),
+        own: own_email(&current, &staff),
+        blockers: service.applications().blockers(&application).await?,
         local_price,
         sender_case: sender_case(service, &applicant).await?,
         applicant,
@@ -142,7 +146,9 @@ async fn applicant(
     let names = applications.sender_names_asked_for(account, reference);
     Ok(Applicant {
         created_at: file.created_at,
+        sends_mail: service.operations().sends_mail(),
         disabled_at: file.disabled_at,
+        disabled_reason: file.disabled_reason,
         applications: file.applications,
         notes: file.notes,
         sender_names: names.await?,
@@ -217,11 +223,16 @@ pub async fn change_batch(
         RESUME => support.resume_batch(&actor, reference, id).await?,
         _ => return Err(Cause::Unreadable.into()),
     }
+    let notice = if action == PAUSE { PAUSED } else { RESUMED };
+    leptos_axum::redirect(&format!("{}?{notice}=1#batches", application_path(reference)));
     Ok(())
 }
 
 const PAUSE: &str = "pause";
 const RESUME: &str = "resume";
+/// The parameters with which the page says what was done.
+const PAUSED: &str = "paused";
+const RESUMED: &str = "resumed";
 
 #[component]
 pub fn VisitPage() -> impl IntoView {
@@ -231,7 +242,11 @@ pub fn VisitPage() -> impl IntoView {
     let reference = in_path("reference");
     let (cursor, messages) = (parameter("cursor"), parameter("messages"));
     let batches = parameter("batches");
+    let changed = change.refused_with(|refusal| {
+        matches!(refusal, Refusal::NothingToDo { .. } | Refusal::BatchEnded)
+    });
     let data = PageData::new(move || {
+        changed.track();
         change.accepted.track();
         decide.accepted.track();
         LoadVisit {
@@ -260,6 +275,14 @@ fn Visit(
 ) -> impl IntoView {
     let VisitView { application, messages, batches, reasons, currency, .. } = data.clone();
     let (reference, lines) = (application.reference, data.statement.clone());
+    let own = data.own.clone();
+    let own = own.as_deref();
+    let is_own = own == Some(application.email.as_str());
+    let buttons = actions(&application, own, decide, application_path(reference));
+    let requested = data
+        .sender_case
+        .as_ref()
+        .map(|case| requested_name(case, own, decide, application_path(reference)));
     let here = application_path(reference);
     let at = |name: &str, cursor: &str| format!("{here}?{name}={}", Url::escape(cursor));
     let (of_statement, of_messages) = lists;
@@ -280,11 +303,13 @@ fn Visit(
         >
             <OfferedReasons list=StaffList::SuspendReasons reasons/>
             <FormAlert form=decide/>
-            <div class="buttons">{actions(&application, decide, here.clone())}</div>
-            {data.sender_case.map(|case| requested_name(&case, decide, here.clone()))}
+            {is_own.then(|| view! { <p class="notice">{Refusal::OwnApplication.to_string()}</p> })}
+            <div class="buttons">{buttons}</div>
+            {requested}
             <SendsNow
                 application=application.clone()
                 blockers=data.blockers
+                disabled_reason=data.applicant.disabled_reason.clone()
                 local_price=data.local_price
                 currency=currency.clone()
             />
@@ -300,8 +325,10 @@ fn Visit(
                 .in_region_or("Messages", "No message was sent yet.")}
             {next}
             <h2 id="batches">"Batches"</h2>
+            <AcceptedNotice parameter=PAUSED sentence="The batch is paused."/>
+            <AcceptedNotice parameter=RESUMED sentence="The batch is resumed."/>
             <FormAlert form=change/>
-            {batch_table(&batches.items, reference, change)}
+            {batch_table(&batches.items, reference, is_own, change)}
             {older}
             {statement(&with_messages, "/support/search?q=", lines, &currency)}
         </Page>
@@ -318,7 +345,7 @@ fn applicant_section(applicant: &Applicant, reference: Reference) -> impl IntoVi
     } else {
         "enabled"
     };
-    let confirmed = if account.confirmed_at.is_some() { "yes" } else { "no" };
+    let confirmed = confirmed(&account, applicant.sends_mail);
     let others = applicant.applications.iter().filter(|other| other.reference != reference);
     let others: Vec<_> =
         others.map(|other| view! { {application_link(other.reference)} " " }).collect();
@@ -358,7 +385,12 @@ fn refused_table(calls: &[RefusedCall]) -> AnyView {
 
 /// Renders batches for staff. Each that isn't done or cancelled has a form that pauses it, or that
 /// ends the pause by staff.
-fn batch_table(batches: &[BatchRecord], reference: Reference, form: FormState) -> AnyView {
+fn batch_table(
+    batches: &[BatchRecord],
+    reference: Reference,
+    is_own: bool,
+    form: FormState,
+) -> AnyView {
     Table::wide(batches)
         .time("Time (UTC)", |batch| batch.created_at)
         .styled("key", "Batch ID", |batch| named_link(&batch.batchid.to_string()))
@@ -371,13 +403,19 @@ fn batch_table(batches: &[BatchRecord], reference: Reference, form: FormState) -
             }
         })
         .amount("Rows", |batch| grouped(batch.rows))
-        .amount("Completed", |batch| grouped(batch.counts.completed()))
-        .styled(BUTTONS, "Action", move |batch| batch_action(batch, reference, form))
+        .amount("Delivered", |batch| grouped(batch.counts.get(MessageStatus::Delivered)))
+        .styled(BUTTONS, "Action", move |batch| batch_action(batch, reference, is_own, form))
         .in_region_or("Batches", "No file was uploaded yet.")
 }
 
-fn batch_action(batch: &BatchRecord, reference: Reference, form: FormState) -> Option<AnyView> {
-    if matches!(batch.status, BatchStatus::Done | BatchStatus::Cancelled) {
+fn batch_action(
+    batch: &BatchRecord,
+    reference: Reference,
+    is_own: bool,
+    form: FormState,
+) -> Option<AnyView> {
+    let is_over = matches!(batch.status, BatchStatus::Done | BatchStatus::Cancelled);
+    if is_over || (is_own && batch.pause_reason.is_some()) {
         return None;
     }
     let (label, action, reasons) = match batch.pause_reason {

@@ -20,6 +20,9 @@ pub fn Field(
     /// The initial text.
     #[prop(optional, into)]
     value: Option<String>,
+    /// The maximum number of characters. The browser accepts no more.
+    #[prop(optional)]
+    maxlength: Option<u16>,
     /// The ID of the list with suggested texts.
     #[prop(optional_no_strip)]
     list: Option<&'static str>,
@@ -61,6 +64,7 @@ pub fn Field(
                 value=text_at_first
                 autocomplete=autocomplete
                 list=list
+                maxlength=maxlength
                 required=required
                 spellcheck="false"
                 autocapitalize="none"
@@ -121,7 +125,6 @@ pub fn TextArea(
     rows: &'static str,
     text: String,
     #[prop(optional)] required: bool,
-    #[prop(optional)] maxlength: Option<&'static str>,
     #[prop(optional)] hint: Option<&'static str>,
 ) -> impl IntoView {
     view! {
@@ -133,7 +136,6 @@ pub fn TextArea(
                 rows=rows
                 dir="auto"
                 required=required
-                maxlength=maxlength
                 prop:defaultValue=text.clone()
             >
                 {text_in_area(&text)}

@@ -1,5 +1,6 @@
 //! Forms that post to a server function: by script, or by the browser if no scripts run.
 
+use domain::Refusal;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_router::hooks::use_query_map;
@@ -135,6 +136,17 @@ impl FormState {
             let id = id.clone();
             sentence.map(|sentence| view! { <p id=id class="field-problem">{sentence}</p> })
         }
+    }
+
+    /// Returns the problem's refusal while it fulfils a condition. A page that tracks it shows what
+    /// changed meanwhile.
+    pub fn refused_with(self, is_it: fn(&Refusal) -> bool) -> Memo<Option<Refusal>> {
+        Memo::new(move |_| {
+            self.problem.with(|problem| match &problem.as_ref()?.cause {
+                Cause::Refused(refusal) if is_it(refusal) => Some(refusal.clone()),
+                _ => None,
+            })
+        })
     }
 
     /// Whether the form that came back with a problem had this text in a field. Tells apart the
@@ -328,7 +340,7 @@ pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl I
     let notice = Signal::derive(move || {
         query.with(|query| query.get(parameter).map(|_| Notice::of(sentence)))
     });
-    view! { <NoticeSlot notice/> }
+    view! { <NoticeSlot notice parameters=vec![parameter]/> }
 }
 
 /// A sentence about what was done, with links.
@@ -349,7 +361,11 @@ impl Notice {
 /// Shows a notice, unless a form was refused later. When it appears, screen readers announce it and
 /// it gets the focus.
 #[component]
-pub fn NoticeSlot(notice: Signal<Option<Notice>>) -> impl IntoView {
+pub fn NoticeSlot(
+    notice: Signal<Option<Notice>>,
+    /// The parameters of the address that the notice is read from.
+    parameters: Vec<&'static str>,
+) -> impl IntoView {
     let submits = use_context::<Submits>();
     let shown = move || {
         let refused = submits.is_some_and(Submits::was_refused);
@@ -359,6 +375,9 @@ pub fn NoticeSlot(notice: Signal<Option<Notice>>) -> impl IntoView {
     Effect::new(move || {
         let Some(submits) = submits else { return };
         submits.last.track();
+        if shown().is_some() {
+            forget(&parameters);
+        }
         if shown().is_some() && submits.focuses_notice.get_value() {
             submits.focuses_notice.set_value(false);
             focus_soon(node);
@@ -376,6 +395,26 @@ pub fn NoticeSlot(notice: Signal<Option<Notice>>) -> impl IntoView {
             }}
         </div>
     }
+}
+
+#[cfg(not(feature = "hydrate"))]
+const fn forget(_parameters: &[&str]) {}
+
+/// Removes parameters from the address in the browser. Otherwise a notice would be shown again
+/// after a reload or on the way back, when it isn't true any more. The router keeps the address as
+/// it was, so the notice stays until another page opens.
+#[cfg(feature = "hydrate")]
+fn forget(parameters: &[&str]) {
+    let location = window().location();
+    let (Ok(search), Ok(hash)) = (location.search(), location.hash()) else { return };
+    let pairs = search.trim_start_matches('?').split('&');
+    let is_kept = |pair: &&str| !parameters.contains(&pair.split('=').next().unwrap_or_default());
+    let kept = pairs.filter(is_kept).collect::<Vec<_>>().join("&");
+    let (Ok(path), Ok(history)) = (location.pathname(), window().history()) else { return };
+    let question = if kept.is_empty() { "" } else { "?" };
+    let address = format!("{path}{question}{kept}{hash}");
+    let state = history.state().unwrap_or_default();
+    let _ = history.replace_state_with_url(&state, "", Some(&address));
 }
 
 /// A form's submit button. Clicks are ignored while a response is pending.

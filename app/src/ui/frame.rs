@@ -45,7 +45,9 @@ pub fn Frame() -> impl IntoView {
 
     view! {
         // The browser follows this link. The router would scroll but not move the focus.
-        <a class="skip" href="#main" rel="external">"Skip to the content"</a>
+        <a class="skip" href=move || path.with(|path| content_of(path)) rel="external">
+            "Skip to the content"
+        </a>
         <header class="bar">
             <div class="bar-inner">
                 <Brand/>
@@ -78,6 +80,11 @@ pub fn Frame() -> impl IntoView {
             </Transition>
         </footer>
     }
+}
+
+/// Returns the anchor of a page's content. Staff have a navigation of their own before it.
+fn content_of(path: &str) -> &'static str {
+    if path.starts_with("/support") { "#desk-page" } else { "#main" }
 }
 
 /// Returns the sentence about the page's time zone.

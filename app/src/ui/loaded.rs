@@ -44,6 +44,9 @@ pub fn Page(
     /// The page's primary action, next to the heading.
     #[prop(optional, into)]
     action: Option<AnyView>,
+    /// Whether the focus begins at the heading, so that it is read before the buttons.
+    #[prop(optional)]
+    focused: bool,
     children: Children,
 ) -> impl IntoView {
     mark_live();
@@ -54,7 +57,7 @@ pub fn Page(
     set_title(name);
     view! {
         <div class="page-head">
-            <h1>{title}</h1>
+            <h1 tabindex=focused.then_some("-1") autofocus=focused>{title}</h1>
             {action}
         </div>
         {back.map(|(path, name)| view! { <p class="back"><a href=path>{name}</a></p> })}

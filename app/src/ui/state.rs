@@ -59,12 +59,14 @@ states! {
     MailState { Queued | Kept => WAITING, Sending => MOVING, Sent => GOOD, Failed => BAD, }
 }
 
-/// An application, as staff see it. The keys of a closed account don't work, whatever the status of
-/// its applications is.
+/// An application, as staff see it. The keys of a closed or disabled account don't work, whatever
+/// the status of its applications is.
 impl From<&ApplicationRecord> for State {
     fn from(application: &ApplicationRecord) -> Self {
         if application.account_closed {
             Self(UNCLEAR, "Account closed")
+        } else if application.account_disabled {
+            Self(BAD, "Account disabled")
         } else {
             application.status.into()
         }

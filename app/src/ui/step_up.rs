@@ -13,7 +13,7 @@ use crate::problem::Cause;
 #[component]
 pub fn StepUpField(
     form: FormState,
-    #[prop(default = "Code")] code_label: &'static str,
+    #[prop(default = "Code of your authenticator app")] code_label: &'static str,
     /// The refusal that asks for the credential, if the page knew it when it was loaded.
     #[prop(optional_no_strip)]
     missing: Option<Refusal>,

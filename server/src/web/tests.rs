@@ -59,7 +59,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 211] = [
+const TABLE: [(&str, &str, &str, Row); 209] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -221,7 +221,6 @@ const TABLE: [(&str, &str, &str, Row); 211] = [
     ("GET", "/support/numbers", "", STAFF),
     ("GET", "/fn/support-numbers", "", STAFF),
     ("POST", "/fn/add-number", "number=26650000001&reference={reference}", STAFF),
-    ("POST", "/fn/remove-number", "number=26650000001", STAFF),
     ("GET", "/support/inbound", "", STAFF),
     ("GET", "/fn/support-inbound", "", STAFF),
     ("POST", "/fn/assign-inbound", "recipient=1234", STAFF),
@@ -241,7 +240,6 @@ const TABLE: [(&str, &str, &str, Row); 211] = [
     ("GET", "/support/audit.csv", "", STAFF),
     ("GET", "/fn/support-accounts", "", STAFF),
     ("GET", "/fn/support-account", "id={account}", STAFF),
-    ("POST", "/fn/make-reset-link", "id={account}", STAFF),
     ("POST", "/fn/add-note", "id={account}&text=Called", STAFF),
     ("GET", "/fn/desk-work", "", STAFF),
     ("GET", "/fn/support-visit", "reference={reference}", STAFF),
@@ -266,7 +264,7 @@ const TABLE: [(&str, &str, &str, Row); 211] = [
     ("GET", "/support/deposits/assign", "bank_id=b1&reference={reference}", STAFF),
     ("GET", "/fn/assignment", "bank_id=b1&reference={reference}", STAFF),
     ("POST", "/fn/assign-deposit", "bank_id=b1&reference={reference}", STAFF),
-    ("POST", "/fn/return-deposit", "bank_id=b1&note=x", STAFF),
+    ("POST", "/fn/return-deposit", "bank_id=b1&reason=x", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/account/billing", "", SIGNED_IN),
     ("GET", "/fn/billing-details", "", SIGNED_IN),

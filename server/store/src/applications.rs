@@ -32,6 +32,7 @@ macro_rules! listed {
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
                a.sender_state, a.balance, a.test_balance, a.test_day, a.created_at,
                a.low_balance, a.batch_mails_since, accounts.email, accounts.closed_at,
+               accounts.disabled_at,
                s.id AS request_id, s.name AS request_name,
                s.status AS request_status, s.reason AS request_reason, s.requested_at,
                s.decided_at
@@ -75,11 +76,12 @@ statements! {
     );
     const AFTER: Sql =
         listed!(" WHERE a.id > $1", "$3", " AND a.shard = ", " ORDER BY a.id LIMIT $2");
-    /// Applications with the lower-case text `$1` in their reference or sender name, or in the name
-    /// that they requested last.
+    /// Applications with the lower-case text `$1` in their reference, name or sender name, or in
+    /// the sender name that they requested last.
     const WITH_PART: Sql = listed!(
         r"
         WHERE (REPLACE(a.reference, $1, '') <> a.reference
+            OR REPLACE(LOWER(a.name), $1, '') <> LOWER(a.name)
             OR REPLACE(LOWER(a.sender_name), $1, '') <> LOWER(a.sender_name)
             OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name))",
         "$3",
@@ -444,6 +446,7 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         batch_mails_since: row.get("batch_mails_since")?,
         email: row.get("email")?,
         account_closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
+        account_disabled: row.get::<Option<Timestamp>>("disabled_at")?.is_some(),
     };
     Ok(ApplicationRow {
         id: row.get("id")?,

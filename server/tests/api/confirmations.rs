@@ -131,7 +131,7 @@ fn decide_deposits(server: &TestServer, staff: &mut Browser<'_>, reference: &str
     let page = staff.get(&leads_to).text();
     let said = "The deposit is assigned. Of the deposits left, this one has waited longest.";
     assert!(page.contains(said), "{page}");
-    let fields = [("bank_id", "bank-2"), ("note", "Asked for by phone.")];
+    let fields = [("bank_id", "bank-2"), ("reason", "Asked for by phone.")];
     let leads_to = location(&staff.post("return-deposit", &fields)).to_owned();
     assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-3&returned=1");
     let fields = [("bank_id", "bank-3"), ("reference", reference)];
@@ -266,8 +266,23 @@ fn an_account_is_disabled_promoted_and_demoted_through_confirmations() {
     assert!(page.contains("The account is staff now."), "{page}");
     let page = confirmed(&mut staff, on("demote"), &[]);
     assert!(page.contains("The account is a customer now."), "{page}");
+    let page = staff.get(&address("reset-factor", &id, &next)).text();
+    assert!(page.contains(&format!("Reset the factor of account {email}")), "{page}");
     let page = confirmed(&mut staff, on("reset-factor"), &[]);
     assert!(page.contains("has no second factor any more"), "{page}");
+    let page = confirmed(&mut staff, on("make-reset-link"), &[]);
+    for shown in ["Earlier links no longer work.", "/reset/"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    // Their own account isn't theirs to change here.
+    let me = server.ready["staff"]["email"].as_str().unwrap();
+    let mine = server.place.json(&["account", "show", me])["id"].to_string();
+    let page = staff.get(&format!("/support/accounts/{mine}")).text();
+    assert!(page.contains("This is your own account."), "{page}");
+    assert!(!page.contains("action=\"/support/confirm\""), "{page}");
+    let page = staff.get(&address("demote", &mine, &next)).text();
+    assert!(page.contains("This is your own account. Another member of staff"), "{page}");
+    assert!(!page.contains("name=\"seen\""), "{page}");
     let mails = server.place.json(&["mail", "list"]).to_string();
     for subject in [
         "You are a member of staff now",
@@ -276,6 +291,59 @@ fn an_account_is_disabled_promoted_and_demoted_through_confirmations() {
     ] {
         assert!(mails.contains(subject), "{subject}: {mails}");
     }
+}
+
+#[test]
+fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let (next, reference) = ("/support/numbers", server.reference());
+    let add = |staff: &mut Browser<'_>, reference: &str| {
+        let fields = [("number", "+26650000001"), ("keyword", "INFO"), ("reference", reference)];
+        staff.post_from(&format!("http://test{next}"), "add-number", &fields)
+    };
+    // An unknown reference is refused beside what was typed.
+    add(&mut staff, "000000");
+    let page = staff.get(next).text();
+    for shown in ["No application has this reference.", "value=\"+26650000001\""] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    add(&mut staff, reference);
+    let subject = format!("26650000001 INFO {reference}");
+    let remove = ("remove-number", subject.as_str(), next);
+    assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));
+    let page = confirmed(&mut staff, remove, &[]);
+    for shown in ["The number is removed.", "Undo", "No application has a number."] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let page = staff.get(&address(remove.0, remove.1, remove.2)).text();
+    assert!(page.contains("There is nothing to do: this was done before."), "{page}");
+    let page = confirmed(&mut staff, ("add-number", &subject, next), &[]);
+    assert!(page.contains("The application has the number."), "{page}");
+    assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));
+}
+
+#[test]
+fn a_name_with_a_warning_is_accepted_only_after_a_confirmation() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    waiting(&server, "bank@example.org");
+    let page = staff.get("/support/senders").text();
+    assert!(page.contains("Reserved word: bank"), "{page}");
+    let (_, after) = page.split_once("value=\"accept\"").unwrap();
+    let id = hidden(after, "subject");
+    let accept = ("accept", id.as_str(), "/support/senders");
+    // An old button leads to the confirmation, too.
+    let fields = [("act", "accept"), ("subject", &id), ("next", accept.2)];
+    let answer = staff.post_from("http://test/support/senders", "act", &fields);
+    let here = location(&answer).to_owned();
+    assert!(here.starts_with("/support/confirm?act=accept"), "{here}");
+    let page = staff.get(&here).text();
+    for shown in ["Accept the sender name bank", "Reserved word: bank", "take back an accepted"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let page = confirmed(&mut staff, accept, &[]);
+    assert!(page.contains("The sender name is accepted."), "{page}");
 }
 
 /// Asks for a price of the prefix 27, and returns the address that follows.

@@ -143,7 +143,7 @@ fn changes_are_refused_that_begin_in_the_past_or_twice_or_too_cheap() {
     assert_eq!(judge(base("0.12", "0.3"), 20), cheap("27", 50, "0.12", "0.12"));
     let refusal = judge(base("0.12", "0.3"), 200).unwrap_err().to_string();
     assert!(refusal.contains("prefix 27"), "{refusal}");
-    assert!(refusal.contains("1970-01-01T00:00:00.200Z"), "{refusal}");
+    assert!(refusal.contains("At 1970-01-01 00:00:00 UTC"), "{refusal}");
 }
 
 #[test]

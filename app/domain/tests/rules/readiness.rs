@@ -1,6 +1,6 @@
 //! Blockers that keep an application from sending.
 
-use domain::readiness::{Blocker, Need, blockers};
+use domain::readiness::{Blocker, Need, SpendCap, blockers};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
     ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
@@ -27,6 +27,7 @@ pub fn ready() -> ApplicationRecord {
         low_balance: None,
         batch_mails_since: None,
         account_closed: false,
+        account_disabled: false,
         email: "owner@example.org".to_owned(),
     }
 }
@@ -45,7 +46,7 @@ pub fn request(status: SenderStatus) -> SenderRequestRecord {
 
 #[test]
 fn an_application_that_has_all_it_needs_can_send() {
-    assert_eq!(blockers(&ready(), PRICE, true), []);
+    assert_eq!(blockers(&ready(), PRICE, true, None), []);
 }
 
 #[test]
@@ -78,11 +79,14 @@ fn each_thing_that_is_missing_is_named() {
             Blocker::SenderNameRejected,
         ),
         (ApplicationRecord { balance: Money::from_micros(49_999), ..ready() }, Blocker::Balance),
+        (ApplicationRecord { account_disabled: true, ..ready() }, Blocker::AccountDisabled),
     ];
     for (application, blocker) in cases {
-        assert_eq!(blockers(&application, PRICE, true), [blocker]);
+        assert_eq!(blockers(&application, PRICE, true, None), [blocker]);
     }
-    assert_eq!(blockers(&ready(), PRICE, false), [Blocker::NoCarrier]);
+    assert_eq!(blockers(&ready(), PRICE, false, None), [Blocker::NoCarrier]);
+    let cap = SpendCap { max: PRICE, until: Timestamp::from_unix_ms(1) };
+    assert_eq!(blockers(&ready(), PRICE, true, Some(cap)), [Blocker::SpendCap(cap)]);
 }
 
 #[test]
@@ -99,7 +103,7 @@ fn a_name_that_is_asked_for_later_keeps_nothing_from_being_sent() {
                 requested_sender: Some(request(status)),
                 ..ready()
             };
-            assert_eq!(blockers(&application, PRICE, true), []);
+            assert_eq!(blockers(&application, PRICE, true, None), []);
         }
     }
 }
@@ -113,7 +117,7 @@ fn several_things_stand_in_the_order_of_the_needs() {
         balance: Money::ZERO,
         ..ready()
     };
-    let found = blockers(&application, PRICE, false);
+    let found = blockers(&application, PRICE, false, None);
     let needs: Vec<_> = found.iter().map(|blocker| blocker.need()).collect();
     let all_but_keys = [Need::Activation, Need::SenderName, Need::Balance, Need::Carrier];
     assert_eq!(needs, all_but_keys.map(Some));
@@ -122,9 +126,9 @@ fn several_things_stand_in_the_order_of_the_needs() {
 #[test]
 fn an_application_of_another_category_sends_nothing_whatever_it_has() {
     let application = ApplicationRecord { category: Category::Electricity, ..ready() };
-    assert_eq!(blockers(&application, PRICE, true), [Blocker::Category]);
+    assert_eq!(blockers(&application, PRICE, true, None), [Blocker::Category]);
     let pending = ApplicationRecord { status: ApplicationStatus::Pending, ..application };
     // Its activation can still be requested.
     let both = [Blocker::Category, Blocker::ActivationNotRequested];
-    assert_eq!(blockers(&pending, PRICE, true), both);
+    assert_eq!(blockers(&pending, PRICE, true, None), both);
 }

@@ -66,6 +66,7 @@ fn applications_arrive() {
         low_balance: None,
         batch_mails_since: Some(at),
         account_closed: false,
+        account_disabled: false,
         email: "name@example.org".to_owned(),
     };
     arrives(&Paged {

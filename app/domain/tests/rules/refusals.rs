@@ -120,6 +120,7 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::NotStaff,
         Refusal::FactorBeforeStaff,
         Refusal::OwnApplication,
+        Refusal::OwnAccount,
         Refusal::OwnPrices,
         Refusal::OwnRequest,
         Refusal::NoSuchApproval,

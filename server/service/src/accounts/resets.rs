@@ -33,6 +33,9 @@ impl Accounts<'_> {
         self.in_transaction(work!(|tx, now| {
             let expires = now.plus_ms(RESET_LIFETIME_MS);
             let times = (now, expires);
+            // The newest link is the only one that works, so a link that was given to the wrong
+            // person can be replaced.
+            accounts::spend_resets(tx, account.id, now).await?;
             accounts::insert_reset(tx, &hash, account.id, None, times).await?;
             outbox::forget_resets(tx, account.id).await?;
             let subject = format!("account {}", account.id);

@@ -71,7 +71,8 @@ impl Accounts<'_> {
     /// send. Its applications keep their statuses.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `AccountDisabledAlready`, `LastStaff`.
+    /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `OwnAccount`, `AccountDisabledAlready`,
+    /// `LastStaff`.
     pub async fn disable_account(&self, actor: &Actor, email: &str, reason: &str) -> Result<()> {
         let reason = decision::parse_reason(reason).map_err(Refusal::from)?;
         let change = AccountChange::Disable;
@@ -94,7 +95,7 @@ impl Accounts<'_> {
     /// account's owner gets a mail about a new role and about a removed second factor.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `StaffAlready`, `NotStaff`, `LastStaff`, `NoSecondFactor`.
+    /// `NoSuchAccount`, `OwnAccount`, `StaffAlready`, `NotStaff`, `LastStaff`, `NoSecondFactor`.
     /// `FactorBeforeStaff`, unless the operator promotes the account.
     pub async fn change_account(
         &self,
@@ -143,7 +144,8 @@ impl Accounts<'_> {
     }
 }
 
-/// Refuses a change that would change nothing, would leave no staff, or isn't allowed.
+/// Refuses a change that would change nothing, would leave no staff, or isn't allowed. Staff change
+/// their own account on its pages, which ask for more.
 async fn refuse(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
@@ -152,6 +154,7 @@ async fn refuse(
 ) -> Result<()> {
     let (staff, disabled) = (row.record.staff, row.disabled_at.is_some());
     let refusal = match change {
+        _ if *actor == Actor::Account(row.record.id) => Some(Refusal::OwnAccount),
         AccountChange::Disable if disabled => Some(Refusal::AccountDisabledAlready),
         AccountChange::Enable if row.record.closed => Some(Refusal::AccountClosed),
         AccountChange::Enable if !disabled => Some(Refusal::AccountNotDisabled),

@@ -9,6 +9,7 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 mod notices;
 pub(crate) mod pumping;
+mod readiness;
 mod review;
 pub(crate) mod sender_names;
 mod statement;
@@ -17,6 +18,7 @@ mod viewers;
 
 use domain::application::StatusAction;
 use domain::decision::{self, Decided};
+use domain::readiness::blockers;
 use domain::records::ApplicationRecord;
 use domain::{
     ApiKey, ApplicationId, ApplicationName, ApplicationStatus, Category, KeyKind, LostAnswer,
@@ -391,7 +393,10 @@ impl Applications<'_> {
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
-                    let mail = texts::status_changed(&row.record, action, reason.as_deref());
+                    let (_, prices) = service.inner.prices.read(tx, now).await?;
+                    let blockers = blockers(&row.record, prices.base().local, true, None);
+                    let record = &row.record;
+                    let mail = texts::status_changed(record, action, reason.as_deref(), &blockers);
                     mail::put(tx, &row, &mail, now).await?;
                     let cause = Cause::Status(action, row.record.status, reason.as_deref());
                     cause.put(tx, row.id, now);

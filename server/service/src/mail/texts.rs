@@ -3,6 +3,7 @@
 use domain::application::StatusAction;
 use domain::browser::browser_name;
 use domain::decision::Work;
+use domain::readiness::Blocker;
 use domain::records::{ApplicationRecord, CarrierRecord};
 use domain::webhook::DisabledReason;
 use domain::{AlarmKind, BatchId, KeyKind, MailKind, Money, Reference, Timestamp};
@@ -254,17 +255,44 @@ pub(crate) fn key_replaced(reference: Reference, kind: KeyKind) -> Mail {
     of_application(MailKind::KeyReplaced, reference, "Key replaced", body)
 }
 
-/// Reports that staff changed an application's status.
+/// Returns the end of the sentence that says that an application is active: whether its API key can
+/// send now, or what is missing.
+fn what_is_missing(blockers: &[Blocker]) -> String {
+    let missing = blockers.iter().filter_map(|blocker| match blocker {
+        Blocker::SenderNameWaits => Some("We haven't decided about its sender name yet."),
+        Blocker::SenderNameRejected => Some("Its sender name was rejected. Ask for another one."),
+        Blocker::Balance => Some("Its balance doesn't cover a message. Make a deposit."),
+        Blocker::AccountDisabled => Some("Your account is disabled. Contact support."),
+        // Later actions of staff, and states that end by themselves.
+        Blocker::Category
+        | Blocker::ActivationNotRequested
+        | Blocker::ActivationWaits
+        | Blocker::Suspended
+        | Blocker::SpendCap(_)
+        | Blocker::NoCarrier => None,
+    });
+    let missing: Vec<_> = missing.collect();
+    if blockers.contains(&Blocker::Category) {
+        ".".to_owned()
+    } else if missing.is_empty() {
+        ": its API key can send now.".to_owned()
+    } else {
+        format!(", but its API key can't send yet.\n\n{}", missing.join("\n\n"))
+    }
+}
+
+/// Reports that staff changed an application's status. `blockers` keep it from sending now.
 pub(crate) fn status_changed(
     record: &ApplicationRecord,
     action: StatusAction,
     reason: Option<&str>,
+    blockers: &[Blocker],
 ) -> Mail {
     let (reference, status) = (record.reference, record.status);
     let (subject, body) = match action {
         StatusAction::Approve => (
             "Approved",
-            format!("Your application {reference} is {status}: its API key can send now."),
+            format!("Your application {reference} is {status}{}", what_is_missing(blockers)),
         ),
         StatusAction::Suspend => (
             "Suspended",

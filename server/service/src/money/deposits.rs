@@ -199,9 +199,8 @@ impl crate::Money<'_> {
             };
             tx.at(Shard::FIRST);
             transfers::insert(tx, &back, now).await?;
-            let detail = format!("{} {bank_id}: {note}", deposit.amount);
-            let (action, subject) = ("deposit.return", deposit.reference.as_str());
-            audit::insert(tx, now, &actor, action, subject, Some(&detail)).await
+            let detail = format!("{}: {note}", deposit.amount);
+            audit::insert(tx, now, &actor, "deposit.return", &bank_id, Some(&detail)).await
         })))
     }
 

@@ -41,9 +41,12 @@ impl Support<'_> {
             segments: segments::of_message(&mut conn, transid).await?,
         };
         drop(conn);
-        if let Some(name) = waits_for {
-            file.waits_for = Some(self.cause_of_wait(&name).await?);
-        }
+        let is_early = file.record.send_at.filter(|at| *at > self.now());
+        file.waits_for = match (waits_for, is_early) {
+            (None, _) => None,
+            (Some(_), Some(at)) => Some(format!("its time, {} UTC", at.to_table())),
+            (Some(name), None) => Some(self.cause_of_wait(&name).await?),
+        };
         Ok(Some(file))
     }
 

@@ -33,7 +33,7 @@ struct Within {
 impl Support<'_> {
     /// Searches for a text as:
     /// - a part of an account's email
-    /// - a part of an application's reference or sender name
+    /// - a part of an application's reference, name or sender name
     /// - a message's `transid`
     /// - a batch's `batchid`
     /// - a part of a deposit's bank ID, reference, payer or purpose

@@ -1,6 +1,7 @@
 //! Accounts in the staff portal: the list, and notes.
 
 use domain::note::NOTE_CHARS_MAX;
+use domain::readiness::Blocker;
 use service::{Actor, AuditFilter, Refusal};
 
 use crate::database::Backend;
@@ -52,10 +53,18 @@ async fn an_account_is_shown_with_all_that_belongs_to_it(backend: Backend) {
     assert_eq!(file.account.email, "customer@example.org");
     assert_eq!(file.disabled_reason.as_deref(), Some("unpaid"));
     assert_eq!(file.applications[0].reference, customer.reference);
+    let blockers = service.applications().blockers(&file.applications[0]).await.unwrap();
+    assert_eq!(blockers[0], Blocker::AccountDisabled);
     assert_eq!(file.audit[0].action, "account.disable");
     assert_eq!((file.devices, file.factor_since), (0, None));
     let unknown = service.support().account_file(999_999).await.unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::NoSuchAccount));
+    // Only the newest link works.
+    let accounts = service.accounts();
+    let first = accounts.issue_reset(&STAFF, "customer@example.org").await.unwrap();
+    let second = accounts.issue_reset(&STAFF, "customer@example.org").await.unwrap();
+    assert!(!accounts.is_reset_valid(&first).await.unwrap());
+    assert!(accounts.is_reset_valid(&second).await.unwrap());
     let unknown = service.accounts().issue_reset(&STAFF, "nobody@example.org").await;
     assert_eq!(unknown.unwrap_err().refusal(), Some(&Refusal::NoSuchAccount));
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use domain::bulk::PartReport;
 use domain::history::HistoryAction;
 use domain::limits::LimitsChange;
+use domain::readiness::{Blocker, SpendCap};
 use domain::records::BatchStatus;
 use domain::{
     AlarmKind, ApiKey, BulkMode, BulkWriting, LimitField, MailKind, MessageStatus, MessageText,
@@ -185,8 +186,23 @@ async fn the_days_of_the_spend_are_those_of_the_account(backend: Backend) {
     let ends = messages.limit_ends_in_s(&customer.live, Reason::SpendCapReached).await;
     assert_eq!(ends.unwrap(), 1);
     world.pass(1);
+    assert_eq!(spend_cap(&world, &customer).await, None);
     world.send(&customer.live, "57000001").await.unwrap();
     assert_eq!(world.send(&customer.live, "57000001").await, reached);
+    // The pages say so, and until when.
+    let cap = SpendCap { max: money("0.05"), until: world.now().plus_ms(24 * HOUR_MS) };
+    assert_eq!(spend_cap(&world, &customer).await, Some(cap));
+}
+
+/// Returns the limit on the day's spend, if it keeps the application from sending now.
+async fn spend_cap(world: &World, customer: &Customer) -> Option<SpendCap> {
+    let applications = world.service.applications();
+    let found = applications.find_application(customer.reference).await.unwrap().unwrap();
+    let blockers = world.service.applications().blockers(&found).await.unwrap();
+    blockers.into_iter().find_map(|blocker| match blocker {
+        Blocker::SpendCap(cap) => Some(cap),
+        _ => None,
+    })
 }
 
 async fn rows_beyond_the_limits_are_rejected_and_released(backend: Backend) {

@@ -526,6 +526,9 @@ async fn decisions_and_deposits_are_mailed_with_their_reasons(backend: Backend) 
     assert!(mails.iter().all(|mail| mail.secret.is_none()));
     assert!(mails[0].text.contains("Reason: not <yours>"));
     assert!(mails[0].html.contains("Reason: not &lt;yours&gt;"));
+    // The balance is 0.
+    assert!(mails[2].text.contains("its API key can't send yet"), "{}", mails[2].text);
+    assert!(mails[2].text.contains("Make a deposit."), "{}", mails[2].text);
     assert!(mails[3].text.contains("Reason: too much noise"));
     let link = format!("https://sms.example.org/applications/{reference}");
     assert!(mails[3].text.contains(&link) && mails[3].html.contains(&link));

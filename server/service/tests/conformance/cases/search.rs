@@ -1,7 +1,7 @@
 //! The search in the staff portal.
 
 use domain::support::Found;
-use domain::{RequestId, Transid};
+use domain::{ApplicationName, RequestId, Transid};
 use service::{Actor, AuditFilter, SendRequest};
 
 use crate::database::Backend;
@@ -47,6 +47,11 @@ async fn one_text_finds_accounts_applications_batches_and_deposits(backend: Back
         let found = search(&world, &text).await;
         assert_eq!(found.applications[0].0.email, "customer@example.org", "{text}");
     }
+    let named = ApplicationName::parse("Kiosk at the market").unwrap();
+    let applications = world.service.applications();
+    let naming = applications.set_name(customer.account.id, customer.reference, named.as_ref());
+    naming.await.unwrap();
+    assert_eq!(search(&world, "the MARKET").await.applications.len(), 1);
     let batch = accepted(&world, &customer, &rows(3)).await;
     let found = search(&world, &batch.to_string()).await;
     assert_eq!((found.batches[0].0.reference, found.batches[0].1.rows), (customer.reference, 3));

@@ -22,6 +22,7 @@ on_each_backend![
     a_disabled_account_stays_out_of_reach_of_reinstating,
     the_last_member_of_staff_stays,
     a_role_is_given_and_taken_and_signs_out,
+    staff_do_not_change_their_own_account_at_the_desk,
     a_lost_second_factor_is_removed,
 ];
 
@@ -218,6 +219,22 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
         demoted += usize::from(attempt.await.unwrap());
     }
     assert_eq!(demoted, 1);
+}
+
+async fn staff_do_not_change_their_own_account_at_the_desk(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let account = world.account(EMAIL).await;
+    let me = Actor::Account(account.id);
+    let secret = service.accounts().new_totp_secret();
+    service.accounts().give_factor(&ACTOR, account.id, &secret).await.unwrap();
+    for change in [AccountChange::Demote, AccountChange::SignOut, AccountChange::ResetFactor] {
+        let accounts = service.accounts();
+        assert_eq!(refusal(accounts.change_account(&me, EMAIL, change)).await, Refusal::OwnAccount);
+    }
+    let accounts = service.accounts();
+    let disabled = accounts.disable_account(&me, EMAIL, "why");
+    assert_eq!(refusal(disabled).await, Refusal::OwnAccount);
 }
 
 async fn a_role_is_given_and_taken_and_signs_out(backend: Backend) {
