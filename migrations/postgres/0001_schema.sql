@@ -577,6 +577,7 @@ CREATE TABLE raw_receipts (
     parameter_id   TEXT,
     number         TEXT NOT NULL,
     state          TEXT NOT NULL,
+    error          TEXT,
     raw            TEXT NOT NULL
 );
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);

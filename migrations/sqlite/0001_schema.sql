@@ -654,6 +654,7 @@ CREATE TABLE raw_receipts (
     parameter_id   TEXT,              -- the ID in its parameter
     number         TEXT NOT NULL,     -- the recipient
     state          TEXT NOT NULL,     -- its state, as the carrier wrote it
+    error          TEXT,              -- its error as a stable code; null if it has none
     raw            TEXT NOT NULL      -- its first bytes; others than ASCII are escaped
 ) STRICT;
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);

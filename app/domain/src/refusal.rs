@@ -197,6 +197,11 @@ pub enum Refusal {
     BatchEnded,
     #[error("The outcome of this message is known, so there is nothing to decide.")]
     OutcomeKnown,
+    #[error(
+        "This message isn't unknown: it still has to be submitted, or its carrier accepted it and \
+         its receipt is awaited."
+    )]
+    StillOpen,
     #[error("The carrier accepted a part of this message, so it was sent.")]
     TakenByCarrier,
     #[error("This message is being submitted now. Try again in a minute.")]

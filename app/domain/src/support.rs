@@ -169,6 +169,8 @@ pub struct ReceiptRecord {
     pub number: String,
     /// The state, as the carrier wrote it.
     pub state: String,
+    /// Why the message wasn't delivered, as a stable code.
+    pub error: Option<String>,
     pub outcome: ReceiptOutcome,
     /// The message that has the receipt's ID.
     pub transid: Option<Transid>,

@@ -158,4 +158,5 @@ fn table(receipts: &[ReceiptRecord]) -> Table<'_, ReceiptRecord> {
         })
         .styled("figures", "Number", move |receipt| text(&receipt.number))
         .column("State", move |receipt| text(&receipt.state))
+        .column("Error", move |receipt| text(receipt.error.as_deref().unwrap_or("none")))
 }

@@ -140,6 +140,7 @@ shown! {
         parameter_id: Option<String> = record.parameter_id,
         number: String = record.number,
         state: String = record.state,
+        error: Option<String> = record.error,
         outcome: &'static str = record.outcome.as_str(),
         transid: Option<String> = record.transid.map(|id| id.to_string()),
         reason: Option<String> = record.reason,
@@ -158,11 +159,12 @@ shown! {
     }
 }
 
-const RECEIPTS: [Column<Receipt>; 6] = [
+const RECEIPTS: [Column<Receipt>; 7] = [
     ("RECEIVED", |receipt| receipt.received_at.0.to_table()),
     ("CARRIER'S ID", |receipt| or_dash(receipt.written_id.as_deref())),
     ("NUMBER", |receipt| or_dash(Some(&*receipt.number).filter(|number| !number.is_empty()))),
     ("STATE", |receipt| or_dash(Some(&*receipt.state).filter(|state| !state.is_empty()))),
+    ("ERROR", |receipt| or_dash(receipt.error.as_deref())),
     ("OUTCOME", |receipt| receipt.outcome.to_owned()),
     ("MESSAGE OR REASON", |receipt| {
         or_dash(receipt.transid.as_deref().or(receipt.reason.as_deref()))

@@ -1030,6 +1030,7 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        received_at: None,
         written: WrittenReceipt::default(),
     };
     let receipts =

@@ -13,7 +13,7 @@ use crate::error::Result;
 macro_rules! raw {
     ($($rest:literal),+) => {
         Sql::same(concat!(
-            "SELECT id, carrier, kind, written_id, parameter_id, number, state, raw ",
+            "SELECT id, carrier, kind, written_id, parameter_id, number, state, error, raw ",
             "FROM raw_receipts ",
             $($rest),+
         ))
@@ -21,17 +21,18 @@ macro_rules! raw {
 }
 
 statements! {
-    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, raw]]`.
+    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error,
+    /// raw]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                raw)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                error, raw)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         postgres: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                raw)
+                error, raw)
             SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   value ->> 5, value ->> 6, value ->> 7
+                   value ->> 5, value ->> 6, value ->> 7, value ->> 8
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -54,6 +55,8 @@ pub struct RawReceiptRow {
     pub parameter_id: Option<String>,
     pub number: String,
     pub state: String,
+    /// The error as a stable code. `None` if it reports none.
+    pub error: Option<String>,
     pub raw: String,
 }
 
@@ -77,7 +80,7 @@ pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result
     let values = rows.iter().map(|row| {
         let (id, kind) = (row.id, row.kind.as_str());
         let ids = (&row.written_id, &row.parameter_id);
-        (id, &row.carrier, kind, ids.0, ids.1, &row.number, &row.state, &row.raw)
+        (id, &row.carrier, kind, ids.0, ids.1, &row.number, &row.state, &row.error, &row.raw)
     });
     query(INSERT, ()).execute_each(conn, values).await.map(drop)
 }
@@ -105,6 +108,7 @@ fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
         parameter_id: row.get("parameter_id")?,
         number: row.get("number")?,
         state: row.get("state")?,
+        error: row.get("error")?,
         raw: row.get("raw")?,
     })
 }

@@ -24,6 +24,22 @@ statements! {
             => " AND q.shard = $6 AND m.shard = $6",
         " LIMIT 1",
     );
+    /// `$2` and `$3` are the number with and without the country code. Reads each application's
+    /// messages to the number by an index.
+    const ANOTHER_NAMED: Sql = in_shard!(
+        r"
+        SELECT s.message_id
+        FROM applications a
+        CROSS JOIN messages m
+        CROSS JOIN segments s
+        WHERE m.application_id = a.id AND m.test IN (0, 1)
+          AND ((m.kind = 'international' AND m.number = $2)
+            OR (m.kind = 'local' AND m.number = $3))
+          AND m.id >= $6 AND s.message_id = m.id AND s.carrier = $1 AND s.status = {submitted}
+          AND s.carrier_message_id IS NOT NULL AND s.submitted_at BETWEEN $4 AND $5"
+            => " AND a.shard = $7 AND m.shard = $7 AND s.shard = $7",
+        " LIMIT 1",
+    );
     const OF_MESSAGE: Sql = in_shard!(
         r"
         SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
@@ -140,7 +156,8 @@ statements! {
         sqlite: r"
             SELECT ?1, s.message_id, s.segment, s.segments, s.application_id, s.status,
                    s.submitted_at, m.sender,
-                   CASE m.kind WHEN 'local' THEN ?4 || m.number ELSE m.number END
+                   CASE m.kind WHEN 'local' THEN ?4 || m.number ELSE m.number END,
+                   COALESCE(m.sending_at, m.created_at)
             FROM segments s
             CROSS JOIN messages m ON m.id = s.message_id
             WHERE s.carrier = ?3 AND s.carrier_message_id = ?2",
@@ -153,7 +170,8 @@ statements! {
                             json_build_array(
                                 s.message_id, s.segment, s.segments, s.application_id, s.status),
                             s.submitted_at, m.sender,
-                            CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END))
+                            CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END,
+                            COALESCE(m.sending_at, m.created_at)))
                     ORDER BY s.message_id),
                 '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
@@ -168,12 +186,13 @@ statements! {
             SELECT json_group_array(
                 json_array(
                     json_array(message_id, segment, segments, application_id, status),
-                    submitted_at, sender, address))
+                    submitted_at, sender, address, sending_at))
             AS found
             FROM (
                 SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
                        s.submitted_at, m.sender,
-                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address,
+                       COALESCE(m.sending_at, m.created_at) AS sending_at
                 FROM segments s
                 CROSS JOIN messages m ON m.id = s.message_id
                 WHERE s.carrier = $2 AND s.status IN ({submitted}, {unknown})
@@ -184,12 +203,13 @@ statements! {
                 json_agg(
                     json_build_array(
                         json_build_array(message_id, segment, segments, application_id, status),
-                        submitted_at, sender, address)),
+                        submitted_at, sender, address, sending_at)),
                 '[]')::text AS found
             FROM (
                 SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
                        s.submitted_at, m.sender,
-                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address,
+                       COALESCE(m.sending_at, m.created_at) AS sending_at
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
                 WHERE s.carrier = $2 AND s.status IN ({submitted}, {unknown})
@@ -220,13 +240,16 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[message, segment, status, error]]`.
+    /// `$1` is `[[message, segment, status, error, carrier message ID]]`. An ID that is stored
+    /// already stays.
     const FINISH: Sql = Sql {
         sqlite: r"
-            UPDATE segments SET status = ?3, error = ?4
+            UPDATE segments SET status = ?3, error = ?4,
+                carrier_message_id = COALESCE(carrier_message_id, ?5)
             WHERE message_id = ?1 AND segment = ?2 AND status < {delivered}",
         postgres: r"
-            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3
+            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3,
+                carrier_message_id = COALESCE(segments.carrier_message_id, r.value ->> 4)
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE segments.message_id = (r.value ->> 0)::bigint
               AND segments.segment = (r.value ->> 1)::bigint
@@ -292,6 +315,9 @@ pub struct Unanswered {
     pub sender: Option<String>,
     /// The number that the message is for, in the carrier's format.
     pub address: String,
+    /// When the message was claimed for its submit. If that is unknown, when it was accepted.
+    #[serde(deserialize_with = "row::timestamp_from_number")]
+    pub sending_at: Timestamp,
 }
 
 /// Stores submitted segments. If a segment is already stored, it was submitted again.
@@ -421,12 +447,28 @@ pub async fn is_another_submitted(
     query(BEING_SUBMITTED, values).finds(conn).await
 }
 
+/// Returns whether a carrier accepted another segment to this number between two times, with a
+/// carrier message ID, and no receipt has come for it yet. The number is in the carrier's format.
+/// Leaves out messages with IDs below `least`.
+pub async fn is_another_named(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    number: &str,
+    (country_code, least): (&str, i64),
+    (from, until): (Timestamp, Timestamp),
+) -> Result<bool> {
+    let local = number.strip_prefix(country_code).unwrap_or_default();
+    query(ANOTHER_NAMED, (carrier, number, local, from, until, least)).finds(conn).await
+}
+
 /// The final status to give to a segment.
 pub struct SegmentEnding<'a> {
     pub message_id: Transid,
     pub segment: u16,
     pub status: MessageStatus,
     pub error: Option<&'a str>,
+    /// The ID in the receipt.
+    pub carrier_message_id: Option<&'a str>,
 }
 
 /// Makes segments final. Skips segments that were already final.
@@ -434,7 +476,10 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     if rows.is_empty() {
         return Ok(());
     }
-    let values = rows.iter().map(|row| (row.message_id, row.segment, row.status.code(), row.error));
+    let values = rows.iter().map(|row| {
+        let (status, id) = (row.status.code(), row.carrier_message_id);
+        (row.message_id, row.segment, status, row.error, id)
+    });
     let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
 }

@@ -109,6 +109,20 @@ pub struct UnmatchedReceipt {
     pub error: Option<String>,
 }
 
+impl UnmatchedReceipt {
+    /// Returns when the receipt came, by the clock that messages are numbered with.
+    pub const fn received_at(&self) -> Timestamp {
+        Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
+    }
+}
+
+impl WaitingReceipt {
+    /// Returns when the receipt came, by the clock that messages are numbered with.
+    pub const fn made_at(&self) -> Timestamp {
+        Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
+    }
+}
+
 /// An unmatched receipt to store.
 pub struct NewUnmatchedReceipt<'a> {
     /// The number of the receipt. It has a row for each carrier message ID that it may mean.

@@ -57,6 +57,7 @@ fn of_customers() -> Vec<Refusal> {
         Refusal::NoSuchApplication,
         Refusal::NoSuchAccount,
         Refusal::OutcomeKnown,
+        Refusal::StillOpen,
         Refusal::NotCancellable,
         Refusal::TooManyWithdrawn,
         Refusal::BatchEnded,

@@ -275,6 +275,7 @@ mod tests {
             number: String::new(),
             sender: String::new(),
             submitted_at: None,
+            received_at: None,
             written: WrittenReceipt::default(),
         };
         (ids.clone().map(answer).collect(), ids.map(receipt).collect())

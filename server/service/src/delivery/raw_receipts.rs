@@ -42,6 +42,8 @@ pub struct RawReceipt {
     /// The recipient.
     pub number: String,
     pub state: String,
+    /// Why the message wasn't delivered, as a stable code.
+    pub error: Option<String>,
     /// The text of the receipt, without the message's own text, which may be a one-time code. Bytes
     /// other than printable ASCII are escaped.
     pub raw: String,
@@ -65,6 +67,7 @@ impl RawReceipt {
             parameter_id,
             number: cut(self.number, NUMBER_CHARS_MAX),
             state: cut(self.state, STATE_CHARS_MAX),
+            error: self.error.map(|error| cut(error, STATE_CHARS_MAX)),
             raw: cut(self.raw, RAW_CHARS_MAX),
         }
     }
@@ -127,6 +130,7 @@ fn size(receipt: &RawReceiptRow) -> usize {
         + receipt.carrier.len()
         + receipt.number.len()
         + receipt.state.len()
+        + receipt.error.as_ref().map_or(0, String::len)
         + receipt.raw.len()
 }
 

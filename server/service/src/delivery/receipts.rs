@@ -12,6 +12,7 @@ use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
+use store::query::Connection;
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
@@ -20,6 +21,11 @@ use store::{Chore, WriteTx, carriers, queue, raw_receipts};
 /// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
 /// message.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
+/// How much earlier than our submit a receipt's submit date may be. Carriers cut off the seconds,
+/// and their clocks differ from ours. An earlier date is that of another message to the number.
+const SUBMIT_DATE_AHEAD_MS: i64 = 2 * 60 * 1000;
+/// How much the clocks of two nodes may differ when a receipt's time is compared with a message's.
+pub(crate) const NODES_DIFFER_MS: i64 = 2000;
 /// How much earlier than the response to its submit a receipt may arrive. An older receipt belongs
 /// to another message, because carriers reuse their message IDs.
 pub(super) const AHEAD_MS: i64 = 60 * 60 * 1000;
@@ -73,6 +79,8 @@ pub struct CarrierReceipt {
     pub sender: String,
     /// When the carrier accepted the segment, according to the receipt.
     pub submitted_at: Option<Timestamp>,
+    /// When the receipt came, if it has waited since for its message.
+    pub received_at: Option<Timestamp>,
     pub written: WrittenReceipt,
 }
 
@@ -108,6 +116,12 @@ pub fn message_ids(
 }
 
 impl CarrierReceipt {
+    /// Whether the receipt came before this time, at which its message can't have been submitted
+    /// yet. The receipt then is for another message.
+    fn is_older_than(&self, time: Timestamp) -> bool {
+        self.received_at.is_some_and(|at| at.plus_ms(NODES_DIFFER_MS) < time)
+    }
+
     /// Removes text from carriers that the database can't store: NUL characters, and carrier
     /// message IDs of more than [`CARRIER_MESSAGE_ID_CHARS_MAX`] characters. A receipt that loses
     /// its IDs may still match by its other fields.
@@ -163,6 +177,8 @@ pub(super) struct Matched<'a> {
     pub(super) segment: SegmentId,
     pub(super) status: MessageStatus,
     pub(super) error: Option<&'a str>,
+    /// The receipt's ID for the segment, which is stored if no answer had one.
+    pub(super) carrier_message_id: Option<&'a str>,
 }
 
 /// The carrier message ID of an unmatched receipt, with the newest message that has a segment with
@@ -225,7 +241,8 @@ impl Delivery<'_> {
         for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&index) {
-                matched.push(Matched { segment: *segment, status, error });
+                let carrier_message_id = receipt.message_ids.first().map(String::as_str);
+                matched.push(Matched { segment: *segment, status, error, carrier_message_id });
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
             } else if receipt.message_ids.is_empty() && receipt.number.is_empty() {
@@ -273,6 +290,7 @@ impl Delivery<'_> {
             .await?
             .into_iter()
             .map(|(index, segment)| (owners[index], segment))
+            .filter(|(index, segment)| !receipts[*index].is_older_than(made_at(segment)))
             .collect();
         if matching.is_by_id_alone() {
             return Ok(found);
@@ -293,13 +311,7 @@ impl Delivery<'_> {
                 continue;
             };
             let segment = one.id;
-            // The receipt may be for a message whose response comes later, unless the receipt has a
-            // reference besides number and time.
-            let (number, id) = (&one.address, segment.message_id);
-            if receipt.user_reference.is_none()
-                && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
-                    .await?
-            {
+            if self.may_be_another(tx, carrier, receipt, one).await? {
                 continue;
             }
             // Another receipt in this call may have the segment already.
@@ -308,6 +320,31 @@ impl Delivery<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether a receipt may be for another message of a shard than the one that fits by number and
+    /// time: one whose response comes later, or one whose response had an ID that the receipt
+    /// writes in another format. A receipt with a reference is certain.
+    async fn may_be_another(
+        &self,
+        conn: &mut dyn Connection,
+        carrier: &str,
+        receipt: &CarrierReceipt,
+        one: &Unanswered,
+    ) -> Result<bool> {
+        if receipt.user_reference.is_some() {
+            return Ok(false);
+        }
+        let (country_code, least) = self.unanswered_since();
+        let (number, id) = (&one.address, one.id.message_id);
+        let is_submitted =
+            segments::is_another_submitted(conn, carrier, number, country_code, id, least);
+        if is_submitted.await? {
+            return Ok(true);
+        }
+        let Some(at) = receipt.submitted_at else { return Ok(false) };
+        let times = (at.plus_ms(-SUBMIT_DATE_MS), at.plus_ms(SUBMIT_DATE_MS));
+        segments::is_another_named(conn, carrier, number, (country_code, least), times).await
     }
 
     /// Finds the shard of each receipt's message by the fields other than the carrier message ID.
@@ -356,16 +393,9 @@ impl Delivery<'_> {
         segment: &Unanswered,
         shard: Shard,
     ) -> Result<bool> {
-        if receipt.user_reference.is_some() {
-            return Ok(false);
-        }
-        let (country_code, least) = self.unanswered_since();
-        let (number, id) = (&segment.address, segment.id.message_id);
         for other in self.shards().filter(|other| *other != shard) {
             let mut conn = self.store().read_at(other).await?;
-            let asking =
-                segments::is_another_submitted(&mut conn, carrier, number, country_code, id, least);
-            if asking.await? {
+            if self.may_be_another(&mut conn, carrier, receipt, segment).await? {
                 return Ok(true);
             }
         }
@@ -395,8 +425,15 @@ impl Delivery<'_> {
         }
         let message_ids: Vec<&str> =
             unmatched.iter().map(|unmatched| unmatched.carrier_message_id.as_str()).collect();
-        let found: HashMap<usize, SegmentId> =
-            segments::with_ids(tx, carrier, &message_ids).await?.into_iter().collect();
+        let found: HashMap<usize, SegmentId> = segments::with_ids(tx, carrier, &message_ids)
+            .await?
+            .into_iter()
+            // A carrier that uses an ID again may have sent a receipt for the earlier message.
+            .filter(|(index, segment)| {
+                let received_at = unmatched[*index].received_at();
+                received_at.plus_ms(NODES_DIFFER_MS) >= made_at(segment)
+            })
+            .collect();
         let matched: Vec<_> = unmatched
             .iter()
             .enumerate()
@@ -405,6 +442,7 @@ impl Delivery<'_> {
                     segment: *found.get(&index)?,
                     status: unmatched.status,
                     error: unmatched.error.as_deref(),
+                    carrier_message_id: None,
                 })
             })
             .collect();
@@ -553,8 +591,13 @@ fn unmatched_rows(
     })
 }
 
+/// Returns when a segment's message was accepted, by the clock that its receipts are numbered with.
+pub(super) const fn made_at(segment: &SegmentId) -> Timestamp {
+    Timestamp::from_unix_ms(domain::ids::id_unix_ms(segment.message_id.0))
+}
+
 /// Returns the segment of a receipt without a known carrier message ID, if exactly one segment
-/// fits.
+/// fits. A segment that was submitted after the receipt came, or after its submit date, never fits.
 fn the_one<'a>(
     network: &Network,
     carrier: &str,
@@ -570,7 +613,10 @@ fn the_one<'a>(
         sender.all(|sender| network.writes_sender(carrier, sender, &receipt.sender))
     };
     let in_time = |c: &Unanswered| {
-        let is_close = |at: Timestamp| at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS;
+        let is_close = |at: Timestamp| {
+            at.ms_since(c.submitted_at).abs() <= SUBMIT_DATE_MS
+                && at.plus_ms(SUBMIT_DATE_AHEAD_MS) >= c.sending_at
+        };
         receipt.submitted_at.is_some_and(is_close) && has_sender(c)
     };
     // Usually one number, so that few segments are left to compare.
@@ -578,6 +624,7 @@ fn the_one<'a>(
     let mut fitting = unanswered.iter().filter(|c| {
         meant.contains(&c.address)
             && network.writes_number(carrier, &c.address, &receipt.number)
+            && !receipt.is_older_than(c.sending_at)
             // If the receipt echoes a reference, segments with another reference don't fit.
             && if receipt.user_reference.is_some() { echoed(c) } else { in_time(c) }
     });
@@ -595,7 +642,7 @@ pub(super) async fn apply(
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
-    for Matched { segment: id, status, error } in matched {
+    for Matched { segment: id, status, error, carrier_message_id } in matched {
         let was = known.entry((id.message_id, id.segment)).or_insert(id.status);
         if was.is_final() {
             if was != status {
@@ -609,6 +656,7 @@ pub(super) async fn apply(
             segment: id.segment,
             status: *status,
             error: *error,
+            carrier_message_id: *carrier_message_id,
         });
         if id.segments > 1 {
             in_parts.push(*id);

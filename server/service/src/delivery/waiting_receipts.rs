@@ -13,7 +13,8 @@ use domain::timestamp::DAY_MS;
 use domain::{MessageIdForm, MessageStatus};
 
 use crate::delivery::receipts::{
-    AHEAD_MS, CROSSED_MS, CarrierReceipt, Matched, Matching, WrittenReceipt, apply, message_ids,
+    AHEAD_MS, CROSSED_MS, CarrierReceipt, Matched, Matching, NODES_DIFFER_MS, WrittenReceipt,
+    apply, made_at, message_ids,
 };
 use crate::{Delivery, leave_time, run_detached};
 use store::error::Result;
@@ -310,6 +311,8 @@ impl Delivery<'_> {
                 segment: *segment,
                 status: waiting.status,
                 error: waiting.error.as_deref(),
+                carrier_message_id: Some(waiting.carrier_message_id.as_str())
+                    .filter(|id| !id.is_empty()),
             })
             .collect();
         apply(self, &mut tx, &matched, now).await?;
@@ -555,6 +558,7 @@ impl Delivery<'_> {
             parameter_id: waiting.parameter_id,
             number: waiting.number,
             state: waiting.state,
+            error: waiting.error,
             outcome: ReceiptOutcome::Unmatched,
             transid: None,
             reason: Some(reason),
@@ -578,6 +582,7 @@ fn receipt(waiting: &WaitingReceipt, form: Option<MessageIdForm>) -> CarrierRece
         number: waiting.number.clone(),
         sender: waiting.sender.clone(),
         submitted_at: waiting.submitted_at,
+        received_at: Some(waiting.made_at()),
         written: WrittenReceipt::default(),
     }
 }
@@ -591,7 +596,9 @@ fn stored_ids(waiting: &WaitingReceipt, form: MessageIdForm) -> Vec<String> {
 /// Whether a receipt can be for a segment of its number whose ID matches under another format.
 fn fits(waiting: &WaitingReceipt, segment: &Unanswered) -> bool {
     let is_open = matches!(segment.id.status, MessageStatus::Submitted | MessageStatus::Unknown);
-    is_open && segment.submitted_at <= waiting.received_at.plus_ms(AHEAD_MS)
+    is_open
+        && segment.submitted_at <= waiting.received_at.plus_ms(AHEAD_MS)
+        && made_at(&segment.id) <= waiting.made_at().plus_ms(NODES_DIFFER_MS)
 }
 
 fn candidate(
@@ -646,6 +653,7 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         parameter_id: row.parameter_id,
         number: row.number,
         state: row.state,
+        error: row.error,
         outcome,
         transid: None,
         reason: None,

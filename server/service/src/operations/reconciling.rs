@@ -10,7 +10,7 @@ use store::error::Result;
 use store::hold::HeldMessage;
 use store::unmatched_receipts::{self, Selection};
 
-use crate::delivery::receipts::user_reference;
+use crate::delivery::receipts::{NODES_DIFFER_MS, user_reference};
 use crate::{Lease, Network, Service, SubmitOutcome, Submitted};
 
 /// The number of messages that one transaction sorts.
@@ -45,6 +45,8 @@ pub(super) struct Proof {
     /// The reference of the submit, which identifies the message together with the number.
     user_reference: Option<u16>,
     at: Option<Timestamp>,
+    /// When the receipt came. It proves nothing about later messages.
+    received_at: Option<Timestamp>,
     carrier_message_id: Option<String>,
 }
 
@@ -85,6 +87,7 @@ impl Proof {
             let new = some.into_iter().filter(|receipt| receipt.received_at >= since);
             proofs.extend(new.map(|receipt| Self {
                 transid: None,
+                received_at: Some(receipt.made_at()),
                 number: receipt.number,
                 sender: Some(receipt.sender),
                 user_reference: receipt.user_reference,
@@ -101,6 +104,7 @@ impl Proof {
             sender: None,
             user_reference: None,
             at: line.at,
+            received_at: None,
             carrier_message_id: line.carrier_message_id.clone(),
         };
         lines.iter().map(proof).collect()
@@ -158,7 +162,10 @@ impl<'a> Proofs<'a> {
         };
         let is_late_enough =
             || proof.at.is_none_or(|at| at.ms_since(held.due_at) >= -CLOCKS_APART_MS);
-        self.network.writes_number(self.carrier, address, &proof.number)
+        let made_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(held.id.0));
+        let is_older = proof.received_at.is_some_and(|at| at.plus_ms(NODES_DIFFER_MS) < made_at);
+        !is_older
+            && self.network.writes_number(self.carrier, address, &proof.number)
             && match proof.user_reference {
                 Some(reference) => echoes(reference),
                 None => is_of_sender() && is_late_enough(),

@@ -45,6 +45,7 @@ impl Settlement {
             segment: u16::try_from(segment.segment).unwrap_or(0),
             status: self.status(),
             error: (self != Self::Delivered).then_some(DeliveryError::NoAnswer.as_str()),
+            carrier_message_id: None,
         };
         open.map(ending).collect()
     }
@@ -65,7 +66,7 @@ impl Support<'_> {
     /// Makes a message final whose outcome is unknown.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `BeingSubmitted`; `OutcomeKnown`, also for a delivery if a segment failed;
+    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`; `OutcomeKnown`, also for a delivery if a segment failed;
     /// `TakenByCarrier` if it was sent.
     pub async fn settle_message(
         &self,
@@ -113,7 +114,7 @@ impl Support<'_> {
     /// accept are submitted, to the same carrier, and none for the third time.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `OutcomeKnown`, `BeingSubmitted`, `SubmittedTwice`.
+    /// `NoSuchMessage`, `OutcomeKnown`, `StillOpen`, `BeingSubmitted`, `SubmittedTwice`.
     pub async fn requeue_message(&self, actor: &Actor, transid: Transid) -> Result<()> {
         let found = self.locate(transid).await?;
         let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
@@ -157,7 +158,7 @@ fn is_taken(segment: &SegmentRecord) -> bool {
     segment.carrier_id.is_some() || segment.status != MessageStatus::Unknown
 }
 
-/// Refuses a message whose outcome is known, or that is being submitted. Takes any other message
+/// Refuses a message whose status isn't unknown, or that is being submitted. Takes any other message
 /// out of the queue, where it may wait to be submitted once more. Returns the time that it was
 /// scheduled for.
 async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<Option<Timestamp>> {
@@ -165,6 +166,7 @@ async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<Optio
     let send_at = match messages::due(tx, transid).await? {
         None => return Err(Refusal::NoSuchMessage.into()),
         Some((MessageStatus::Unknown, send_at)) => send_at,
+        Some((status, _)) if !status.is_final() => return Err(Refusal::StillOpen.into()),
         Some(_) => return Err(Refusal::OutcomeKnown.into()),
     };
     queue::drop_unclaimed(tx, &[transid], true).await?;

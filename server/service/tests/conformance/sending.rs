@@ -178,6 +178,7 @@ pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        received_at: None,
         written: WrittenReceipt::default(),
     }
 }

@@ -290,6 +290,7 @@ fn raw_of(settings: &ReceiptSettings, receipt: &HttpReceipt) -> RawReceipt {
         parameter_id: None,
         number: String::new(),
         state: receipt.status.clone(),
+        error: receipt.error.clone(),
         raw: format!(
             "{}={} {}={} error={}",
             settings.message_id,
@@ -317,6 +318,7 @@ fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
         number: String::new(),
         sender: String::new(),
         submitted_at: None,
+        received_at: None,
         written: service::WrittenReceipt::default(),
     })
 }

@@ -29,6 +29,10 @@ pub(super) fn read(
     let state = receipt.state_text.clone().unwrap_or_else(|| {
         delivery.message_state.map(|state| state.to_string()).unwrap_or_default()
     });
+    let error = match &meaning {
+        Meaning::Final(_, code) => code.map(|code| with_number(code, receipt.error.as_deref())),
+        Meaning::OnTheWay | Meaning::Unknown => None,
+    };
     let raw = RawReceipt {
         kind: match meaning {
             Meaning::Final(..) => ReceiptKind::Final,
@@ -39,9 +43,10 @@ pub(super) fn read(
         parameter_id: receipt.receipted_message_id.clone(),
         number: number.to_owned(),
         state: state.clone(),
+        error: error.clone(),
         raw: escaped(receipt::without_message(&delivery.text)),
     };
-    let Meaning::Final(status, code) = meaning else {
+    let Meaning::Final(status, _) = meaning else {
         return ReadReceipt { raw, read: None };
     };
     // A mobile phone can send a text that looks like a receipt. If nothing but the text shows that
@@ -53,12 +58,13 @@ pub(super) fn read(
     let read = CarrierReceipt {
         message_ids: service::message_ids(text_id, parameter_id, Some(settings.message_id)),
         status,
-        error: code.map(|code| with_number(code, receipt.error.as_deref())),
+        error,
         user_reference: delivery.user_message_reference,
         // The receipt's sender is the message's recipient.
         number: if trusted { number } else { "" }.to_owned(),
         sender: delivery.destination.trim_start_matches('+').to_owned(),
         submitted_at: receipt.submitted_at.map(Timestamp::from_unix_ms),
+        received_at: None,
         written: WrittenReceipt {
             text_id: receipt.message_id.clone(),
             parameter_id: receipt.receipted_message_id.clone(),

@@ -115,6 +115,7 @@ async fn fill(sending: &Sending) -> KeyAccess {
         parameter_id: None,
         number: format!("+266{LOCAL}"),
         state: "DELIVRD".to_owned(),
+        error: None,
         raw: format!("id:m0 to:{LOCAL}"),
     };
     world.service.delivery().keep_raw_receipts("acme", vec![raw]);

@@ -17,6 +17,9 @@ on_each_backend![
     receipts_that_come_twice_late_or_for_nothing_change_nothing,
     an_id_that_a_carrier_uses_again_means_the_younger_message,
     a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits,
+    a_receipt_of_before_the_submit_never_matches_by_number,
+    a_receipt_that_may_be_for_an_answered_message_matches_neither,
+    a_receipt_of_before_the_message_does_not_match_its_id,
     a_name_of_more_than_255_characters_is_dropped,
     unmatched_receipts_match_after_the_format_of_ids_was_corrected,
     unmatched_receipts_are_compared_once_under_the_same_settings,
@@ -102,6 +105,86 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     let early = unnamed(&first, now.plus_ms(9 * 60_000));
     sending.receive(early).await;
     sending.assert_status(first.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+/// A receipt for a message to the same number, with an ID that matches nothing.
+fn foreign(handed: &Handed, id: &str, submitted_at: Timestamp) -> CarrierReceipt {
+    CarrierReceipt {
+        number: handed.message.address.clone(),
+        sender: handed.message.sender.clone(),
+        submitted_at: Some(submitted_at),
+        ..receipt(id, Delivered)
+    }
+}
+
+/// The earlier message to the number is delivered. Its carrier repeats its receipt with the ID in
+/// another format, and the process dies while it submits the later message.
+async fn a_receipt_of_before_the_submit_never_matches_by_number(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let first = sending.submitted().await;
+    sending.answer(&first, taken_as("000AB")).await;
+    sending.receive(receipt("000AB", Delivered)).await;
+    let earlier = sending.world.now();
+    sending.receive(foreign(&first, "AB", earlier)).await;
+    sending.world.pass(5 * 60_000);
+    let second = sending.submitted().await;
+    let submitted_at = sending.world.now();
+    sending.world.pass(61_000);
+    let delivery = sending.world.service.delivery();
+    delivery.end_leases(Leases::Over).await.unwrap();
+    assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+    sending.assert_status(second.id(), Unknown).await;
+    // Nor does one that comes now and says that its message was submitted earlier.
+    sending.receive(foreign(&first, "0AB", earlier)).await;
+    sending.assert_status(second.id(), Unknown).await;
+    let raw = RawReceipt {
+        kind: ReceiptKind::Final,
+        text_id: Some("CD".to_owned()),
+        parameter_id: None,
+        number: second.message.address.clone(),
+        state: "DELIVRD".to_owned(),
+        error: None,
+        raw: String::new(),
+    };
+    // The carrier's clock is a minute behind ours.
+    sending.receive(foreign(&second, "CD", submitted_at.plus_ms(-60_000))).await;
+    sending.assert_status(second.id(), Delivered).await;
+    delivery.keep_raw_receipts("acme", vec![raw]);
+    delivery.store_raw_receipts().await.unwrap();
+    let found = delivery.carrier_receipts("acme", &ReceiptFilter::Id("CD".to_owned())).await;
+    assert_eq!(found.unwrap().receipts[0].transid, Some(second.id()));
+    sending.assert_sound().await;
+}
+
+/// Two messages to a number are submitted at the same time, and only one gets an answer.
+async fn a_receipt_that_may_be_for_an_answered_message_matches_neither(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (answered, open) = (sending.submitted().await, sending.submitted().await);
+    sending.answer(&answered, taken_as("000AB")).await;
+    sending.answer(&open, lost()).await;
+    let now = sending.world.now();
+    sending.receive(foreign(&answered, "AB", now)).await;
+    sending.assert_status(open.id(), Unknown).await;
+    // Once the other message has its receipt, the next one can only be for this message.
+    sending.receive(receipt("000AB", Delivered)).await;
+    sending.receive(foreign(&open, "AC", now)).await;
+    sending.assert_status(open.id(), Delivered).await;
+    sending.assert_sound().await;
+}
+
+/// The carrier uses an ID again.
+async fn a_receipt_of_before_the_message_does_not_match_its_id(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    sending.receive(receipt("c1", Failed)).await;
+    sending.world.pass(10 * 60_000);
+    let handed = sending.submitted().await;
+    sending.answer(&handed, taken_as("c1")).await;
+    sending.assert_status(handed.id(), Submitted).await;
+    sending.world.service.delivery().match_waiting().await.unwrap();
+    sending.assert_status(handed.id(), Submitted).await;
+    sending.receive(receipt("c1", Delivered)).await;
+    sending.assert_status(handed.id(), Delivered).await;
     sending.assert_sound().await;
 }
 
@@ -221,6 +304,7 @@ async fn raw_receipts_are_deleted_after_their_days(backend: Backend) {
             parameter_id: None,
             number: "26657000001".to_owned(),
             state: "VANISHED".to_owned(),
+            error: None,
             raw: "x".repeat(5000),
         };
         delivery.keep_raw_receipts("acme", vec![raw]);

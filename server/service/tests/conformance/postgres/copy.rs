@@ -258,6 +258,7 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
         parameter_id: None,
         number: "26612345678".to_owned(),
         state: "DELIVRD".to_owned(),
+        error: Some("failed_0x00000001".to_owned()),
         raw: HARD.to_owned(),
     };
     service.delivery().keep_raw_receipts(CARRIER, vec![raw]);

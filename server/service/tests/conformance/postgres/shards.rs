@@ -158,7 +158,8 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
     let insert = format!(
         "INSERT INTO unmatched_receipts (receipt, carrier, carrier_message_id, status, received_at, \
              form, state, number, sender) \
-         SELECT 1, 'acme', 'again', {delivered}, MAX(created_at), '', '', '', '' FROM messages"
+         SELECT MAX(id) + 1, 'acme', 'again', {delivered}, MAX(created_at), '', '', '', '' \
+         FROM messages"
     );
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     // The newest message is first in the last shard, then in the first one.
