@@ -94,7 +94,13 @@ fn a_carrier_that_delivers_nothing_loses_its_messages() {
 
 #[test]
 fn a_carrier_that_sends_no_receipts_is_noticed() {
-    let one = Scripted::start(|submit| vec![Act::Accept((submit.before + 1).to_string())]);
+    let one = Scripted::start(|submit| {
+        if submit.before == 0 {
+            deliver(submit)
+        } else {
+            vec![Act::Accept(format!("silent-{}", submit.before))]
+        }
+    });
     let two = Scripted::delivering();
     let started = start(&one, &two, "degraded_silent_seconds = 1\n");
     let carrier = until_degraded(&started, &mut Vec::new());
@@ -147,13 +153,18 @@ fn a_carrier_that_answers_nothing_loses_its_messages_until_it_answers() {
 
 #[test]
 fn a_carrier_that_throttles_everything_loses_its_messages() {
-    let one = Scripted::start(|_| vec![Act::Refuse(THROTTLED)]);
+    let one = Scripted::start(|submit| {
+        if submit.before < 3 { deliver(submit) } else { vec![Act::Refuse(THROTTLED)] }
+    });
     let two = Scripted::delivering();
     let started = start(&one, &two, "");
-    let mut sent = Vec::new();
+    let mut sent = started.send_to(57_000_000..57_000_003);
+    started.until_all(&sent, "delivered");
     let carrier = until_degraded(&started, &mut sent);
     assert!(carrier["reason"].as_str().unwrap().contains("throttled"), "{carrier}");
     started.until_all(&sent, "delivered");
+    let log = started.server.log();
+    assert!(!log.contains("a carrier is back"), "{log}");
     started.stop();
 }
 

@@ -33,6 +33,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 const FLAPPING_TIME: Duration = Duration::from_mins(10);
 /// A connection that was lost this often in that time is degraded.
 const FLAPPING_MIN: u64 = 5;
+/// It is no longer degraded after it has stayed bound for so long.
+const STEADY_TIME: Duration = Duration::from_mins(2);
 /// How often the state is written even if nothing changed. A stale state counts as that of a
 /// process that ended.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
@@ -147,8 +149,8 @@ impl Watch {
                 let failed = "the figures of carriers can't be read";
                 let recent = attempt(failed, service.delivery().recent_counts()).await;
                 let recent = recent.and_then(|recent| recent.get(&watched.carrier).copied());
-                if recent.is_some_and(|recent| recent.five_minutes.receipts() > 0) {
-                    reported.health.hear(&counts);
+                if let Some(recent) = recent {
+                    reported.health.hear(recent.hour.receipts(), &counts);
                 }
             }
             let last_error = states.iter().find_map(|state| state.last_error.as_deref());
@@ -200,10 +202,12 @@ impl Reported {
         states: &[ConnectionStatus],
         others: &[&ConnectionRecord],
     ) {
-        let degraded = self.health.degraded().is_some();
         let (mut usable, mut probed, mut takes_probe) = (false, false, false);
         for (state, seen) in states.iter().zip(&mut self.connections) {
             usable |= seen.update(state);
+        }
+        let degraded = self.degraded_reason().is_some();
+        for state in states {
             probed |= state.state == ConnectionState::Probing;
             let is_idle = state.state == ConnectionState::Bound && state.in_flight == 0;
             takes_probe |= state.takes_probe || (degraded && is_idle);
@@ -225,6 +229,18 @@ impl Reported {
         }
     }
 
+    /// Returns why the carrier is degraded. Its connections make it so if each of them is lost again
+    /// and again.
+    fn degraded_reason(&self) -> Option<String> {
+        let reason = self.health.degraded().map(|degraded| degraded.reason.clone());
+        reason.or_else(|| {
+            let each = |seen: &Seen| seen.is_flapping();
+            let is_flapping = !self.connections.is_empty() && self.connections.iter().all(each);
+            let lost = self.connections.iter().map(|seen| seen.losses.len()).sum::<usize>();
+            is_flapping.then(|| lost_often(lost))
+        })
+    }
+
     /// Logs when the carrier becomes unusable, and when it is usable again.
     fn log(
         &mut self,
@@ -239,17 +255,15 @@ impl Reported {
                 self.unusable_since = Some(Instant::now());
                 let last_error = states.iter().find_map(|state| state.last_error.as_deref());
                 let has_other = service.delivery().has_other_carrier(carrier);
-                match (self.health.degraded(), has_other) {
-                    (Some(degraded), true) => tracing::warn!(
+                match (self.degraded_reason(), has_other) {
+                    (Some(reason), true) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {}; messages take other routes if they can, and \
-                         one message at a time tests the carrier",
-                        degraded.reason
+                        "a carrier is degraded: {reason}; messages take other routes if they can, \
+                         and one message at a time tests the carrier"
                     ),
-                    (Some(degraded), false) => tracing::warn!(
+                    (Some(reason), false) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {}; no other carrier can take its messages",
-                        degraded.reason
+                        "a carrier is degraded: {reason}; no other carrier can take its messages"
                     ),
                     (None, true) => tracing::warn!(
                         carrier,
@@ -301,31 +315,43 @@ impl Seen {
         let now = Instant::now();
         let new = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
         self.losses.extend((0..new).map(|_| now));
+        let is_steady = self.losses.back().is_some_and(|at| now - *at >= STEADY_TIME);
+        if is_steady && self.is_flapping() {
+            self.losses.clear();
+        }
         while self.losses.front().is_some_and(|at| now - *at > FLAPPING_TIME) {
             self.losses.pop_front();
         }
     }
 
-    /// Adds the number of recent losses to a connection's last error. A bound connection that was
-    /// lost too often is shown as degraded since the first of these losses.
-    fn tell_losses(&self, record: &mut ConnectionRecord) {
-        let count = self.losses.len() as u64;
+    /// Whether the connection is lost again and again.
+    fn is_flapping(&self) -> bool {
+        self.losses.len() as u64 >= FLAPPING_MIN
+    }
+
+    /// Adds to the last error of a connection that it was lost repeatedly. If it is lost again and
+    /// again, that is why it is degraded while it is bound, and comes first.
+    fn add_losses(&self, record: &mut ConnectionRecord) {
+        let count = self.losses.len();
         if count < 2 {
             return;
         }
-        let last = record.last_error.take().map_or_else(String::new, |e| format!(". Last: {e}"));
-        let minutes = FLAPPING_TIME.as_secs() / 60;
-        record.last_error = Some(format!(
-            "the connection was lost {count} times in the last {minutes} minutes{last}"
-        ));
+        let (lost, error) = (lost_often(count), record.last_error.take());
         if record.state == ConnectionState::Bound
-            && count >= FLAPPING_MIN
+            && self.is_flapping()
             && let Some(first) = self.losses.front()
         {
             record.state = ConnectionState::Degraded;
             let since_ms = i64::try_from(first.elapsed().as_millis()).unwrap_or(0);
             record.since = record.updated_at.plus_ms(-since_ms);
+            let last = error.map_or_else(String::new, |error| format!(". Last error: {error}"));
+            record.last_error = Some(format!("{lost}{last}"));
+            return;
         }
+        record.last_error = Some(match error {
+            Some(error) => format!("{}. Besides, {lost}", error.trim_end_matches('.')),
+            None => lost,
+        });
     }
 
     /// Updates the connection's rate. Returns true if the connection may get messages.
@@ -347,6 +373,11 @@ impl Seen {
     }
 }
 
+/// Returns a sentence about a connection that was lost this often.
+fn lost_often(count: usize) -> String {
+    format!("the connection was lost {count} times in the last 10 minutes")
+}
+
 fn record(
     carrier: &str,
     number: i64,
@@ -364,6 +395,10 @@ fn record(
         // The carrier began to fail before the connection began to probe it.
         (Some(degraded), ConnectionState::Probing) => {
             let since = state.since.min(degraded.since);
+            (state.state, since, state.last_error, state.last_error_at)
+        }
+        (None, ConnectionState::Bound) => {
+            let since = health.recovered_at().map_or(state.since, |at| at.max(state.since));
             (state.state, since, state.last_error, state.last_error_at)
         }
         _ => (state.state, state.since, state.last_error, state.last_error_at),
@@ -385,7 +420,7 @@ fn record(
             .map(|at| now.plus_ms(-i64::try_from(at.elapsed().as_millis()).unwrap_or(0))),
         updated_at: now,
     };
-    seen.tell_losses(&mut record);
+    seen.add_losses(&mut record);
     record
 }
 

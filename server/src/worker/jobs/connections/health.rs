@@ -24,9 +24,14 @@ const SHORT_MIN: u64 = 50;
 const SHORT_PERCENT_MIN: u32 = 80;
 /// The minimum number of answers, or of receipts, to judge a carrier by.
 const JUDGED_MIN: u64 = 20;
-/// A carrier that accepts nothing and throttles this often is degraded. Pauses lengthen after each
-/// such answer, so they are few.
+/// A carrier that accepts nothing and throttles this often is degraded. Pauses lengthen after such
+/// answers, so they are few.
 const THROTTLED_MIN: u64 = 5;
+/// How long it has accepted nothing then. A carrier that allows a number of messages per second
+/// throttles more often than this within a second.
+const THROTTLED_TIME: Duration = Duration::from_secs(1);
+/// How often the receipts of all processes are compared with the figures before.
+const HEAR_INTERVAL: Duration = Duration::from_secs(2);
 /// The number of probes that must succeed in a row.
 const PROBES: u64 = 3;
 
@@ -39,10 +44,16 @@ pub(super) struct Health {
     reported: u64,
     /// Since when it has accepted enough messages after that to be judged.
     silent_since: Option<Instant>,
+    /// When the receipts of all processes were last counted since then, and their number.
+    heard: Option<(Instant, u64)>,
+    /// How often the carrier has throttled since it last accepted a message, and since when.
+    throttled: Option<(Instant, u64)>,
     /// The number of answers so far, and when it last grew.
     answered: u64,
     answered_at: Option<Instant>,
     degraded: Option<Degraded>,
+    /// When it last recovered.
+    recovered_at: Option<Instant>,
 }
 
 /// Why a carrier is degraded.
@@ -93,10 +104,18 @@ impl Health {
             history: VecDeque::new(),
             reported: 0,
             silent_since: None,
+            heard: None,
+            throttled: None,
             answered: 0,
             answered_at: None,
             degraded: None,
+            recovered_at: None,
         }
+    }
+
+    /// Returns when the carrier was last degraded no longer.
+    pub(super) const fn recovered_at(&self) -> Option<Instant> {
+        self.recovered_at
     }
 
     pub(super) const fn degraded(&self) -> Option<&Degraded> {
@@ -120,6 +139,7 @@ impl Health {
         }
         self.history.push_back((now, counts));
         self.listen(now, &counts, &new);
+        self.count_throttled(now, &new);
         if waiting.answered != self.answered {
             (self.answered, self.answered_at) = (waiting.answered, Some(now));
         }
@@ -134,6 +154,7 @@ impl Health {
         let (recent, latest) = (since(ago(WINDOW)), since(ago(SHORT_WINDOW)));
         self.degraded = self
             .unanswered(now, waiting)
+            .or_else(|| self.throttled(now))
             .or_else(|| {
                 let short = (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN);
                 self.judge(now, &counts, &latest, short, last_error)
@@ -142,26 +163,66 @@ impl Health {
         false
     }
 
-    /// Whether this process misses receipts that other processes may have got.
+    /// Whether this process misses receipts that other processes may get meanwhile.
     pub(super) fn misses_receipts(&self) -> bool {
-        let is_silent = |degraded: &Degraded| degraded.evidence == Evidence::Silence;
-        let seconds = self.settings.silent_seconds;
-        self.degraded.as_ref().is_some_and(is_silent)
-            || seconds > 0
-                && self.silent_since.is_some_and(|since| since.elapsed().as_secs() + 1 >= seconds)
+        self.settings.silent_seconds > 0
+            && self.silent_since.is_some()
+            && self.heard.is_none_or(|(at, _)| at.elapsed() >= HEAR_INTERVAL)
     }
 
-    /// Notes that another process got receipts lately.
-    pub(super) fn hear(&mut self, counts: &CarrierCounts) {
-        (self.reported, self.silent_since) = (counts.get(CarrierEvent::Accepted), None);
-        self.degraded.take_if(|degraded| degraded.evidence == Evidence::Silence);
+    /// Considers the number of receipts that all processes got within the last hour. If it grows,
+    /// another process gets them. Receipts from before the silence are no sign of it.
+    pub(super) fn hear(&mut self, receipts: u64, counts: &CarrierCounts) {
+        let before = self.heard.replace((Instant::now(), receipts));
+        if before.is_some_and(|(_, before)| receipts > before) {
+            self.heard_receipts(counts);
+            let is_silent = |degraded: &mut Degraded| degraded.evidence == Evidence::Silence;
+            if self.degraded.take_if(is_silent).is_some() {
+                self.recovered_at = Some(Instant::now());
+            }
+        }
+    }
+
+    fn heard_receipts(&mut self, counts: &CarrierCounts) {
+        self.reported = counts.get(CarrierEvent::Accepted);
+        (self.silent_since, self.heard) = (None, None);
+    }
+
+    /// Counts how often the carrier throttles without accepting a message.
+    fn count_throttled(&mut self, now: Instant, new: &CarrierCounts) {
+        if new.get(CarrierEvent::Accepted) > 0
+            || self.throttled.is_some_and(|(since, _)| now - since > WINDOW)
+        {
+            self.throttled = None;
+        }
+        let throttled = new.get(CarrierEvent::Throttled);
+        if throttled > 0 && new.get(CarrierEvent::Accepted) == 0 {
+            let (_, count) = self.throttled.get_or_insert((now, 0));
+            *count += throttled;
+        }
+    }
+
+    /// Judges a carrier by the answers since it last accepted a message.
+    fn throttled(&self, now: Instant) -> Option<Degraded> {
+        let (since, count) = self.throttled?;
+        let is_all = count >= THROTTLED_MIN && now - since >= THROTTLED_TIME;
+        (is_all && self.settings.refused_percent > 0).then(|| Degraded {
+            since,
+            reason: format!(
+                "the carrier throttled all of {count} messages within {} s: lower rate, or ask the \
+                 carrier which rate it allows",
+                (now - since).as_secs()
+            ),
+            evidence: Evidence::Answers,
+            probes: 0,
+        })
     }
 
     /// Notes since when receipts are missing.
     fn listen(&mut self, now: Instant, counts: &CarrierCounts, new: &CarrierCounts) {
         let accepted = counts.get(CarrierEvent::Accepted);
         if new.receipts() > 0 {
-            (self.reported, self.silent_since) = (accepted, None);
+            self.heard_receipts(counts);
         } else if accepted - self.reported >= JUDGED_MIN && self.silent_since.is_none() {
             self.silent_since = Some(now);
         }
@@ -204,24 +265,18 @@ impl Health {
         };
         let within = window.as_secs_f32();
         let accepted = recent.get(CarrierEvent::Accepted);
-        let throttled = recent.get(CarrierEvent::Throttled);
-        let refused = recent.not_accepted() - throttled;
+        let deferred = recent.get(CarrierEvent::Deferred);
+        let refused = recent.get(CarrierEvent::Refused) + deferred;
         if exceeds(refused, accepted + refused, refused_percent) {
             let all = accepted + refused;
             let last =
                 last_error.map_or_else(String::new, |error| format!(". Last error: {error}"));
             return degraded(
                 Evidence::Answers,
-                format!("the carrier refused {refused} of {all} messages within {within} s{last}"),
-            );
-        }
-        let throttled_min = if window == WINDOW { THROTTLED_MIN } else { judged_min };
-        if refused_percent > 0 && accepted == 0 && throttled >= throttled_min {
-            return degraded(
-                Evidence::Answers,
                 format!(
-                    "the carrier throttled all of {throttled} messages within {within} s: lower \
-                     \"rate\", or ask the carrier which rate it allows"
+                    "the carrier refused {} and deferred {deferred} of {all} messages within \
+                     {within} s{last}",
+                    refused - deferred
                 ),
             );
         }
@@ -267,8 +322,9 @@ impl Health {
         };
         degraded.probes = if failed > 0 { 0 } else { degraded.probes + succeeded };
         if degraded.probes >= PROBES {
-            self.degraded = None;
+            (self.degraded, self.recovered_at) = (None, Some(Instant::now()));
             // The failures before must not count again.
+            self.throttled = None;
             let last = self.history.back().copied();
             self.history.clear();
             self.history.extend(last);

@@ -128,17 +128,27 @@ async fn a_connection_that_is_lost_again_and_again_is_degraded_and_says_so() {
         let record = after(lost, ConnectionState::Bound).await;
         assert_eq!(record.state, ConnectionState::Bound);
         let wanted =
-            format!("the connection was lost {lost} times in the last 10 minutes. Last: closed");
+            format!("closed. Besides, the connection was lost {lost} times in the last 10 minutes");
         assert_eq!(record.last_error, Some(wanted));
     }
+    assert!(service.delivery().unusable_carriers().is_empty());
     let degraded = after(FLAPPING_MIN, ConnectionState::Bound).await;
     assert_eq!(degraded.state, ConnectionState::Degraded);
+    let reason = "the connection was lost 5 times in the last 10 minutes. Last error: closed";
+    assert_eq!(degraded.last_error.as_deref(), Some(reason));
+    assert_eq!(service.delivery().unusable_carriers().len(), 1);
     // The time of the first loss, not of the last bind.
     let later = after(FLAPPING_MIN, ConnectionState::Bound).await;
     assert!(later.since.ms_since(degraded.since).abs() <= 100, "{later:?}");
     let down = after(FLAPPING_MIN + 1, ConnectionState::Waiting).await;
     assert_eq!(down.state, ConnectionState::Waiting);
     assert!(down.last_error.unwrap().contains("lost 6 times"));
+    let steady = Instant::now().checked_sub(STEADY_TIME).unwrap();
+    watch.reported[0].1.connections[0].losses.iter_mut().for_each(|at| *at = steady);
+    watch.look(&service).await;
+    state.lock().unwrap().state = ConnectionState::Bound;
+    assert_eq!(watch.look(&service).await[0].state, ConnectionState::Bound);
+    assert!(service.delivery().unusable_carriers().is_empty());
     let counted = "heliograph_carrier_connections_lost_total{carrier=\"acme\"} 6\n";
     assert!(metrics.render(None).contains(counted), "{}", metrics.render(None));
 }
