@@ -511,6 +511,13 @@ pub enum RouteCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Message {
+    /// List the newest 500 messages whose outcome is unknown: their carrier may have them, but
+    /// didn't answer.
+    Unknown {
+        /// Only those that this carrier may have.
+        #[arg(long, value_name = "NAME")]
+        carrier: Option<String>,
+    },
     /// Show a message with its timeline, its charge and the carriers' responses.
     Show {
         #[arg(value_parser = transid)]

@@ -140,6 +140,7 @@ pub use store::reach::unprotected_host;
 pub use store::statements::BankColumns;
 pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
+pub use support::messages::UnknownMessage;
 pub use support::settling::Settlement;
 pub use test_clocks::{ClockChange, MovedClock};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};

@@ -3,7 +3,7 @@
 use domain::Transid;
 use domain::support::{MessageFile, SegmentRecord};
 use serde::Serialize;
-use service::{Actor, Refusal, Service, Settlement};
+use service::{Actor, Refusal, Service, Settlement, UnknownMessage};
 
 use super::output::{Column, facts, or_dash, shown, table};
 use super::{CommandError, Output, hold};
@@ -41,6 +41,27 @@ shown! {
     }
 }
 
+shown! {
+    /// A message whose outcome is unknown.
+    struct UnknownLine from found: UnknownMessage {
+        transid: String = found.message.transid.to_string(),
+        created_at: DateTime = DateTime(found.message.created_at),
+        carrier: Option<String> = found.carrier,
+        number: String = found.message.number,
+        account: String = found.owner.email,
+        reference: String = found.owner.reference.to_string(),
+    }
+}
+
+const UNKNOWN: [Column<UnknownLine>; 6] = [
+    ("TRANSID", |line| line.transid.clone()),
+    ("CREATED", |line| line.created_at.0.to_table()),
+    ("CARRIER", |line| or_dash(line.carrier.as_deref())),
+    ("NUMBER", |line| line.number.clone()),
+    ("ACCOUNT", |line| line.account.clone()),
+    ("REFERENCE", |line| line.reference.clone()),
+];
+
 const STEPS: [Column<Step>; 3] = [
     ("AT", |step| step.at.0.to_table()),
     ("STATUS", |step| step.status.to_owned()),
@@ -59,6 +80,7 @@ const SEGMENTS: [Column<SegmentLine>; 7] = [
 
 pub async fn run(service: &Service, command: Message, output: Output) -> Result<(), CommandError> {
     let (transid, text) = match command {
+        Message::Unknown { carrier } => return unknown(service, carrier.as_deref(), output).await,
         Message::Show { transid, text } => (transid, text),
         Message::Settle { transids, settlement } => {
             let settlement = match settlement {
@@ -97,6 +119,26 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
         segment_list: file.segments.into_iter().map(SegmentLine::from).collect(),
     };
     Ok(output.print(&shown, words)?)
+}
+
+/// Lists the messages whose outcome is unknown, with the commands that decide about them.
+async fn unknown(
+    service: &Service,
+    carrier: Option<&str>,
+    output: Output,
+) -> Result<(), CommandError> {
+    let found = service.support().unknown_messages(carrier).await?;
+    let lines: Vec<UnknownLine> = found.into_iter().map(Into::into).collect();
+    Ok(output.print(&lines, |lines| {
+        if lines.is_empty() {
+            return "No message is unknown.".to_owned();
+        }
+        format!(
+            "{}\n\nAsk the carrier, then decide: heliograph message settle TRANSID... --as \
+             delivered|failed|never-sent, or heliograph message requeue TRANSID...",
+            table(lines, &UNKNOWN)
+        )
+    })?)
 }
 
 /// A message that a command decided about.

@@ -47,7 +47,12 @@ pub(super) async fn end_leases(context: &Context) {
         match ending.await {
             Ok(0) => return,
             Ok(count) => {
-                tracing::info!(count, "ended the leases of an earlier process's messages");
+                tracing::warn!(
+                    count,
+                    "an earlier process died while it submitted messages, and nobody knows whether \
+                     their carriers have them. They are unknown until a receipt comes, or are sent \
+                     again if their application wants that. `heliograph message unknown` lists them"
+                );
                 return;
             }
             Err(error) => {

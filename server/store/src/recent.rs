@@ -54,6 +54,16 @@ statements! {
         FROM (SELECT id FROM applications WHERE id > $1" => " AND shard = $3",
         " ORDER BY id LIMIT $2) a",
     );
+    /// `$2` is a carrier, or empty for all.
+    const UNKNOWN: Sql = in_shard!(
+        r"
+        SELECT m.id, m.application_id, m.test
+        FROM applications a
+        CROSS JOIN messages m
+        WHERE m.application_id = a.id AND m.test = 0 AND m.status = {unknown} AND m.id >= $1
+          AND ($2 = '' OR m.carrier = $2)" => " AND a.shard = $4 AND m.shard = $4",
+        " ORDER BY m.id DESC LIMIT $3",
+    );
     const BY_NUMBER: Sql = found_by!("number", "messages_by_number");
     const BY_REQUESTID: Sql = found_by!("requestid", "messages_by_requestid");
 }
@@ -106,4 +116,16 @@ pub async fn find(
         Key::Requestid(text) => (BY_REQUESTID, text),
     };
     query(statement, (after, last, value, from, limit)).fetch_all(conn, location).await
+}
+
+/// Returns the newest live messages whose outcome is unknown and whose IDs are at least `from`, of
+/// one carrier or of all.
+pub async fn unknown(
+    conn: &mut dyn Connection,
+    carrier: Option<&str>,
+    from: i64,
+    limit: i64,
+) -> Result<Vec<MessageLocation>> {
+    let values = (from, carrier.unwrap_or_default(), limit);
+    query(UNKNOWN, values).fetch_all(conn, location).await
 }

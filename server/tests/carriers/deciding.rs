@@ -29,6 +29,13 @@ fn staff_settle_messages_whose_outcome_is_unknown() {
     let (smsc, started, sent) = unknown(3);
     assert_eq!(started.balance(), "99.85");
     let place = &started.server.place;
+    let listed = |carrier: &str| {
+        let list = place.json(&["message", "unknown", "--carrier", carrier]);
+        let transids = list.as_array().unwrap().iter().map(|line| line["transid"].clone());
+        transids.rev().collect::<Vec<_>>()
+    };
+    assert_eq!(listed("one"), sent);
+    assert!(listed("other").is_empty());
     for (transid, settlement) in sent.iter().zip(["delivered", "failed", "never-sent"]) {
         let done = place.json(&["message", "settle", transid, "--as", settlement]);
         assert_eq!(done, json!([{ "transid": transid }]));
@@ -43,6 +50,12 @@ fn staff_settle_messages_whose_outcome_is_unknown() {
     let audit = place.json(&["audit", "list", "--subject", &sent[2]]).to_string();
     assert!(audit.contains("message.settle") && audit.contains("rejected"), "{audit}");
     assert_eq!(smsc.submits().len(), 3);
+    assert!(listed("one").is_empty());
+    smsc.follow(|submit| vec![Act::Accept(submit.number.clone())]);
+    let open = started.send("57000009", "Hello");
+    started.until(&open, "submitted");
+    let refusal = place.refused(&["message", "settle", &open, "--as", "failed"]);
+    assert!(refusal.contains("its receipt is awaited"), "{refusal}");
     started.stop();
 }
 

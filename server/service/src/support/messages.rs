@@ -4,17 +4,48 @@
 use domain::Transid;
 use domain::ids::Shard;
 use domain::records::{CarrierState, MessageDetail};
-use domain::support::MessageFile;
+use domain::support::{MaskedMessage, MessageFile, Owner};
 
 use crate::Support;
+use crate::delivery::expiry::least_queued;
 use crate::reports;
 use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
-use store::recent::MessageLocation;
+use store::recent::{self, MessageLocation};
 use store::{applications, messages, queue, segments};
 
+/// The maximum number of messages in the list of those whose outcome is unknown.
+const UNKNOWN_MAX: i64 = 500;
+
+/// A message whose outcome is unknown, for staff.
+pub struct UnknownMessage {
+    pub owner: Owner,
+    /// The carrier that may have it.
+    pub carrier: Option<String>,
+    pub message: MaskedMessage,
+}
+
 impl Support<'_> {
+    /// Returns the newest 500 messages whose outcome is unknown, newest first. With a carrier, only
+    /// those that it may have.
+    pub async fn unknown_messages(&self, carrier: Option<&str>) -> Result<Vec<UnknownMessage>> {
+        let from = least_queued(self.now());
+        let mut found = Vec::new();
+        for shard in self.shards() {
+            let mut conn = self.store().read_at(shard).await?;
+            for location in recent::unknown(&mut conn, carrier, from, UNKNOWN_MAX).await? {
+                let Some(row) = reports::row_at(&mut conn, location).await? else { continue };
+                let owner = applications::owner(&mut conn, location.application_id).await?;
+                let (carrier, message) = (row.carrier, row.record.into());
+                found.push(UnknownMessage { owner, carrier, message });
+            }
+        }
+        found.sort_unstable_by_key(|found| std::cmp::Reverse(found.message.transid));
+        found.truncate(usize::try_from(UNKNOWN_MAX).unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
     /// Returns any message, for staff, with an empty text. `None` if there is no message with this
     /// ID.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {

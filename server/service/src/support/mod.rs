@@ -3,6 +3,6 @@
 pub(crate) mod accounts;
 mod approvals;
 pub(crate) mod audit;
-mod messages;
+pub(crate) mod messages;
 mod search;
 pub(crate) mod settling;
