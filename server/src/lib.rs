@@ -43,6 +43,7 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 use config::Settings;
+use config_error::ConfigError;
 use domain::printable::printable_lines;
 
 /// Tests request each of these routes through the proxies of `deploy/`.
@@ -63,7 +64,10 @@ pub fn main() -> ExitCode {
     let flags = cli.settings();
     let settings = match Settings::load(cli.flags.config.as_deref(), std::env::vars_os(), &flags) {
         Ok(settings) => settings,
-        Err(error) => return refused(&error),
+        Err(error) => match settings_without_carriers(&cli, &flags, &error) {
+            Some(settings) => settings,
+            None => return refused(&error),
+        },
     };
     let logging = match telemetry::start(settings.log, settings.log_format) {
         Ok(logging) => logging,
@@ -75,6 +79,35 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refused(&*error),
+    }
+}
+
+/// Returns the settings without carriers and routes, if the command needs none of them. The doctor
+/// also does without the whole file. Other commands would use another database.
+fn settings_without_carriers(
+    cli: &Cli,
+    flags: &[(&'static str, String)],
+    error: &ConfigError,
+) -> Option<Settings> {
+    let load = |file| Settings::load_rest(cli.flags.config.as_deref(), file, flags, error).ok();
+    match &cli.command {
+        Command::Doctor => load(true).or_else(|| load(false)),
+        Command::Check
+        | Command::Backup { .. }
+        | Command::Audit(_)
+        | Command::Search { .. }
+        | Command::Deposit(_)
+        | Command::Message(
+            cli::Message::Unknown { .. } | cli::Message::Show { .. } | cli::Message::Settle { .. },
+        ) => {
+            let settings = load(true)?;
+            eprintln!(
+                "heliograph: going on without carriers: {}",
+                printable_lines(&error.to_string())
+            );
+            Some(settings)
+        }
+        _ => None,
     }
 }
 

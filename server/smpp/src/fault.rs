@@ -435,7 +435,15 @@ impl Fault {
             Some(rustls::Error::InvalidMessage(_)) | None => FaultKind::TlsNotSpoken,
             Some(_) => FaultKind::TlsRefused,
         };
-        Self::new(kind, error.to_string())
+        let detail = match tls_error(error) {
+            Some(rustls::Error::InvalidCertificate(CertificateError::Other(other))) => {
+                let is_authority = other.to_string().contains("CaUsedAsEndEntity");
+                let of_authority = "it is the certificate of an authority, not of a server";
+                if is_authority { of_authority } else { "it is invalid" }.to_owned()
+            }
+            _ => error.to_string(),
+        };
+        Self::new(kind, detail)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The socket, plain or with TLS.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -31,13 +32,33 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
+/// An `enquire_link` with the sequence number 1.
+const ENQUIRE_LINK: [u8; 16] = [0, 0, 0, 16, 0, 0, 0, 0x15, 0, 0, 0, 0, 0, 0, 0, 1];
+/// How long a probe without TLS waits for a carrier that expects TLS. Others may answer nothing
+/// before a bind.
+const TLS_ALERT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Connects to the address of the settings, or to their backup address, with TLS if they have it,
-/// and closes the connection without a bind.
+/// and closes the connection without a bind. Without TLS, sends an `enquire_link`, to which a
+/// carrier that expects TLS sends an alert.
 ///
 /// # Errors
-/// Returns why there is no connection. A carrier that expects TLS isn't noticed before a bind.
+/// Returns why there is no connection, or that the carrier expects TLS.
 pub async fn probe(settings: &Settings, backup: Option<&Backup>) -> Result<(), Fault> {
-    connect(settings, backup).await.map(drop)
+    let mut stream = connect(settings, backup).await?;
+    if settings.tls.is_some() {
+        return Ok(());
+    }
+    let mut answer = [0; 2];
+    let asking = async {
+        stream.write_all(&ENQUIRE_LINK).await?;
+        stream.read_exact(&mut answer).await
+    };
+    let answered = timeout(TLS_ALERT_TIMEOUT, asking).await;
+    if matches!(answered, Ok(Ok(_))) && matches!(answer, [0x15 | 0x16, 3]) {
+        return Err(Fault::new(FaultKind::TlsExpected, "a TLS record instead of a response"));
+    }
+    Ok(())
 }
 
 /// Connects to an address of the settings within their time limit.

@@ -65,8 +65,16 @@ pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError
     }
 }
 
-/// Every command has read and checked the settings before. This adds what only `serve` checks.
+/// Settings were read and checked before. This reports what had to be left out, and what only
+/// `serve` checks.
 fn of_settings(settings: &Settings) -> Finding {
+    if let Some(fault) = &settings.fault {
+        let text = format!(
+            "{fault}. Correct it: no process can start or reload its settings. The other checks \
+             leave out what can't be read"
+        );
+        return Finding::fault("settings", text);
+    }
     let refused = settings.refuse_sandbox(false).err();
     let refused =
         refused.or_else(|| settings.tls.as_ref().and_then(|tls| tls::acceptor(tls).err()));

@@ -141,6 +141,9 @@ pub struct Settings {
     pub carriers: Carriers,
     /// The settings file that was read, if there is one.
     pub file: Option<PathBuf>,
+    /// What is wrong with the file's carriers or routes, or with the whole file, if they were left
+    /// out.
+    pub fault: Option<String>,
     values: Values,
     tables_shown: carriers::Shown,
     /// The file and the flags of the command line.
@@ -157,6 +160,22 @@ impl Settings {
         let (values, tables) = layers::read(config_flag, environment, flags)?;
         let settings = Self::from_values(values, tables)?;
         Ok(Self { given: (config_flag.map(Path::to_owned), flags.to_vec()), ..settings })
+    }
+
+    /// Reads the settings for a command that needs no carriers, if a fault keeps [`Self::load`] from
+    /// reading the file. Leaves out carriers and routes, and the whole file if `file` is false.
+    pub fn load_rest(
+        config_flag: Option<&Path>,
+        file: bool,
+        flags: &[(&'static str, String)],
+        fault: &ConfigError,
+    ) -> Result<Self, ConfigError> {
+        let config = if file { config_flag } else { Some(Path::new("/dev/null")) };
+        let (values, tables) = layers::read(config, std::env::vars_os(), flags)?;
+        let tables = Tables { file: tables.file, ..Tables::default() };
+        let settings = Self::from_values(values, tables)?;
+        let read = settings.file.filter(|_| file);
+        Ok(Self { file: read, fault: Some(fault.to_string()), ..settings })
     }
 
     /// Reads all settings again, from the same places and the process's environment.
@@ -236,6 +255,7 @@ impl Settings {
                 &[("text", LogFormat::Text), ("json", LogFormat::Json)],
             )?,
             carriers,
+            fault: None,
             file,
             values: Values::new(),
             tables_shown,

@@ -236,6 +236,7 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
         ("plain", &plain, true),
         ("untrusted", &format!("localhost:{port}"), true),
         ("good", &plain, false),
+        ("secure", &secure, false),
     ] {
         write!(
             settings,
@@ -255,7 +256,7 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
     }
     settings.push_str("[[route]]\ncarrier = \"good\"\n");
     let file = place.path().join("heliograph.toml");
-    fs::write(&file, settings).unwrap();
+    fs::write(&file, &settings).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     place.json(&["migrate"]);
     let mail =
@@ -267,6 +268,7 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
         ("plain", "Ask the carrier for its TLS port"),
         ("untrusted", "set \"tls_ca\""),
         ("closed-api", "Check host and port of \"url\""),
+        ("secure", "et \"tls\" = true"),
     ] {
         found.is(&format!("carrier {name}"), "fault", words);
     }
@@ -275,4 +277,15 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
     found.is("mail", "fault", "Check smtp_url");
     found.is("settings", "ok", "heliograph.toml");
     found.is("files", "warning", "sudo chmod o= ");
+
+    // A fault in the file doesn't keep the doctor from its other checks.
+    for (fault, words) in [("[[carrier]]\nname = \"x\"\n", "kind"), ("[[carrier", "line")] {
+        fs::write(&file, format!("{settings}{fault}")).unwrap();
+        let found = Found::of(&place, &mail);
+        found.is("settings", "fault", words);
+        found.is("mail", "fault", "Check smtp_url");
+    }
+    fs::write(&file, format!("{settings}[[carrier]]\nname = \"x\"\n")).unwrap();
+    assert!(place.run(&["check"]).status.success());
+    assert!(!place.run(&["carrier", "list"]).status.success());
 }
