@@ -119,10 +119,23 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
         .amount("Per second", |connection| connection.rate)
         .amount("Throttled", |connection| connection.throttled)
         .time("Error seen (UTC)", |connection| connection.last_error_at)
-        .column("Last error", |connection| {
-            printable(connection.last_error.as_deref().unwrap_or("none")).into_owned()
-        })
         .view()
+}
+
+/// Renders the last errors of a carrier's connections, except the one that is the carrier's reason.
+pub fn last_errors(carrier: &CarrierNow) -> Option<AnyView> {
+    let record = &carrier.record;
+    let others = record.connections.iter().filter_map(|connection| {
+        let error = connection.last_error.as_deref()?;
+        let is_other = record.reason.as_deref() != Some(error);
+        is_other.then(|| {
+            let number = format!("{}.{}", connection.node, connection.number);
+            let text = format!("Last error of connection {number}: {}", printable(error));
+            view! { <li>{text}</li> }
+        })
+    });
+    let others: Vec<_> = others.collect();
+    (!others.is_empty()).then(|| view! { <ul class="fine">{others}</ul> }.into_any())
 }
 
 /// Formats a time span in its two largest units.

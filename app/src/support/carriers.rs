@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::{CarrierNow, connections, facts, figures};
+use super::carrier::{CarrierNow, connections, facts, figures, last_errors};
 use super::confirm::confirm_button;
 use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
@@ -14,7 +14,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, TableRegion};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, service::Service};
+use {crate::portal_request::staff, domain::records::CarrierState, service::Service};
 
 /// The path of the server-sent events with the carriers' changes. Each event is a [`CarriersNow`]
 /// in JSON.
@@ -31,10 +31,18 @@ pub struct CarriersNow {
 
 #[cfg(feature = "ssr")]
 impl CarriersNow {
-    /// Reads all carriers and the open notes.
+    /// Reads all carriers and the open notes. Carriers that are down come first, then degraded and
+    /// drained ones.
     pub async fn read(service: &Service) -> service::Result<Self> {
-        let carriers = service.delivery().carriers().await?.into_iter();
+        let mut carriers = service.delivery().carriers().await?;
+        carriers.sort_by_key(|carrier| match carrier.state {
+            CarrierState::Down => 0,
+            CarrierState::Degraded => 1,
+            CarrierState::Drained => 2,
+            CarrierState::Up => 3,
+        });
         let now = service.clock().now();
+        let carriers = carriers.into_iter();
         Ok(Self {
             carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
             incidents: service.delivery().incidents().await?,
@@ -129,6 +137,7 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
             <TableRegion label=format!("Connections of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>
+            {move || carrier.with(|it| it.as_ref().and_then(last_errors))}
             {move || confirm_button(act(), &subject, subject.clone(), CARRIERS_PATH.to_owned())}
         </section>
     }

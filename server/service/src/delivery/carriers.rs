@@ -1,7 +1,9 @@
 //! Carriers for operators: their state, draining and resuming.
 
 use domain::Timestamp;
+use domain::ids::compose_id;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
+use domain::support::ReceiptKind;
 
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
@@ -10,8 +12,15 @@ use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::gate::Priority;
 use store::query::Connection;
+use store::raw_receipts::{self, RawReceiptRow, Selection};
+use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
 
+/// How many of a carrier's latest receipts are judged, how old they may be, and how many useless
+/// ones are told to staff.
+const JUDGED_RECEIPTS: i64 = 50;
+const JUDGED_MS: i64 = 10 * 60 * 1000;
+const JUDGED_MIN: usize = 10;
 /// How long a connection's state is valid. No process updates an older one.
 const STATE_HOLDS_MS: i64 = 15_000;
 
@@ -38,7 +47,10 @@ impl Delivery<'_> {
                 .cloned()
                 .collect();
             let state = state(row.drained_at, connections.iter());
-            let (since, reason) = cause(state, row.drained_at, &connections);
+            let (since, mut reason) = cause(state, row.drained_at, &connections);
+            if state == CarrierState::Up {
+                reason = self.useless_receipts(&name).await?;
+            }
             found.push(CarrierRecord {
                 recent: recent.remove(&name).unwrap_or_default(),
                 name,
@@ -195,6 +207,38 @@ impl Delivery<'_> {
             self.inner.scan_starts.forget(name);
         }
         Ok(names)
+    }
+
+    /// Returns why the latest receipts of a carrier say nothing about our messages, if most of them
+    /// match none or have an unknown state.
+    async fn useless_receipts(&self, carrier: &str) -> Result<Option<String>> {
+        let now = self.now();
+        let mut conn = self.store().read().await?;
+        let latest = Selection::All;
+        let mut latest = raw_receipts::list(&mut conn, carrier, latest, JUDGED_RECEIPTS).await?;
+        latest.retain(|receipt| now.ms_since(receipt.received_at()) <= JUDGED_MS);
+        let Some(oldest) = latest.last() else { return Ok(None) };
+        // A raw receipt gets its ID just before or after it is found to match no message.
+        let since = Waiting::Newest(compose_id(oldest.received_at().unix_ms() - 1000, 0));
+        let unmatched = unmatched_receipts::list(&mut conn, carrier, since, JUDGED_RECEIPTS);
+        let unmatched = unmatched.await?.len();
+        let is_unknown = |row: &&RawReceiptRow| row.kind == ReceiptKind::UnknownState;
+        let (unknown, all) = (latest.iter().filter(is_unknown).count(), latest.len());
+        let is_most = |count: usize| count >= JUDGED_MIN && count * 2 > all;
+        let page = format!("/support/carriers/{carrier}/receipts");
+        Ok(if is_most(unmatched) {
+            Some(format!(
+                "{unmatched} of the last {all} receipts match no message: {page} says which \
+                 message_id to set"
+            ))
+        } else if is_most(unknown) {
+            Some(format!(
+                "{unknown} of the last {all} receipts have an unknown state: ask the carrier what \
+                 it means, and set it in heliograph.toml ({page} lists them)"
+            ))
+        } else {
+            None
+        })
     }
 
     /// Stores the state of this process's connections for operators.
