@@ -51,14 +51,14 @@ impl Clock {
     }
 }
 
-struct Shim {
-    library: PathBuf,
+pub(crate) struct Shim {
+    pub(crate) library: PathBuf,
     /// The file from which the shim reads its instructions.
     order: PathBuf,
 }
 
 impl Shim {
-    fn build(folder: &Path, name: &str) -> Self {
+    pub(crate) fn build(folder: &Path, name: &str) -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/faults");
         let library = folder.join(name).with_extension("so");
         let built = Command::new("cc")

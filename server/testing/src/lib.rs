@@ -4,6 +4,7 @@
 //! - an HTTP client that sends exactly the given bytes
 //! - the `heliograph` binary in its own folder
 //! - a disk and a clock that fail on demand
+//! - power cuts, which leave only what was synced
 //! - a scripted SMSC
 //! - a passkey authenticator
 //! - the events of peers in other processes
@@ -22,5 +23,6 @@ pub mod events;
 pub mod faults;
 pub mod harness;
 pub mod postgres;
+pub mod power;
 pub mod receiver;
 pub mod smsc;

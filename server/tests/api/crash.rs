@@ -1,4 +1,4 @@
-//! Power cuts. A killed process loses no message that was answered with 200.
+//! Kills. A killed process loses no message that was answered with 200.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

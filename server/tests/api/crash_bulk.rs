@@ -1,4 +1,4 @@
-//! Power cuts while files are uploaded, accepted and expanded.
+//! Kills while files are uploaded, accepted and expanded.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::harness::{Place, TestServer, money};
 
 const SEED: u64 = 20_261_122;
 const CLIENTS: usize = 4;
-const DEPOSIT: &str = "10000000";
+pub const DEPOSIT: &str = "10000000";
 /// The first file is this many times larger than the later ones.
 const SMALLER: usize = 50;
 /// The bytes that an upload writes at a time.
@@ -25,19 +25,9 @@ const CHUNK: usize = 64 * 1024;
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The length of the test. `make soak` sets larger values.
-struct Size {
-    kills: usize,
-    rows: usize,
-}
-
-impl Size {
-    fn from_environment() -> Self {
-        let read = |name: &str, default: usize| {
-            std::env::var(name).map_or(default, |text| text.parse().unwrap())
-        };
-        Self { kills: read("SOAK_KILLS", 4), rows: read("SOAK_ROWS", 20_000) }
-    }
+/// Returns the length of a test. `make soak` sets larger values.
+pub fn length(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 /// When the process is killed.
@@ -143,24 +133,47 @@ fn upload(address: &str, request: &[u8], progress: &Progress) -> Option<String> 
 
 #[test]
 fn answered_uploads_are_whole_after_kills() {
-    let size = Size::from_environment();
-    let mut random = StdRng::seed_from_u64(SEED);
     let environment = [("HELIOGRAPH_ALLOW_SANDBOX", "true")];
     let mut server = TestServer::start(Place::new(), &[], &environment);
     let keys = server.place.funded("steady@example.org", DEPOSIT);
     let key = keys.live.expose();
-    let mut uploads: Vec<Upload> = Vec::new();
-    let mut answered = Vec::new();
-    for round in 0..size.kills {
-        let large = uploads.iter().all(|upload| upload.batchid.is_none());
+    let mut history = History::new(length("SOAK_ROWS", 20_000), SEED);
+    for _ in 0..length("SOAK_KILLS", 4) {
+        let place = history.until_killed(server, key);
+        server = TestServer::start(place, &[], &environment);
+    }
+    history.judge(&server, key);
+}
+
+/// Uploads and sends, while the process is killed.
+pub struct History {
+    /// The rows of the first file.
+    rows: usize,
+    random: StdRng,
+    /// One per kill.
+    uploads: Vec<Upload>,
+    /// The transaction IDs of the accepted sends.
+    answered: Vec<String>,
+}
+
+impl History {
+    pub fn new(rows: usize, seed: u64) -> Self {
+        let random = StdRng::seed_from_u64(seed);
+        Self { rows, random, uploads: Vec::new(), answered: Vec::new() }
+    }
+
+    /// Uploads and sends until the process is killed at a random time.
+    pub fn until_killed(&mut self, server: TestServer, key: &str) -> Place {
+        let round = self.uploads.len();
+        let large = self.uploads.iter().all(|upload| upload.batchid.is_none());
         let mut next = Upload {
             requestid: format!("upload {round}"),
-            rows: if large { size.rows } else { size.rows / SMALLER },
+            rows: if large { self.rows } else { self.rows / SMALLER },
             batchid: None,
         };
         let request = posted(&format!("/sms/bulk/{key}"), MULTIPART, &next.body());
-        let sends_before = random.random_range(0..400);
-        let time = Time::draw(&mut random, round, request.len());
+        let sends_before = self.random.random_range(0..400);
+        let time = Time::draw(&mut self.random, round, request.len());
         let progress = Progress::default();
         let address = server.address().to_owned();
         let count = || progress.note(|seen| seen.sends += 1);
@@ -183,30 +196,41 @@ fn answered_uploads_are_whole_after_kills() {
             next.rows,
             sent.len()
         );
-        answered.extend(sent);
+        self.answered.extend(sent);
         next.batchid = batchid;
-        uploads.push(next);
-        server = TestServer::start(place, &[], &environment);
+        self.uploads.push(next);
+        place
     }
-    let stored = Stored::of(&server, key);
-    let rows =
-        uploads.iter().map(|upload| stored.assert_whole(upload, &server, key)).sum::<usize>();
-    for transid in &answered {
-        assert!(stored.singles.contains(transid), "{transid} is lost");
+
+    /// Checks that all answers are true, and that each message was charged once.
+    pub fn judge(&self, server: &TestServer, key: &str) {
+        let stored = Stored::of(server, key);
+        let lost = self.lost(&stored);
+        assert!(lost.is_empty(), "lost: {lost:?}");
+        let whole = |upload| stored.assert_whole(upload, server, key);
+        let rows: usize = self.uploads.iter().map(whole).sum();
+        // Only sends in flight at a kill may be stored without an answer.
+        let singles = stored.singles.len();
+        assert!(singles <= self.answered.len() + self.uploads.len() * CLIENTS, "{singles}");
+        let spent = money("0.05").checked_times(rows + singles).unwrap();
+        let left = money(DEPOSIT).checked_sub(spent).unwrap();
+        assert_eq!(server.balance(key), left.to_string());
+        assert_eq!(server.place.spooled(), Vec::<String>::new());
+        server.place.check();
     }
-    // Only sends in flight at a kill may be stored without an answer.
-    let singles = stored.singles.len();
-    assert!(singles <= answered.len() + size.kills * CLIENTS, "{singles}");
-    let spent = money("0.05").checked_times(rows + singles).unwrap();
-    let left = money(DEPOSIT).checked_sub(spent).unwrap();
-    assert_eq!(server.balance(key), left.to_string());
-    assert_eq!(server.place.spooled(), Vec::<String>::new());
-    server.place.check();
+
+    /// Returns the IDs of accepted messages and uploads that aren't stored.
+    pub fn lost(&self, stored: &Stored) -> Vec<&String> {
+        let sends = self.answered.iter().filter(|transid| !stored.singles.contains(*transid));
+        let uploads = self.uploads.iter().filter_map(|upload| upload.batchid.as_ref());
+        let uploads = uploads.filter(|batchid| !stored.numbers.contains_key(*batchid));
+        sends.chain(uploads).collect()
+    }
 }
 
 /// All messages once all uploads are done: the single sends, and the numbers of each upload.
 #[derive(Default)]
-struct Stored {
+pub struct Stored {
     singles: HashSet<String>,
     numbers: BTreeMap<String, Vec<usize>>,
 }
@@ -226,7 +250,7 @@ struct Message {
 }
 
 impl Stored {
-    fn of(server: &TestServer, key: &str) -> Self {
+    pub fn of(server: &TestServer, key: &str) -> Self {
         wait_until_done(server, key);
         let mut stored = Self::default();
         let mut connection = server.connect();

@@ -7,7 +7,7 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
-use testing::{client, faults, harness};
+use testing::{client, faults, harness, power};
 
 mod bad_input;
 mod bad_uploads;
@@ -45,6 +45,7 @@ mod opt_outs;
 mod outcomes;
 mod passkeys;
 mod portal;
+mod power_cuts;
 mod prices;
 mod report_pages;
 mod reports;
