@@ -5,6 +5,7 @@
 //! - the `heliograph` binary in its own folder
 //! - a disk and a clock that fail on demand
 //! - power cuts, which leave only what was synced
+//! - a network that is slow, silent or cut
 //! - a scripted SMSC
 //! - a passkey authenticator
 //! - the events of peers in other processes
@@ -24,5 +25,6 @@ pub mod faults;
 pub mod harness;
 pub mod postgres;
 pub mod power;
+pub mod proxy;
 pub mod receiver;
 pub mod smsc;

@@ -1,9 +1,11 @@
-//! Nodes with their database and carrier.
+//! Nodes with their database, their carrier, and the networks to both.
 
 use domain::LostAnswer;
 use serde_json::Value;
+use testing::faults::Disk;
 use testing::harness::{Keys, Place};
 use testing::postgres::Server;
+use testing::proxy::Proxy;
 
 use crate::carrier::Carrier;
 use crate::node::Node;
@@ -15,8 +17,21 @@ pub const DEPOSIT: &str = "1000000";
 pub struct Cluster {
     pub nodes: Vec<Node>,
     pub carrier: Carrier,
+    pub networks: Networks,
+    /// With SQLite, the disk of the data folder.
+    pub disk: Option<Disk>,
     pub place: Place,
-    pub database: Server,
+    /// PostgreSQL. `None` for SQLite.
+    database: Option<Server>,
+}
+
+/// The networks between the nodes and their peers.
+pub struct Networks {
+    pub carrier: Proxy,
+    /// `None` for SQLite.
+    pub database: Option<Proxy>,
+    /// The database's URL for the nodes.
+    url: Option<String>,
 }
 
 impl Cluster {
@@ -25,25 +40,44 @@ impl Cluster {
     pub fn new(nodes: usize, more: &str) -> Self {
         let database = Server::start();
         let place = Place::on(&database.url);
+        let nodes = (1..=nodes).map(|n| Node::new(&n.to_string())).collect();
+        Self::with(nodes, place, Some(database), more)
+    }
+
+    /// Creates a cluster with one node on SQLite.
+    pub fn on_sqlite(more: &str) -> Self {
+        Self::with(vec![Node::new("1")], Place::new(), None, more)
+    }
+
+    fn with(nodes: Vec<Node>, place: Place, database: Option<Server>, more: &str) -> Self {
         let carrier = Carrier::start();
+        let networks = Networks::new(&carrier, database.as_ref());
         let settings = format!(
             "webhook_allow_http = true\nwebhook_networks = \"127.0.0.0/8\"\n\
              [[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
              system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
-            carrier.address
+            networks.carrier.address
         );
         std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
-        Self {
-            nodes: (1..=nodes).map(|n| Node::new(&n.to_string())).collect(),
-            carrier,
-            place,
-            database,
-        }
+        let disk = database.is_none().then(|| Disk::new(place.path()));
+        Self { nodes, carrier, networks, disk, place, database }
+    }
+
+    pub fn database(&self) -> &Server {
+        self.database.as_ref().unwrap()
+    }
+
+    /// Starts a node behind the proxies, and with SQLite on the disk that can fail.
+    pub fn start(&self, node: usize) {
+        let disk = self.disk.as_ref().map(Disk::environment);
+        let url = self.networks.url.as_deref().map(|url| ("HELIOGRAPH_DATABASE_URL", url));
+        let environment: Vec<_> = disk.into_iter().flatten().chain(url).collect();
+        self.nodes[node].start(&self.place, &environment);
     }
 
     pub fn start_all(&self) {
-        for node in &self.nodes {
-            node.start(&self.place, &[]);
+        for node in 0..self.nodes.len() {
+            self.start(node);
         }
     }
 
@@ -114,5 +148,20 @@ impl Cluster {
             assert!(!log.contains("panic"), "a node panicked:\n{log}");
         }
         self.place.check();
+    }
+}
+
+impl Networks {
+    fn new(carrier: &Carrier, database: Option<&Server>) -> Self {
+        let carrier = Proxy::start(&carrier.address);
+        let Some(server) = database else {
+            return Self { carrier, database: None, url: None };
+        };
+        // The URL is `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+        let (user, rest) = server.url.rsplit_once('@').unwrap();
+        let (address, name) = rest.split_once('/').unwrap();
+        let database = Proxy::start(address);
+        let url = format!("{user}@{}/{name}", database.address);
+        Self { carrier, database: Some(database), url: Some(url) }
     }
 }

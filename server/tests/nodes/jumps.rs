@@ -60,9 +60,9 @@ impl<'a> Jumps<'a> {
         let target = format!("/sms/{path}/{}?{}", self.key, form(pairs));
         match asking.exchange(&bare("POST", &target, &[("Connection", "close")])) {
             Some((200, body)) => Some(body),
-            // The clock has passed the time or can't be moved any further, the test money is spent, or
-            // nothing is left to cancel.
-            Some((400 | 402 | 409 | 429 | 503, _)) | None => None,
+            // The clock has passed the time or can't be moved any further, the test money is spent,
+            // nothing is left to cancel, or the disk is full.
+            Some((400 | 402 | 409 | 429 | 500 | 503, _)) | None => None,
             Some(answer) => panic!("{path}: {answer:?}"),
         }
     }

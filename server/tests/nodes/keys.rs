@@ -84,7 +84,7 @@ fn a_key_replaced_on_one_node_charges_nothing_on_another() {
         count(&refused, SOME);
         drop(ends);
     });
-    let stored = database::number(&cluster.database, "SELECT COUNT(*) FROM messages");
+    let stored = database::number(cluster.database(), "SELECT COUNT(*) FROM messages");
     assert_eq!(usize::try_from(stored).unwrap(), accepted.into_inner());
     cluster.stop();
 }

@@ -46,13 +46,13 @@ fn nodes_recover_by_themselves_when_the_database_comes_back() {
     load.beside(CLIENTS, true, || {
         for end in [End::Fast, End::Immediate] {
             until_accepted(&load);
-            cluster.database.stop(end);
+            cluster.database().stop(end);
             for node in &cluster.nodes {
                 until("a node that isn't ready", || {
                     (node.get_ops("/readyz").status == 503).then_some(())
                 });
             }
-            cluster.database.start_again();
+            cluster.database().start_again();
             for node in &cluster.nodes {
                 node.until_ready();
             }
@@ -76,9 +76,9 @@ fn nodes_recover_by_themselves_when_the_database_comes_back() {
         assert!(judgement.unknown <= CLAIMED_MAX, "{judgement}");
     }
     refusals_say_that_waiting_helps(&sent);
-    cluster.database.stop(End::Fast);
+    cluster.database().stop(End::Fast);
     says_when_to_try_again(&cluster.nodes[0].address().unwrap());
-    cluster.database.start_again();
+    cluster.database().start_again();
     for node in &cluster.nodes {
         node.until_ready();
     }

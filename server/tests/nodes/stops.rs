@@ -72,7 +72,8 @@ impl Stops {
                     // A lost request may have cancelled.
                     if was_lost { Cancel::Lost } else { Cancel::Refused }
                 }
-                Some((503, _)) | None => {
+                // A full disk answers 500.
+                Some((500 | 503, _)) | None => {
                     was_lost = true;
                     continue;
                 }
@@ -91,7 +92,7 @@ impl Stops {
     fn change(&self, asking: &mut Asking<'_>, key: &str, id: &str, change: &str) {
         let target = format!("/sms/batches/{key}/{id}?{change}=1");
         let answer = match asking.exchange(&request(&target, &[])) {
-            Some((200 | 503, body)) => body["code"].to_string(),
+            Some((200 | 500 | 503, body)) => body["code"].to_string(),
             Some((409, body)) if body["reason"] == "batch_ended" => "ended".to_owned(),
             Some(answer) => panic!("{answer:?}"),
             None => "none".to_owned(),

@@ -1,6 +1,7 @@
-//! Processes are killed, processes sleep until after their leases, and the database is restarted,
-//! while clients send and schedule, cancel messages and batches, pause and resume batches, and move
-//! a test key's clock.
+//! Processes are killed, processes sleep until after their leases, the database is restarted, the
+//! networks to the carrier and the database are slow, silent or cut, and the disk is full, while
+//! clients send and schedule, cancel messages and batches, pause and resume batches, and move a
+//! test key's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,29 +11,31 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use testing::postgres::End;
+use testing::proxy::{Network, Proxy};
 
 use crate::cluster::Cluster;
 use crate::events::Listener;
-use crate::judging::{
-    Judgement, answers, judge_with, refusals_say_that_waiting_helps, until_settled,
-};
+use crate::judging::{answers, judge_with, refusals_say_that_waiting_helps, until_settled};
 use crate::jumps::Jumps;
-use crate::load::{Load, SHORT, Sent};
+use crate::load::{Load, Outcome, SHORT, Sent};
 use crate::stops::{Stops, resume_all};
 
 const SEED: u64 = 20_261_123;
 const NODES: usize = 3;
 const CLIENTS: u64 = 6;
-const CONNECTIONS: usize = 2;
-const WINDOW: usize = 10;
+const CARRIER: &str = "connections = 2\nwindow = 10";
 /// The time that the carrier's answers take, so that some messages are in flight at every fault.
 const DELAY: Duration = Duration::from_millis(150);
 /// The most rows that one process may have claimed.
-const CLAIMED_MAX: usize = CONNECTIONS * WINDOW;
+const CLAIMED_MAX: usize = 20;
 /// Longer than the lease, which is 10 s.
 const SLEEP_MS: std::ops::Range<u64> = 11_000..14_000;
 /// The pause between two events.
 const PACE_MS: std::ops::Range<u64> = 500..3000;
+/// How long a network or a disk fails. Clients wait less than the longest time for their answers.
+const FAILS_MS: std::ops::Range<u64> = 500..4000;
+/// The delay of a slow network.
+const SLOW: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -41,19 +44,55 @@ enum Event {
     Sleep,
     RestartFast,
     RestartImmediate,
+    /// The network to the carrier fails.
+    Carrier(Failure),
+    /// The network to the database fails.
+    Database(Failure),
+    /// Nothing can be written to files with this ending.
+    FullDisk(&'static str),
 }
 
-const EVENTS: [Event; 4] = [Event::Sleep, Event::Kill, Event::RestartFast, Event::RestartImmediate];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Failure {
+    Slow,
+    Silent,
+    Cut,
+}
+
+/// The events with nodes on PostgreSQL.
+const ON_POSTGRES: [Event; 10] = [
+    Event::Sleep,
+    Event::Kill,
+    Event::RestartFast,
+    Event::RestartImmediate,
+    Event::Carrier(Failure::Cut),
+    Event::Database(Failure::Cut),
+    Event::Database(Failure::Silent),
+    Event::Carrier(Failure::Silent),
+    Event::Database(Failure::Slow),
+    Event::Carrier(Failure::Slow),
+];
+/// The events with one node on SQLite.
+const ON_SQLITE: [Event; 6] = [
+    Event::FullDisk("-wal"),
+    Event::Kill,
+    Event::FullDisk(".rows"),
+    Event::Carrier(Failure::Cut),
+    Event::Carrier(Failure::Silent),
+    Event::Carrier(Failure::Slow),
+];
 
 struct Storm<'a> {
     cluster: &'a Cluster,
+    kinds: &'static [Event],
     random: StdRng,
     counts: BTreeMap<Event, usize>,
 }
 
 impl<'a> Storm<'a> {
-    fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster, random: StdRng::seed_from_u64(SEED), counts: BTreeMap::new() }
+    fn new(cluster: &'a Cluster, kinds: &'static [Event]) -> Self {
+        let random = StdRng::seed_from_u64(SEED);
+        Self { cluster, kinds, random, counts: BTreeMap::new() }
     }
 
     /// Causes this many events, and waits until all nodes are awake. At least one node is always
@@ -61,41 +100,35 @@ impl<'a> Storm<'a> {
     fn rage(&mut self, events: usize) {
         let cluster = self.cluster;
         // One entry per node.
-        let asleep = Mutex::new([false; NODES]);
+        let asleep = Mutex::new(vec![false; cluster.nodes.len()]);
         std::thread::scope(|scope| {
             for number in 0..events {
                 // Picks each kind once, then at random.
-                let mut event = match EVENTS.get(number) {
+                let mut event = match self.kinds.get(number) {
                     Some(event) => *event,
-                    None => EVENTS[self.random.random_range(0..EVENTS.len())],
+                    None => self.kinds[self.random.random_range(0..self.kinds.len())],
                 };
                 let awake: Vec<usize> = {
                     let asleep = asleep.lock().unwrap();
-                    (0..NODES).filter(|node| !asleep[*node]).collect()
+                    (0..cluster.nodes.len()).filter(|node| !asleep[*node]).collect()
                 };
                 if event == Event::Sleep && awake.len() == 1 {
                     event = Event::Kill;
                 }
                 let node = awake[self.random.random_range(0..awake.len())];
                 *self.counts.entry(event).or_default() += 1;
-                match event {
-                    Event::Kill => {
-                        cluster.nodes[node].kill();
-                        cluster.nodes[node].start(&cluster.place, &[]);
-                    }
-                    Event::Sleep => {
-                        let time = Duration::from_millis(self.random.random_range(SLEEP_MS));
-                        asleep.lock().unwrap()[node] = true;
-                        cluster.nodes[node].signal("STOP");
-                        let asleep = &asleep;
-                        scope.spawn(move || {
-                            std::thread::sleep(time);
-                            cluster.nodes[node].signal("CONT");
-                            asleep.lock().unwrap()[node] = false;
-                        });
-                    }
-                    Event::RestartFast => cluster.database.restart(End::Fast),
-                    Event::RestartImmediate => cluster.database.restart(End::Immediate),
+                if event == Event::Sleep {
+                    let time = Duration::from_millis(self.random.random_range(SLEEP_MS));
+                    asleep.lock().unwrap()[node] = true;
+                    cluster.nodes[node].signal("STOP");
+                    let asleep = &asleep;
+                    scope.spawn(move || {
+                        std::thread::sleep(time);
+                        cluster.nodes[node].signal("CONT");
+                        asleep.lock().unwrap()[node] = false;
+                    });
+                } else {
+                    self.cause(event, node);
                 }
                 let pace = Duration::from_millis(self.random.random_range(PACE_MS));
                 std::thread::sleep(pace);
@@ -103,23 +136,86 @@ impl<'a> Storm<'a> {
         });
     }
 
-    fn count(&self, event: Event) -> usize {
-        self.counts.get(&event).copied().unwrap_or(0)
+    /// Causes an event, and waits until it is over.
+    fn cause(&mut self, event: Event, node: usize) {
+        let cluster = self.cluster;
+        let time = Duration::from_millis(self.random.random_range(FAILS_MS));
+        match event {
+            Event::Kill => {
+                cluster.nodes[node].kill();
+                cluster.start(node);
+            }
+            Event::RestartFast => cluster.database().restart(End::Fast),
+            Event::RestartImmediate => cluster.database().restart(End::Immediate),
+            Event::Carrier(failure) => failure.last(&cluster.networks.carrier, time),
+            Event::Database(failure) => {
+                failure.last(cluster.networks.database.as_ref().unwrap(), time);
+            }
+            Event::FullDisk(ending) => {
+                let disk = cluster.disk.as_ref().unwrap();
+                disk.fail("write", ending);
+                std::thread::sleep(time);
+                disk.heal();
+            }
+            Event::Sleep => unreachable!("the caller goes on meanwhile"),
+        }
     }
+
+    /// Returns the most messages per application that a process may have claimed at a fault.
+    fn claimed(&self) -> usize {
+        let faults = self.counts.iter().map(|(event, count)| match event {
+            // These interrupt the submits of all processes. A crash of the database may leave the
+            // result of a claim unknown, and so may a network.
+            Event::Carrier(_) | Event::Database(_) => count * self.cluster.nodes.len(),
+            Event::Kill | Event::Sleep | Event::RestartImmediate => *count,
+            Event::RestartFast | Event::FullDisk(_) => 0,
+        });
+        CLAIMED_MAX * faults.sum::<usize>()
+    }
+}
+
+impl Failure {
+    /// Lets a network fail for this time.
+    fn last(self, network: &Proxy, time: Duration) {
+        network.set(match self {
+            Self::Slow => Network::Slow(SLOW),
+            Self::Silent => Network::Silent,
+            Self::Cut => Network::Cut,
+        });
+        std::thread::sleep(time);
+        network.set(Network::Fast);
+    }
+}
+
+/// Returns the number of events. Each kind happens at least once.
+fn events(kinds: &[Event]) -> usize {
+    std::env::var("SOAK_STORMS").map_or(kinds.len(), |text| text.parse().unwrap())
 }
 
 #[test]
 fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
-    let events = std::env::var("SOAK_STORMS").map_or(8, |text| text.parse().unwrap());
-    let begun = Instant::now();
-    let cluster = Cluster::new(NODES, &format!("connections = {CONNECTIONS}\nwindow = {WINDOW}"));
+    let sent = weather(Cluster::new(NODES, CARRIER), &ON_POSTGRES);
+    refusals_say_that_waiting_helps(&sent);
+}
+
+#[test]
+fn full_disks_and_bad_networks_lose_nothing_on_sqlite() {
+    let sent = weather(Cluster::on_sqlite(CARRIER), &ON_SQLITE);
+    // The answer while the disk is full.
+    let full = Outcome::Refused(500, 500, "internal".to_owned());
+    assert!(sent.iter().any(|sent| sent.outcome == full), "the disk was never full");
+}
+
+/// Lets a storm rage under load, waits until it has no effect any more, and judges the result.
+fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
+    let (events, begun) = (events(kinds), Instant::now());
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
     cluster.start_all();
     let load = Load::new(&cluster.nodes, &[&holding, &resending], SHORT).with_schedules();
     let (stops, jumps) = (Stops::default(), Jumps::new(resending.test.expose()));
     let listener = Listener::new(&cluster, &holding);
-    let mut storm = Storm::new(&cluster);
+    let mut storm = Storm::new(&cluster, kinds);
     let is_over = AtomicBool::new(false);
     let polled = std::thread::scope(|scope| {
         let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
@@ -151,18 +247,12 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     let resent = judge_with(&cluster, &resending, (&of(1), &stops), 2);
     println!("{stops}");
     println!("held: {held}; sent once more: {resent}; after {:?}", begun.elapsed());
-    // A crash of the database may leave the result of a claim unknown.
-    let faults = [Event::Kill, Event::Sleep, Event::RestartImmediate];
-    let faults = faults.iter().map(|event| storm.count(*event)).sum();
-    assert!(bounded(&held, faults) && bounded(&resent, faults));
+    let most = storm.claimed();
+    for judgement in [&held, &resent] {
+        assert!(judgement.unknown <= most && judgement.twice <= most, "{judgement}");
+    }
     assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
-    refusals_say_that_waiting_helps(&sent);
     jumps.judge(&cluster);
     cluster.stop();
-}
-
-/// Checks that only messages that a process had claimed at a fault are unknown or were submitted
-/// twice.
-fn bounded(judgement: &Judgement, faults: usize) -> bool {
-    judgement.unknown <= CLAIMED_MAX * faults && judgement.twice <= CLAIMED_MAX * faults
+    sent
 }
