@@ -268,7 +268,7 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
         ("plain", "Ask the carrier for its TLS port"),
         ("untrusted", "set \"tls_ca\""),
         ("closed-api", "Check host and port of \"url\""),
-        ("secure", "et \"tls\" = true"),
+        ("secure", "Set tls = true"),
     ] {
         found.is(&format!("carrier {name}"), "fault", words);
     }

@@ -209,8 +209,8 @@ impl Health {
         (is_all && self.settings.refused_percent > 0).then(|| Degraded {
             since,
             reason: format!(
-                "the carrier throttled all of {count} messages within {} s: lower rate, or ask the \
-                 carrier which rate it allows",
+                "the carrier throttled all of {count} messages within {} s: lower \"rate\", or ask \
+                 the carrier which rate it allows",
                 (now - since).as_secs()
             ),
             evidence: Evidence::Answers,
