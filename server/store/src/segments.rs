@@ -240,16 +240,13 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[message, segment, status, error, carrier message ID]]`. An ID that is stored
-    /// already stays.
+    /// `$1` is `[[message, segment, status, error]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
-            UPDATE segments SET status = ?3, error = ?4,
-                carrier_message_id = COALESCE(carrier_message_id, ?5)
+            UPDATE segments SET status = ?3, error = ?4
             WHERE message_id = ?1 AND segment = ?2 AND status < {delivered}",
         postgres: r"
-            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3,
-                carrier_message_id = COALESCE(segments.carrier_message_id, r.value ->> 4)
+            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE segments.message_id = (r.value ->> 0)::bigint
               AND segments.segment = (r.value ->> 1)::bigint
@@ -467,8 +464,6 @@ pub struct SegmentEnding<'a> {
     pub segment: u16,
     pub status: MessageStatus,
     pub error: Option<&'a str>,
-    /// The ID in the receipt.
-    pub carrier_message_id: Option<&'a str>,
 }
 
 /// Makes segments final. Skips segments that were already final.
@@ -476,10 +471,7 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
     if rows.is_empty() {
         return Ok(());
     }
-    let values = rows.iter().map(|row| {
-        let (status, id) = (row.status.code(), row.carrier_message_id);
-        (row.message_id, row.segment, status, row.error, id)
-    });
+    let values = rows.iter().map(|row| (row.message_id, row.segment, row.status.code(), row.error));
     let finishing = query(FINISH, ());
     finishing.execute_each(tx, values).await.map(drop)
 }

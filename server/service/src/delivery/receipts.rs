@@ -177,8 +177,6 @@ pub(super) struct Matched<'a> {
     pub(super) segment: SegmentId,
     pub(super) status: MessageStatus,
     pub(super) error: Option<&'a str>,
-    /// The receipt's ID for the segment, which is stored if no answer had one.
-    pub(super) carrier_message_id: Option<&'a str>,
 }
 
 /// The carrier message ID of an unmatched receipt, with the newest message that has a segment with
@@ -241,8 +239,7 @@ impl Delivery<'_> {
         for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&index) {
-                let carrier_message_id = receipt.message_ids.first().map(String::as_str);
-                matched.push(Matched { segment: *segment, status, error, carrier_message_id });
+                matched.push(Matched { segment: *segment, status, error });
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
             } else if receipt.message_ids.is_empty() && receipt.number.is_empty() {
@@ -442,7 +439,6 @@ impl Delivery<'_> {
                     segment: *found.get(&index)?,
                     status: unmatched.status,
                     error: unmatched.error.as_deref(),
-                    carrier_message_id: None,
                 })
             })
             .collect();
@@ -642,7 +638,7 @@ pub(super) async fn apply(
     let mut known: HashMap<(Transid, u16), MessageStatus> = HashMap::new();
     let (mut rows, mut receipts, mut in_parts) = (Vec::new(), Vec::new(), Vec::new());
     let mut contradictions = Vec::new();
-    for Matched { segment: id, status, error, carrier_message_id } in matched {
+    for Matched { segment: id, status, error } in matched {
         let was = known.entry((id.message_id, id.segment)).or_insert(id.status);
         if was.is_final() {
             if was != status {
@@ -656,7 +652,6 @@ pub(super) async fn apply(
             segment: id.segment,
             status: *status,
             error: *error,
-            carrier_message_id: *carrier_message_id,
         });
         if id.segments > 1 {
             in_parts.push(*id);

@@ -311,8 +311,6 @@ impl Delivery<'_> {
                 segment: *segment,
                 status: waiting.status,
                 error: waiting.error.as_deref(),
-                carrier_message_id: Some(waiting.carrier_message_id.as_str())
-                    .filter(|id| !id.is_empty()),
             })
             .collect();
         apply(self, &mut tx, &matched, now).await?;

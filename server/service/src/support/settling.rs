@@ -45,7 +45,6 @@ impl Settlement {
             segment: u16::try_from(segment.segment).unwrap_or(0),
             status: self.status(),
             error: (self != Self::Delivered).then_some(DeliveryError::NoAnswer.as_str()),
-            carrier_message_id: None,
         };
         open.map(ending).collect()
     }
