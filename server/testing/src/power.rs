@@ -1,5 +1,5 @@
-//! Power cuts for the real binary: of its data folder, only synced bytes and names are certain to be
-//! left. A kill is less, because the kernel still has everything that the process wrote.
+//! Power cuts for the real binary: of its data folder, only synced bytes and names are certain to
+//! be left. A kill is less, because the kernel still has everything that the process wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! The `heliograph` binary as several processes on one PostgreSQL database, or as one process on
-//! SQLite, while processes are killed and stopped, the database is restarted, and disks and networks
-//! fail. The tests compare the answers that clients got with the reports, the balances and the
-//! submits that a carrier received.
+//! SQLite, while processes are killed and stopped, the database is restarted, and disks and
+//! networks fail. The tests compare the answers that clients got with the reports, the balances and
+//! the submits that a carrier received.
 
 #![expect(
     clippy::unwrap_used,
