@@ -91,6 +91,11 @@ soak: build ## Run the long versions of the tests, one after the other
 	@.make/setup postgres browsers interpreters end2end verifiers node-peers
 	@.make/soak
 
+# FUZZ_SECONDS is the time of each target. FUZZ_TARGET names only one of them.
+.PHONY: fuzz
+fuzz: setup ## Fuzz every parser for ten minutes (FUZZ_SECONDS, FUZZ_TARGET)
+	@.make/fuzz "$${FUZZ_SECONDS:-600}" $${FUZZ_TARGET:-}
+
 .PHONY: bench
 bench: build ## Compare the release build with Kannel and a bare handler (45 minutes)
 	@.make/setup kannel postgres
@@ -108,7 +113,7 @@ check: ## Check format, lints, licences, advisories and the structure
 	@cargo deny --log-level error check licenses bans sources
 	@.make/advisories
 	@$(lint) cargo clippy --locked --all-targets -p server -p service -p store -p smpp -p domain \
-	  -p smpp34-peer -p frontend-bindings -- -D warnings
+	  -p smpp34-peer -p frontend-bindings -p fuzz -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
 
 .PHONY: sbom

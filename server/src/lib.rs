@@ -49,6 +49,14 @@ use domain::printable::printable_lines;
 /// Tests request each of these routes through the proxies of `deploy/`.
 pub use web::routes as portal_routes;
 
+/// Doors to private parsers, for the crate `fuzz`.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::api::fuzzing::*;
+    pub use crate::config::fuzzing::*;
+}
+
 /// Returns freed memory to the system. The manifest explains why.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

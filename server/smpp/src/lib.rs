@@ -18,6 +18,9 @@ mod connection;
 mod encode;
 mod fault;
 mod frames;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod incoming;
 mod link;

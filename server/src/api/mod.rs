@@ -16,6 +16,8 @@ pub mod event;
 mod events;
 pub mod form;
 pub mod frames;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod inbound;
 mod json_body;
 mod limits;

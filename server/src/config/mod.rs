@@ -5,6 +5,8 @@
 pub mod carriers;
 mod cleartext;
 mod file;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod layers;
 mod secret;
 

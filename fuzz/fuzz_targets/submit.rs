@@ -1,0 +1,3 @@
+#![cfg_attr(feature = "libfuzzer", no_main)]
+
+fuzz::program!(submit);
