@@ -22,7 +22,10 @@ pub fn receipt(data: &[u8]) {
 
     let fields = without_message(text);
     assert!(text.starts_with(fields));
-    assert_eq!(without_message(fields), fields);
+    // A byte order mark that nothing follows marks nothing.
+    if !text.starts_with(&[0xfe, 0xff]) {
+        assert_eq!(without_message(fields), fields);
+    }
 
     // A text that begins with NUL may be read as UCS-2.
     if text.is_ascii() && text.first() != Some(&0) {
