@@ -44,11 +44,14 @@ fn any_submit(bytes: &mut Unstructured) -> Result<Submit> {
         tag: 0,
         not_after: Instant::now(),
         is_secret: false,
-        service_type: bytes.arbitrary()?,
+        service_type: any_text(bytes, &[0, 1, 5, 6])?,
         source: any_address(bytes)?,
         destination: any_address(bytes)?,
         esm_class: bytes.arbitrary()?,
-        validity_period: bytes.arbitrary()?,
+        validity_period: match bytes.arbitrary()? {
+            true => Some(any_text(bytes, &[0, 16, 17])?),
+            false => None,
+        },
         registered_delivery: bytes.arbitrary()?,
         data_coding: bytes.arbitrary()?,
         short_message: bytes.arbitrary()?,
@@ -65,5 +68,12 @@ fn any_submit(bytes: &mut Unstructured) -> Result<Submit> {
 }
 
 fn any_address(bytes: &mut Unstructured) -> Result<Address> {
-    Ok(Address { ton: bytes.arbitrary()?, npi: bytes.arbitrary()?, digits: bytes.arbitrary()? })
+    let (ton, npi) = bytes.arbitrary()?;
+    Ok(Address { ton, npi, digits: any_text(bytes, &[0, 1, 6, 11, 20, 21])? })
+}
+
+/// Returns a text of one of these lengths. Most texts are ones that SMPP can carry.
+fn any_text(bytes: &mut Unstructured, lengths: &[usize]) -> Result<String> {
+    let length = *bytes.choose(lengths)?;
+    Ok(bytes.bytes(length)?.iter().map(|octet| char::from(octet & 0x7f)).collect())
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use fuzz::TARGETS;
 
 /// The most places of an input that are changed.
-const PLACES_MAX: usize = 100;
+const PLACES_MAX: usize = 20;
 /// Bytes that mean something to one of the parsers.
 const BYTES: &[u8] = b"\0\n\"+,;=&%:\x7f\xff";
 
