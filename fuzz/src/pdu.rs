@@ -26,7 +26,7 @@ pub fn pdu(data: &[u8]) {
         assert!(stream.starts_with(&octets));
     }
     for pdu in pdus {
-        show(pdu.octets);
+        show(&pdu.octets);
         if let Some(delivery) = pdu.delivery {
             deliver(&delivery);
         }
@@ -51,11 +51,11 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Stream {
 }
 
 /// A description is one line, and a mask changes neither the length nor what a mask left.
-fn show(octets: Vec<u8>) {
-    let line = describe(&octets);
+fn show(octets: &[u8]) {
+    let line = describe(octets);
     assert!(!line.contains(char::is_control), "{line:?}");
     for all in [true, false] {
-        let mut pdu = TracedPdu { source: 0, link: 0, sent: false, octets: octets.clone() };
+        let mut pdu = TracedPdu { source: 0, link: 0, sent: false, octets: octets.to_vec() };
         pdu.mask(all);
         assert_eq!(pdu.octets.len(), octets.len());
         let masked = pdu.octets.clone();

@@ -11,8 +11,7 @@ thread_local! {
     static FILE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
-/// A refusal is one line that names no other file, and settings that are written again are read
-/// again.
+/// Settings are read, or refused with a sentence. Settings that are written again are read again.
 pub fn settings(data: &[u8]) {
     // A setting may name a file, and a device may have no end.
     if ["/dev", "/proc"].iter().any(|name| contains(data, name.as_bytes())) {
@@ -26,7 +25,6 @@ pub fn settings(data: &[u8]) {
         }
     };
     let written = set.iter().fold(String::new(), |mut written, (name, text)| {
-        // Writing into a `String` never fails.
         let _ = writeln!(written, "{name} = \"{}\"", escaped(text));
         written
     });
@@ -38,7 +36,11 @@ fn contains(data: &[u8], part: &[u8]) -> bool {
 }
 
 fn escaped(text: &str) -> String {
-    text.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect()
+    text.chars().fold(String::new(), |mut escaped, c| {
+        // Writing into a `String` never fails.
+        let _ = write!(escaped, "\\U{:08x}", u32::from(c));
+        escaped
+    })
 }
 
 fn read(text: &[u8]) -> Result<Vec<(String, String)>, String> {

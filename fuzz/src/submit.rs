@@ -48,9 +48,10 @@ fn any_submit(bytes: &mut Unstructured) -> Result<Submit> {
         source: any_address(bytes)?,
         destination: any_address(bytes)?,
         esm_class: bytes.arbitrary()?,
-        validity_period: match bytes.arbitrary()? {
-            true => Some(any_text(bytes, &[0, 16, 17])?),
-            false => None,
+        validity_period: if bytes.arbitrary()? {
+            Some(any_text(bytes, &[0, 16, 17])?)
+        } else {
+            None
         },
         registered_delivery: bytes.arbitrary()?,
         data_coding: bytes.arbitrary()?,
