@@ -1,6 +1,5 @@
 //! `/account/number`: the data of one phone number, to download or to erase.
 
-use domain::Number;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NUMBER_EXPORT_PATH, NUMBER_PATH};
 use crate::page_data::PageData;
-use crate::problem::{Cause, Filter, Problem};
+use crate::problem::Problem;
 use crate::ui::{
     AcceptedNotice, Confirmation, ConfirmationForm, Field, FormState, Loaded, Page, SearchForm,
     address,
@@ -16,6 +15,8 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{missing_step_up, signed_in, step_up},
+    crate::problem::{Cause, Filter},
+    domain::Number,
     service::Actor,
 };
 

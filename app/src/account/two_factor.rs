@@ -228,7 +228,7 @@ fn Contents(data: TwoFactor, confirm: Option<String>, forms: Forms) -> impl Into
     // New codes are shown at the address of the confirmation that made them.
     let confirm = confirm.filter(|_| replaces && codes.is_none());
     if let Some(confirmed) =
-        confirm.and_then(|name| confirmation(&name, required, missing.as_ref(), forms))
+        confirm.and_then(|name| confirmation(&name, required, missing.as_ref(), &forms))
     {
         return confirmed;
     }
@@ -266,7 +266,7 @@ fn confirmation(
     name: &str,
     required: bool,
     missing: Option<&Refusal>,
-    forms: Forms,
+    forms: &Forms,
 ) -> Option<AnyView> {
     let (title, effect, undo, form) = match name {
         RENEW => (
@@ -292,7 +292,7 @@ fn confirmation(
         view! {
             <Page title back=(TWO_FACTOR_PATH, "Two-factor")>
                 <ConfirmationForm confirmation label=title danger back form>
-                    {()}
+                    ""
                 </ConfirmationForm>
             </Page>
         }

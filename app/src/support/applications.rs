@@ -163,7 +163,7 @@ fn named(application: &ApplicationRecord, viewers: RwSignal<Vec<Viewer>>) -> imp
     let (reference, name) = (application.reference, application.display_name());
     let category = match application.category {
         Category::Sms => String::new(),
-        category => format!(" ({category})"),
+        category @ Category::Electricity => format!(" ({category})"),
     };
     view! {
         <div class="one-line" title=name.clone()>{name.clone()}</div>
@@ -192,7 +192,7 @@ pub fn actions(
         .into_iter()
         .filter(|(action, _)| {
             !application.account_closed
-                && !(is_own && *action != StatusAction::Suspend)
+                && (!is_own || *action == StatusAction::Suspend)
                 && application.status.after(*action, before).is_some()
         })
         .map(|(_, act)| {

@@ -221,11 +221,11 @@ async fn of_sender_name(
     let reference = request.reference.to_string();
     let decided = last_change(current, &reference).await?;
     let status = request.status;
-    let refused = if status != SenderStatus::Pending {
-        Some(Refusal::SenderDecided { status, decided: decided.clone() })
-    } else {
+    let refused = if status == SenderStatus::Pending {
         let is_own = act == DeskAct::Accept && is_own(current, reader, &application.email);
         is_own.then_some(Refusal::OwnApplication)
+    } else {
+        Some(Refusal::SenderDecided { status, decided: decided.clone() })
     };
     Ok(Consequences {
         seen: format!("{status} {}", warnings.join(" ")).trim_end().to_owned(),

@@ -1,6 +1,7 @@
 //! `heliograph account export-number` and `erase-number`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -75,14 +76,16 @@ fn sentence(erased: &Erased) -> String {
     );
     if erased.open > 0 {
         let open = erased.open;
-        text += &format!(
+        _ = write!(
+            text,
             " {open} messages or codes are still open and have the number. Erase it again when \
              they are final."
         );
     }
     if erased.uploads > 0 {
         let uploads = erased.uploads;
-        text += &format!(
+        _ = write!(
+            text,
             " The files of {uploads} uploads that aren't messages yet may have the number. Erase \
              it again when they are."
         );

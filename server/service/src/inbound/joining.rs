@@ -29,7 +29,8 @@ impl Delivery<'_> {
         let mut more = true;
         while more {
             let service = self.0.clone();
-            more = run_detached(async move { service.delivery().join_due().await }).await?;
+            more =
+                run_detached(async move { Box::pin(service.delivery().join_due()).await }).await?;
         }
         Ok(())
     }

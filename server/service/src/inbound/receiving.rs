@@ -141,7 +141,7 @@ impl Delivery<'_> {
         let all: Arc<(String, Vec<InboundDelivery>)> = Arc::new((carrier.to_owned(), deliveries));
         run_detached_with_attempts(self, move |service| {
             let all = Arc::clone(&all);
-            async move { service.delivery().store_inbound(&all.0, &all.1).await }
+            async move { Box::pin(service.delivery().store_inbound(&all.0, &all.1)).await }
         })
         .await
     }

@@ -64,7 +64,7 @@ impl Messages<'_> {
     /// upload.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         run_detached_with_attempts(self, move |service| async move {
-            service.messages().expand_some(id).await
+            Box::pin(service.messages().expand_some(id)).await
         })
         .await
     }

@@ -344,8 +344,8 @@ impl Seen {
             record.state = ConnectionState::Degraded;
             let since_ms = i64::try_from(first.elapsed().as_millis()).unwrap_or(0);
             record.since = record.updated_at.plus_ms(-since_ms);
-            let last = error.map_or_else(String::new, |error| format!(". Last error: {error}"));
-            record.last_error = Some(format!("{lost}{last}"));
+            let seen = error.map_or_else(String::new, |error| format!(". Last error: {error}"));
+            record.last_error = Some(format!("{lost}{seen}"));
             return;
         }
         record.last_error = Some(match error {
@@ -375,7 +375,8 @@ impl Seen {
 
 /// Returns a sentence about a connection that was lost this often.
 fn lost_often(count: usize) -> String {
-    format!("the connection was lost {count} times in the last 10 minutes")
+    let minutes = FLAPPING_TIME.as_secs() / 60;
+    format!("the connection was lost {count} times in the last {minutes} minutes")
 }
 
 fn record(
