@@ -400,6 +400,16 @@ pub struct SenderCase {
     pub earlier: Vec<SenderRequestRecord>,
 }
 
+impl SenderCase {
+    /// Returns the reasons to doubt the name.
+    pub fn warnings(&self) -> Vec<String> {
+        let reserved = (self.reserved.iter()).map(|word| format!("Reserved word: {word}"));
+        let similar = (self.similar.iter())
+            .map(|similar| format!("Looks like {} of {}", similar.name, similar.email));
+        reserved.chain(similar).collect()
+    }
+}
+
 /// A sender name of another account that looks like the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimilarName {

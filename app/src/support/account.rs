@@ -22,15 +22,12 @@ use crate::ui::{
 use crate::webhooks::status;
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{CurrentRequest, is_shown, staff},
+    super::reset_link::take_reset_link,
+    crate::portal_request::{is_shown, staff},
     crate::problem::Cause,
     domain::Refusal,
     service::{Actor, AuditFilter},
 };
-
-/// The session entry that holds a new reset link until this page shows it.
-#[cfg(feature = "ssr")]
-const NEW_LINK: &str = "account-reset-link";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +60,7 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
         }
         file => file?,
     };
-    let link = if is_shown() { current.take_text(NEW_LINK).await? } else { None };
+    let link = if is_shown() { take_reset_link(&current).await? } else { None };
     let made = AuditFilter {
         subject: Some(file.account.email.clone()),
         action: Some("account.reset".to_owned()),
@@ -75,21 +72,6 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (is_own, currency) = (file.account.id == reader.id, current.site().currency.clone());
     let sends_mail = current.service().operations().sends_mail();
     Ok(AccountView { file, is_own, sends_mail, currency, link, last_link })
-}
-
-/// Makes a reset link, which the account's page shows once.
-///
-/// # Errors
-/// `NoSuchAccount`.
-#[cfg(feature = "ssr")]
-pub async fn keep_reset_link(
-    current: &CurrentRequest,
-    actor: &Actor,
-    email: &str,
-) -> Result<(), Problem> {
-    let token = current.service().accounts().issue_reset(actor, email).await?;
-    let link = format!("{}/reset/{token}", current.site().base_url);
-    current.keep_text(NEW_LINK, &link).await.map_err(Problem::after_change)
 }
 
 /// Adds a note to an account.

@@ -24,9 +24,9 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::account::keep_reset_link,
     super::consequences::{Consequences, last_mark, parsed_number},
     super::desk::APPROVALS_PATH,
+    super::reset_link::keep_reset_link,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
     domain::approval::StaffAct,
     domain::records::AccountRecord,

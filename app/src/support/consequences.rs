@@ -3,7 +3,9 @@
 
 use domain::application::StatusAction;
 use domain::decision::Decided;
-use domain::records::{AccountRecord, ApplicationRecord, CarrierRecord, SenderRequestRecord};
+use domain::records::{
+    AccountRecord, ApplicationRecord, CarrierRecord, SenderCase, SenderRequestRecord,
+};
 use domain::support::AccountFile;
 use domain::{
     ApplicationStatus, DeskAct, Keyword, Kind, Number, PriceChange, PriceRequest, PriceStep,
@@ -12,7 +14,6 @@ use domain::{
 use service::AuditFilter;
 
 use super::desk::is_own;
-use super::senders::warnings;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
 use crate::ui::Confirmation;
@@ -217,7 +218,7 @@ async fn of_sender_name(
     let found = applications.find_application(request.reference).await?;
     let application = found.ok_or(Cause::NotFound)?;
     let case = if act == DeskAct::Accept { applications.sender_case(id).await? } else { None };
-    let warnings = case.as_ref().map(warnings).unwrap_or_default();
+    let warnings = case.as_ref().map(SenderCase::warnings).unwrap_or_default();
     let reference = request.reference.to_string();
     let decided = last_change(current, &reference).await?;
     let status = request.status;

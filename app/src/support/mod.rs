@@ -30,6 +30,8 @@ mod prices;
 mod queues;
 mod readiness;
 mod receipts;
+#[cfg(feature = "ssr")]
+mod reset_link;
 mod search;
 mod senders;
 mod viewers;

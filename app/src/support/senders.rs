@@ -158,16 +158,8 @@ pub fn requested_name(
     }
 }
 
-/// Returns the reasons to doubt a name.
-pub fn warnings(case: &SenderCase) -> Vec<String> {
-    let reserved = (case.reserved.iter()).map(|word| format!("Reserved word: {word}"));
-    let similar = (case.similar.iter())
-        .map(|similar| format!("Looks like {} of {}", similar.name, similar.email));
-    reserved.chain(similar).collect()
-}
-
 fn doubts(case: &SenderCase) -> impl IntoView + use<> {
-    let doubts = warnings(case).into_iter().map(IntoAny::into_any).collect();
+    let doubts = case.warnings().into_iter().map(IntoAny::into_any).collect();
     folded(doubts, "Nothing found", "warnings")
 }
 
@@ -210,7 +202,7 @@ fn actions(
     let id = case.request.id.to_string();
     let accept = if own == Some(case.email.as_str()) {
         "Yours ".into_any()
-    } else if warnings(case).is_empty() {
+    } else if case.warnings().is_empty() {
         act_form(form, DeskAct::Accept, about, id.clone(), next.clone()).into_any()
     } else {
         confirm_button(DeskAct::Accept, about, id.clone(), next.clone()).into_any()
