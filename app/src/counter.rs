@@ -334,7 +334,8 @@ mod tests {
                 "مرحبا".to_owned(),
                 "+27 82-123 4567",
                 "Left: 155 characters of this page, 65 places of this segment. Cost: 0.12 USD (1 \
-                 page at 0.12) to +27821234567, an international number that begins with 27.",
+                 page at 0.12) to +27821234567, an international number that begins with 27. The \
+                 API refuses spaces and hyphens: leave them out.",
             ),
             (
                 "😀".repeat(1_600),
