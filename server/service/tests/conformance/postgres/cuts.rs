@@ -105,7 +105,10 @@ impl Proxy {
             limits,
             ..world.config()
         };
-        Service::open(config).await.ok().unwrap()
+        let service = Service::open(config).await.ok().unwrap();
+        // As a process does when it starts, so that no send has to make the keys.
+        service.accounts().load_keys().await.unwrap();
+        service
     }
 
     pub fn next(&self, fate: Fate) {
