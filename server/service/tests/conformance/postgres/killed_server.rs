@@ -61,9 +61,12 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
             // shared memory.
             let row = sqlx::query("SELECT pg_backend_pid()").fetch_one(&mut conn).await;
             let pid: i32 = row.unwrap().get(0);
+            let mut other = AnyConnection::connect(&url).await.unwrap();
             let killed = Command::new("kill").arg("-KILL").arg(pid.to_string()).status();
             assert!(killed.unwrap().success());
-            while sqlx::query("SELECT 1").fetch_one(&mut conn).await.is_ok() {}
+            // From when it ends the other processes on, the server takes no connections until it
+            // has recovered.
+            while sqlx::query("SELECT 1").fetch_one(&mut other).await.is_ok() {}
         }
         conn = loop {
             if let Ok(conn) = AnyConnection::connect(&url).await {
