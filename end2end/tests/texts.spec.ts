@@ -25,7 +25,8 @@ test('a text is counted and priced, and nothing is sent', async ({ portal, scrip
   await count(portal, scripts, 'a'.repeat(161), '58 00 19 87');
   await expect(result).toHaveText(
     'Left: 159 characters of this page, 145 places of this segment. ' +
-      'Cost: 0.10 USD (2 pages at 0.05) to 58001987, a local number.',
+      'Cost: 0.10 USD (2 pages at 0.05) to 58001987, a local number. ' +
+      'The API refuses spaces and hyphens: leave them out.',
   );
   await expect(portal.main).toContainText('2 segments in GSM-7');
   await expect(page.locator('[data-cut="segment 1 ends"]')).toHaveCount(1);

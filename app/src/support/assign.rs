@@ -183,7 +183,8 @@ pub fn AssignPage() -> impl IntoView {
     let late = [forms.assign, forms.give_back].map(|form| form.refused_with(is_late));
     let data = PageData::new(move || {
         for late in late {
-            late.track();
+            // `track` wouldn't compute the memo, and it would notify nobody.
+            drop(late.get());
         }
         LoadAssignment {
             bank_id: bank_id.get().unwrap_or_default(),

@@ -180,7 +180,8 @@ pub fn ImportPage() -> impl IntoView {
     // If somebody else confirmed the statement meanwhile, the page shows it as it is now.
     let changed = forms.confirm.refused_with(|refusal| *refusal == Refusal::StatementConfirmed);
     let data = PageData::new(move || {
-        changed.track();
+        // `track` wouldn't compute the memo, and it would notify nobody.
+        drop(changed.get());
         forms.confirm.accepted.track();
         forms.columns.accepted.track();
         LoadImport {

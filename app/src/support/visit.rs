@@ -246,7 +246,8 @@ pub fn VisitPage() -> impl IntoView {
         matches!(refusal, Refusal::NothingToDo { .. } | Refusal::BatchEnded)
     });
     let data = PageData::new(move || {
-        changed.track();
+        // `track` wouldn't compute the memo, and it would notify nobody.
+        drop(changed.get());
         change.accepted.track();
         decide.accepted.track();
         LoadVisit {
