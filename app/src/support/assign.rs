@@ -113,7 +113,7 @@ async fn decision_about(
         ..AuditFilter::default()
     };
     let entries = current.service().support().audit(&filter).await?.items;
-    let is_it = |detail: &str| detail.split(' ').nth(1) == Some(&deposit.bank_id);
+    let is_it = |detail: &str| detail.split([' ', ';']).nth(1) == Some(&deposit.bank_id);
     let found = entries.into_iter().find(|entry| entry.detail.as_deref().is_some_and(is_it));
     Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
 }
