@@ -63,7 +63,10 @@ struct Offer {
 /// Loads the account's second factor, or a new secret to set one up. Uses POST, because it returns
 /// new recovery codes once and deletes them. `confirm` is true if the page asks for a confirmation.
 #[server(prefix = "/fn", endpoint = "two-factor")]
-pub async fn load_two_factor(replace: bool, confirm: bool) -> Result<TwoFactor, Problem> {
+pub async fn load_two_factor(
+    replace: bool,
+    #[server(default)] confirm: bool,
+) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
     let service = current.service();
     let factor = service.accounts().factor(account.id).await?;
