@@ -1,4 +1,4 @@
-//! What a carrier sends over SMPP.
+//! The bytes that a carrier sends over SMPP.
 
 use bytes::BytesMut;
 use domain::inbound::{DefaultAlphabet, PartPosition, ReceivedPart, join, segments};

@@ -39,7 +39,7 @@ pub fn receipt(data: &[u8]) {
     }
 }
 
-/// What was read is read again from a receipt in the form of the specification.
+/// A receipt that is written in the form of the specification is read as before.
 fn write_again(found: &Receipt) {
     let is_word = |text: &&String| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let (Some(id), Some(state), Some(error)) = (

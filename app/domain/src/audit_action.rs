@@ -99,3 +99,17 @@ pub const ACTIONS: &[(&str, &str)] = &[
 pub fn sentence(action: &str) -> Option<&'static str> {
     ACTIONS.iter().find(|(code, _)| *code == action).map(|(_, sentence)| *sentence)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::ACTIONS;
+
+    #[test]
+    fn every_action_has_one_sentence_of_its_own() {
+        let codes: BTreeSet<_> = ACTIONS.iter().map(|(code, _)| code).collect();
+        let sentences: BTreeSet<_> = ACTIONS.iter().map(|(_, sentence)| sentence).collect();
+        assert_eq!((codes.len(), sentences.len()), (ACTIONS.len(), ACTIONS.len()));
+    }
+}

@@ -25,7 +25,7 @@ use {
 pub struct Erasing {
     /// The number as it was typed. Empty at first.
     number: String,
-    /// What the erasure of the number does, or why there is no such number.
+    /// The consequences of the erasure, or the reason that there is no such number.
     confirmation: Result<Option<Confirmation>, Problem>,
 }
 

@@ -231,7 +231,7 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
             LimitField::SpendPerDay,
             format!(
                 "An amount in {currency}: messages and files that exceed it are refused \
-                 until the next day ({zone}). What is given back later stays counted. Leave the \
+                 until the next day ({zone}). Money that is released later still counts. Leave the \
                  field empty for no limit.",
             ),
             limits.text(LimitField::SpendPerDay),

@@ -7,8 +7,9 @@ pub fn how_to_export() -> impl IntoView {
         <h4>"How to export a file"</h4>
         <p>
             "The first column has the numbers and the second one the messages, without a header \
-             line. With one message for all, there are only numbers. Format the first column as text before you enter or paste the numbers. \
-             Otherwise the program may write a long number as 2.67E+10, and its digits are lost."
+             line. With one message for all, there are only numbers. Format the first column as \
+             text before you enter or paste the numbers. Otherwise the program may write a long \
+             number as 2.67E+10, and its digits are lost."
         </p>
         <ul>
             <li>

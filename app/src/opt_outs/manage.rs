@@ -18,15 +18,10 @@ use {
 pub async fn add_opt_out(reference: Reference, key: String, number: String) -> Result<(), Problem> {
     let with_text = |problem: Problem| problem.typed("number", &number);
     let parsed = Number::parse_typed(&number);
-    let change = parsed.map(OptOutChange::Add).map_err(|_| Cause::Filter(Filter::Number).into());
+    let parsed = parsed.map_err(|_| with_text(Cause::Filter(Filter::Number).into()))?;
     let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
-    let change = change.map_err(with_text)?;
-    let is_doubtful = match &change {
-        OptOutChange::Add(number) => is_doubtful(number)?,
-        OptOutChange::Remove(_) | OptOutChange::Import { .. } => false,
-    };
-    make(reference, kind, change).await.map_err(with_text)?;
-    let notice = if is_doubtful { "doubtful" } else { "added" };
+    let notice = if is_doubtful(&parsed)? { "doubtful" } else { "added" };
+    make(reference, kind, OptOutChange::Add(parsed)).await.map_err(with_text)?;
     leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, notice));
     Ok(())
 }

@@ -7,9 +7,37 @@ use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// What is stored instead of an erased number, cut to the number's length. No prefix of a price or
+/// The text that replaces an erased number, cut to the number's length. No prefix of a price or
 /// of a route begins with it.
 pub const MASK: &str = "•••••••••••••••";
+
+/// A statement on the attempts to deliver events about a number. `$3` and `$4` are the number as
+/// messages have it, `$5` as carriers get it, and `$6` a pattern for the data of events about it.
+macro_rules! attempts_about {
+    ($start:literal $(, $end:literal)? $(,)?) => {
+        in_shard!(
+            $start,
+            r"webhook_id IN (
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2" => " AND shard = $7",
+            r")
+              AND event_id IN (
+                SELECT id
+                FROM events
+                WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
+                    SELECT id
+                    FROM messages
+                    WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
+                => " AND shard = $7",
+            r"
+                    UNION ALL SELECT id
+                    FROM inbound_messages
+                    WHERE application_id = $1 AND test = $2 AND number = $5" => " AND shard = $7",
+            "))" => " AND shard = $7",
+            ")" => " AND shard = $7",
+            $($end,)?
+        )
+    };
+}
 
 statements! {
     /// All applications of an account, also deleted ones.
@@ -37,28 +65,8 @@ statements! {
         FROM batches WHERE application_id = $1 AND test = $2 AND expanded_at IS NULL"
             => " AND shard = $3",
     );
-    /// `$3` and `$4` are the number as messages have it, `$5` as carriers get it, and `$6` a
-    /// pattern for the data of events about it.
-    const FORGET_ANSWERS: Sql = in_shard!(
-        r"
-        UPDATE webhook_attempts SET answer = NULL
-        WHERE answer IS NOT NULL AND webhook_id IN (
-            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2" => " AND shard = $7",
-        r")
-          AND event_id IN (
-            SELECT id
-            FROM events
-            WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
-                SELECT id
-                FROM messages
-                WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $7",
-        r"
-                UNION ALL SELECT id
-                FROM inbound_messages
-                WHERE application_id = $1 AND test = $2 AND number = $5" => " AND shard = $7",
-        "))" => " AND shard = $7",
-        ")" => " AND shard = $7",
+    const FORGET_ANSWERS: Sql = attempts_about!(
+        "UPDATE webhook_attempts SET answer = NULL WHERE answer IS NOT NULL AND "
     );
     /// `$5` is a pattern for the digits. Carriers write some of the details.
     const ERASE_DETAILS: Sql = in_shard!(
@@ -124,28 +132,8 @@ statements! {
             => " AND shard = $4",
         " ORDER BY id",
     );
-    /// The parameters of [`FORGET_ANSWERS`].
-    const ANSWERS: Sql = in_shard!(
-        r"
-        SELECT at, event_id, status, error, answer
-        FROM webhook_attempts
-        WHERE webhook_id IN (
-            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2" => " AND shard = $7",
-        r")
-          AND event_id IN (
-            SELECT id
-            FROM events
-            WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
-                SELECT id
-                FROM messages
-                WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $7",
-        r"
-                UNION ALL SELECT id
-                FROM inbound_messages
-                WHERE application_id = $1 AND test = $2 AND number = $5" => " AND shard = $7",
-        "))" => " AND shard = $7",
-        ")" => " AND shard = $7",
+    const ANSWERS: Sql = attempts_about!(
+        "SELECT at, event_id, status, error, answer FROM webhook_attempts WHERE ",
         " ORDER BY at, webhook_id, id",
     );
     /// The IDs that carriers gave the segments of messages to the number.

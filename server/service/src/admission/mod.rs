@@ -135,7 +135,7 @@ pub(crate) struct PreparedSend {
     pub(crate) key_hash: String,
     /// The recipient's number as a carrier gets it.
     pub(crate) recipient: String,
-    /// What an opt-out of the recipient is stored as once the number was erased.
+    /// The hash that an opt-out of the recipient has once the number was erased.
     pub(crate) erased: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,

@@ -16,8 +16,8 @@ use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
 
-/// How many of a carrier's latest receipts are judged, how old they may be, and how many useless
-/// ones are told to staff.
+/// How many of a carrier's latest receipts are judged, how old they may be, and how many of them
+/// must be useless before staff see a warning.
 const JUDGED_RECEIPTS: i64 = 50;
 const JUDGED_MS: i64 = 10 * 60 * 1000;
 const JUDGED_MIN: usize = 10;

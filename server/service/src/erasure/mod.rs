@@ -24,10 +24,10 @@ pub use export::NumberExport;
 const CHUNK: i64 = 500;
 /// The maximum number of a carrier's receipts for messages to a number.
 const RECEIPTS_MAX: i64 = 10_000;
-/// What carriers write before the digits of an international number.
+/// The prefixes that carriers write before the digits of an international number.
 const PREFIXES: [&str; 3] = ["", "+", "00"];
 
-/// What an erasure did.
+/// The counts of erased rows, and of those that still have the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erasure {
     pub messages: u64,

@@ -51,7 +51,7 @@ pub(super) struct OptimisticSend {
     pub(super) key: Option<KeptKey>,
     /// The API key whose rate limit the send counts against. `None` if it counts against none.
     pub(super) counted: Option<RateKey>,
-    /// What an opt-out of the recipient may be stored as, if the call must look it up.
+    /// Both forms of an opt-out of the recipient, if the call must look them up.
     pub(super) recipient: Option<[OptedOut; 2]>,
     /// The verification whose code the send brings, if the call must look up whether it may be
     /// sent.

@@ -446,7 +446,7 @@ pub(super) fn watch(
     }
 }
 
-/// Returns what an opt-out of the recipient may be stored as.
+/// Returns both forms of an opt-out of the recipient: its number, and the hash of an erased one.
 pub(super) fn listed_as(id: ApplicationId, send: &PreparedSend) -> [OptedOut; 2] {
     [&send.recipient, &send.erased].map(|number| (id, send.is_test(), number.clone()))
 }

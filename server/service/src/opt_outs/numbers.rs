@@ -33,7 +33,7 @@ impl Packed {
 #[derive(Default)]
 pub(crate) struct OptedOutNumbers {
     numbers: NumberList,
-    /// What erased numbers are stored as, and the key that they were hashed with.
+    /// The hashes of erased numbers, and the key that they were hashed with.
     erased: HashSet<String>,
     key: [u8; SECRET_BYTES],
 }
