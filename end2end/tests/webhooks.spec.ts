@@ -206,7 +206,7 @@ test('staff see the endpoints of an account', async ({ portal, receiver, another
   await addEndpoint(portal, reference, receiver.url, 'Live');
   const desk = await anotherBrowser();
   await desk.staff();
-  await desk.open(`/support/accounts?part=${encodeURIComponent(email)}`);
+  await desk.open(`/support/accounts?email=${encodeURIComponent(email)}`);
   await desk.link(email).click();
   await expect(desk.row(receiver.url)).toContainText(reference);
   await expect(desk.row(receiver.url)).toContainText('active');
