@@ -175,12 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_has_every_status_and_its_action() {
+    fn the_guide_has_every_status_whose_action_isnt_next_route() {
         let head = "| number | name | meaning | action |\n|---|---|---|---|\n";
-        let rows = command_status::KNOWN.iter().map(|known| {
+        let rows = command_status::KNOWN.iter().filter_map(|known| {
             let action = SubmitAction::by_default(known.number).as_str();
             let (number, name, meaning) = (known.number, known.name, known.meaning);
-            format!("| `0x{number:08x}` | {name} | {meaning} | `{action}` |\n")
+            let row = format!("| `0x{number:08x}` | {name} | {meaning} | `{action}` |\n");
+            (action != "next_route").then_some(row)
         });
         let table: String = std::iter::once(head.to_owned()).chain(rows).collect();
         assert!(GUIDE.contains(&format!("{table}\n")), "docs/OPERATIONS.md needs:\n{table}");
