@@ -798,7 +798,8 @@ CREATE TABLE batch_counts (
 
 -- Number of messages by day and status, for charts. A count is the sum of several rows, so that
 -- transactions that count at the same time don't wait for one row. A single row can be negative. A
--- chore folds a past day's rows into one. Messages that were scheduled for later add rows again.
+-- chore folds a past day's rows into one. If messages of that day were scheduled for later, they
+-- add rows again.
 CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
@@ -1035,8 +1036,7 @@ CREATE TABLE opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
--- The clocks of the test sides of applications. An application without a row has one that shows
--- real time.
+-- The clocks of applications' test keys. The clock of an application without a row shows real time.
 CREATE TABLE test_clocks (
     application_id INTEGER PRIMARY KEY,
     -- JSON: the moves since it last showed real time, each with its real time and how far the clock

@@ -59,7 +59,7 @@ pub(crate) fn quiet_end(name: Option<&str>, hours: QuietHours, at: Timestamp) ->
     let mut end = at;
     while let Some(left) = hours.ms_left(local(&zone, end).unix_ms().rem_euclid(DAY_MS)) {
         let by_this_offset = end.plus_ms(left);
-        // If clocks change before, they decide again.
+        // If the clocks change before that, the hours are checked again then.
         let change = next_change(&zone, end);
         end = change.map_or(by_this_offset, |change| change.min(by_this_offset));
     }

@@ -108,8 +108,8 @@ pub async fn note(
     Ok(true)
 }
 
-/// Stores that an application sent to an international number on a day. Returns true if it hasn't
-/// done so within the `days` before, and was created before them.
+/// Stores that an application sent to an international number on a day. Returns true if the
+/// application was created more than `days` ago and hasn't sent to such a number since.
 pub async fn is_first_international(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

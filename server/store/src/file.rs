@@ -27,16 +27,16 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
-/// SQLite asks after this many steps of its virtual machine whether to interrupt a statement. A
-/// short read is interrupted when it has been asked [`SHORT_READ`] times: 5,000 steps take about
-/// 0.2 ms.
+/// SQLite calls the progress handler after this many steps of its virtual machine. The handler
+/// interrupts a short read at its [`SHORT_READ`]th call: 5,000 steps take about 0.2 ms.
 const STEPS: i32 = 1000;
 const SHORT_READ: u32 = 5;
 
 thread_local! {
     /// The number of pages in the log after the last commit on this thread.
     static PAGES: Cell<i32> = const { Cell::new(0) };
-    /// How often the short read of this thread may still be asked. `None` if none is running.
+    /// How often the progress handler may still be called before it interrupts this thread's short
+    /// read. `None` if no short read is running.
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 

@@ -271,7 +271,7 @@ pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Ti
 /// The beginning of a carrier's kind of reminder.
 const CARRIER: &str = "carrier:";
 
-/// Returns the carriers that staff were mailed about and that weren't back since.
+/// Returns the carriers that staff were mailed about and that haven't been back since.
 pub async fn failing_carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
     Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())

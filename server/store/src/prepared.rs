@@ -273,8 +273,8 @@ async fn scheduled_messages_cost_nothing_until_they_are_due() {
         let mut statements = super::claims::STATEMENTS.iter().chain(super::queue::STATEMENTS);
         statements.find(|(its, _)| *its == name).unwrap().1.sqlite
     };
-    // The parameters are the time, the least ID, the limits and the lower bounds, and of the other
-    // statement the least ID, the lower bounds and the time.
+    // The parameters of the first statement are the time, the least ID, the limits and the lower
+    // bounds. Those of the second are the least ID, the lower bounds and the time.
     let taken = || {
         let due = sqlite_steps(&conn, find("DUE"), &[NOW, 0, 100, 100, 0, 0]);
         let waiting = sqlite_steps(&conn, find("WAITING"), &[NOW, NOW + 1]);

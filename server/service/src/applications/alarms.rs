@@ -1,5 +1,5 @@
-//! Alarms about suspicious use of applications, and the counts of what limits refuse. Both are
-//! collected in memory and stored every few seconds, so that they don't slow down sends. If the
+//! Alarms about suspicious use of applications, and counts of the requests that limits refuse. Both
+//! are collected in memory and stored every few seconds, so that they don't slow down sends. If the
 //! database can't be written, they are stored later. A process that dies loses those of its last
 //! seconds.
 

@@ -197,8 +197,8 @@ async fn stop(
         _ => {}
     }
     check_withdrawals(service, &mut tx, stream, now).await?;
-    // On PostgreSQL, results lock rows of the queue before the batch. Therefore these rows are
-    // changed before it, and those that were claimed meanwhile after it.
+    // On PostgreSQL, results lock rows of the queue before they lock the batch. So this changes the
+    // rows of the queue first, then the batch, and last the rows that were claimed in the meantime.
     queue::let_claimed_go(&mut tx, batch.ids).await?;
     if !batches::cancel(&mut tx, id, author.words(), now).await? {
         return Err(Refusal::NotCancellable.into());

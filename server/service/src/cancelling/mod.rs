@@ -170,7 +170,7 @@ impl CancelTarget {
 }
 
 impl StopAuthor {
-    /// Returns the words that follow what was done.
+    /// Returns the text that follows the action in timelines and in the audit log.
     const fn words(self) -> &'static str {
         match self {
             Self::Program => "with the API key",

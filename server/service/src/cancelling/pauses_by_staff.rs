@@ -1,4 +1,5 @@
-//! Pauses of batches by staff. They are beside a pause by the owner, and each ends only its own.
+//! Pauses of batches by staff. Staff and the owner can pause a batch independently, and each ends
+//! only their own pause.
 
 use domain::decision;
 use domain::{BatchId, EventStream, Reference, Timestamp};
@@ -74,7 +75,7 @@ impl Support<'_> {
     }
 }
 
-/// Returns the refusal of an action that somebody took before.
+/// Returns the refusal of an action that is already done.
 async fn done_before(tx: &mut WriteTx<'_>, id: BatchId, action: &'static str) -> Result<Error> {
     let decided = audit::last(tx, &id.to_string(), [action; 3]).await?;
     Ok(Refusal::NothingToDo { decided }.into())

@@ -319,9 +319,9 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Whether a receipt may be for another message of a shard than the one that fits by number and
-    /// time: one whose response comes later, or one whose response had an ID that the receipt
-    /// writes in another format. A receipt with a reference is certain.
+    /// Whether a receipt may be for a message of the shard other than the one that fits by number
+    /// and time. Such a message has no response yet, or its response had the ID in another format
+    /// than the receipt. A receipt with a reference is certain.
     async fn may_be_another(
         &self,
         conn: &mut dyn Connection,
@@ -449,11 +449,11 @@ impl Delivery<'_> {
 
     /// Matches unmatched receipts whose segments are known. Returns how many were matched.
     ///
-    /// A receipt stays unmatched when it crosses the response to its submit. One transaction stores
-    /// the carrier message ID and finds no receipt. Another one finds no such ID and keeps the
-    /// receipt as unmatched. Neither sees what the other wrote. A receipt also stays unmatched when
-    /// another process stores the response by a call, because the call considers only unmatched
-    /// receipts of its own process.
+    /// A receipt stays unmatched if it is stored at the same time as the response to its submit.
+    /// One transaction stores the carrier message ID and finds no receipt. Another one finds no
+    /// such ID and keeps the receipt as unmatched. Neither sees the other's rows. A receipt also
+    /// stays unmatched when another process stores the response by a call, because the call
+    /// considers only unmatched receipts of its own process.
     pub async fn match_crossed(&self) -> Result<usize> {
         // On SQLite one process writes, one transaction at a time, so receipts can't cross.
         if !self.store().dialect().is_shared() {

@@ -593,8 +593,8 @@ impl Delivery<'_> {
         Ok(Some(last))
     }
 
-    /// Returns another carrier for a message that the carrier `not` just didn't accept. A message
-    /// that was refused may wait for the other carrier. Otherwise the other carrier must be able to
+    /// Returns another carrier for a message that the carrier `not` hasn't accepted. A message that
+    /// was refused may wait for the other carrier. Otherwise the other carrier must be able to
     /// accept it now.
     pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
         let refused_by = row.refused_by.split_ascii_whitespace();

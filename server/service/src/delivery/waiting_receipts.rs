@@ -25,10 +25,10 @@ use store::segments::{self, SegmentId, Unanswered};
 use store::unmatched_receipts::{self, Selection as Waiting, WaitingReceipt};
 use store::{Chore, WriteTx, carriers};
 
-/// How often all unmatched receipts are compared with messages although the settings are the same.
-/// Another process may have kept some of them under other settings.
+/// How often all unmatched receipts are compared with messages even if the settings haven't
+/// changed. Another process may have stored some of them under other settings.
 const COMPARED_AGAIN: Duration = Duration::from_hours(1);
-/// After so many unmatched receipts in a row, operators are warned.
+/// The number of unmatched receipts in a row after which operators are warned.
 const UNMATCHED_RUN_MIN: usize = 10;
 /// How often operators are warned of a carrier's unmatched receipts.
 const WARNED_AGAIN: Duration = Duration::from_mins(10);
@@ -449,8 +449,8 @@ impl Delivery<'_> {
 
     /// Tries these receipts under each other format of message IDs. Returns how many receipts would
     /// match under each format, and for each receipt the formats under which it would match. Leaves
-    /// out a format under which the same answer wouldn't match any more if it came after the change
-    /// of the settings.
+    /// out a format under which the same answer wouldn't match if it came after the settings were
+    /// changed.
     async fn suggestions(
         &self,
         carrier: &str,

@@ -248,8 +248,8 @@ impl Messages<'_> {
         .await
     }
 
-    /// Returns the receipts for an account's own messages to a number. Those for messages of other
-    /// accounts to it aren't theirs.
+    /// Returns the receipts for an account's own messages to a number, without those for other
+    /// accounts' messages.
     async fn receipts_of(
         &self,
         shard: Shard,

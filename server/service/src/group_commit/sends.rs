@@ -427,7 +427,7 @@ pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
-/// Counts a send that is stored now, and notes what is suspicious about it.
+/// Counts a stored send, and notes alarms about it.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,

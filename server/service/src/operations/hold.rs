@@ -38,13 +38,13 @@ pub struct Hold {
 /// What an operator says about the messages that are held. The parts are applied in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciliation {
-    /// Whether receipts that came since the hold began tell which messages were sent.
+    /// Whether receipts that came since the hold began show which messages were sent.
     pub by_receipts: bool,
     /// A carrier's list of the messages that it got.
     pub export: Option<Export>,
     /// Messages that were due before this time are cancelled, and their prices are released.
     pub discard_before: Option<Timestamp>,
-    /// What becomes of the other messages. Ends the hold.
+    /// The decision about all other messages. It ends the hold.
     pub rest: Option<Rest>,
 }
 
@@ -55,7 +55,7 @@ pub struct Export {
     pub lines: Vec<ExportLine>,
 }
 
-/// What becomes of the messages about which nothing is known.
+/// The decision about messages of which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// They are submitted.

@@ -26,7 +26,7 @@ const SETTLED_MS: i64 = 3 * DAY_MS;
 /// Periods without messages are left out.
 pub type FiguresByPeriod = BTreeMap<i64, Figures>;
 
-/// What the overview of an application shows.
+/// The contents of an application's overview.
 pub struct Overview {
     pub figures: FiguresByPeriod,
     /// The newest batches, newest first.
@@ -64,8 +64,8 @@ impl Messages<'_> {
         Ok(figures)
     }
 
-    /// Returns what the overview of one of an account's applications shows. Everything is about the
-    /// live key. `batches` is the maximum number of batches.
+    /// Returns the contents of an application's overview, for one of the account's applications.
+    /// Everything is about the live key. `batches` is the maximum number of batches.
     ///
     /// # Errors
     /// `NoSuchApplication`.

@@ -1,4 +1,5 @@
-//! The search of the support pages. It tries a text as each kind of value that the text can be.
+//! The search of the support pages. It searches for a text as each kind of value that the text can
+//! be.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Decisions of staff about messages whose outcome is unknown, when the carrier has told them.
+//! Decisions of staff about messages whose outcome was unknown, based on what the carrier told
+//! them.
 
 use domain::support::SegmentRecord;
 use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};
@@ -37,7 +38,7 @@ impl Settlement {
         }
     }
 
-    /// Returns the endings of the segments that have none yet.
+    /// Returns final statuses for the segments that have none yet.
     fn of_segments(self, id: Transid, segments: &[SegmentRecord]) -> Vec<SegmentEnding<'static>> {
         let open = segments.iter().filter(|segment| !segment.status.is_final());
         let ending = |segment: &SegmentRecord| SegmentEnding {

@@ -291,8 +291,8 @@ impl Messages<'_> {
         Ok(carriers.zip(slots).map(queued).collect())
     }
 
-    /// Settles these rows, whose reserved price is now earned. If no carrier accepts a message, its
-    /// price is released later.
+    /// Settles the price of these rows: the reserved amount becomes revenue. If no carrier accepts
+    /// a message, its price is released later.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,

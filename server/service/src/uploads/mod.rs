@@ -435,7 +435,7 @@ impl Upload {
 
     /// Ends the file. When this returns, all its rows are on disk.
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
-        // An upload that failed is over. The part of its file that arrived must not pass for the
+        // An upload that failed can't end normally: the part that arrived must not count as the
         // whole file.
         let parser = self.parser.take().ok_or_else(|| {
             let why = "an upload was ended after it had failed";
