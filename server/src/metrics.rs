@@ -49,7 +49,7 @@ pub struct Readings {
     pub commit_groups: GroupFigures,
     /// How often work skipped a shard because its database couldn't be reached.
     pub shards_skipped: u64,
-    /// What this process did with inbound messages, by outcome.
+    /// The inbound messages of this process, by outcome.
     pub inbound: [(&'static str, u64); 4],
     /// The number of passwords hashed.
     pub password_hashes: u64,
@@ -132,7 +132,7 @@ impl Metrics {
         );
         registry.register(
             "carrier_connections_lost",
-            "How often this process lost a connection to the carrier that was bound",
+            "Bound connections to the carrier that this process lost",
             self.connections_lost.clone(),
         );
         registry.register(

@@ -39,7 +39,7 @@ pub struct CarrierCounts {
     receipt_seconds: u64,
 }
 
-/// The counts of a carrier over the last times.
+/// The counts of a carrier over several recent periods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentCounts {
     pub five_minutes: CarrierCounts,
@@ -120,7 +120,7 @@ impl CarrierCounts {
         })
     }
 
-    /// Returns what was counted since an earlier time.
+    /// Returns the counts since an earlier time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut counts = *self;

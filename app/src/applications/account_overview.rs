@@ -246,7 +246,7 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         let found = data.counts.iter().find(|count| count.status == wanted);
         found.map_or(0, |count| count.all)
     };
-    // Nobody tried to deliver what was cancelled.
+    // Cancelled messages don't count, because no carrier got them.
     let completed = sum(|count| count.all) - of(None) - of(Some(MessageStatus::Cancelled));
     let rate = rate((of(Some(MessageStatus::Delivered)), completed));
     let rate = rate.unwrap_or_else(|| "not known yet".to_owned());

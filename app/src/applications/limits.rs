@@ -259,7 +259,7 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
     .into_any()
 }
 
-/// Shows what the limits refused.
+/// Shows how many messages and requests the limits refused.
 fn refused(refusals: &[(String, String, i64)]) -> AnyView {
     if refusals.is_empty() {
         return view! { <p>"Within the last 7 days, the limits refused nothing."</p> }.into_any();

@@ -203,7 +203,7 @@ fn listed(reference: Reference, query: &OptOutsQuery, opt_outs: &[OptOutRecord])
         })
         .time(in_zone("Added (UTC)"), |opt_out| opt_out.created_at)
         .styled(BUTTONS, "Action", |opt_out| {
-            // An erased number can be removed only by who searches for it.
+            // An erased number can be removed only after a search for it.
             let number = opt_out.number.as_ref().map(|number| format!("+{number}"));
             let remove = number.unwrap_or_else(|| query.number.clone());
             (!remove.is_empty()).then(|| {

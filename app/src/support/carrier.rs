@@ -69,7 +69,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     }
 }
 
-/// Renders what a carrier did lately.
+/// Renders a carrier's figures of the last minutes, hour and day.
 pub fn figures(carrier: &CarrierNow) -> AnyView {
     let RecentCounts { five_minutes, hour, day } = carrier.record.recent;
     let rows = [("5 min", five_minutes), ("hour", hour), ("day", day)];

@@ -97,7 +97,7 @@ fn held_warning() -> impl IntoView {
     }
 }
 
-/// Warns staff that customers can't be told something, because a setting is missing.
+/// Warns staff that customers miss information, because a setting is missing.
 fn missing_warning(missing: &[String]) -> impl IntoView {
     let rows = missing.iter().map(|name| {
         let effect = match name.as_str() {

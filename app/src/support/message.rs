@@ -44,7 +44,7 @@ pub async fn load_support_message(transid: String) -> Result<MessageView, Proble
     })
 }
 
-/// Decides about a message whose outcome is unknown, when the carrier has told it.
+/// Decides about a message whose outcome is unknown, after the carrier has told staff.
 #[server(prefix = "/fn", endpoint = "decide-message")]
 pub async fn decide_message(
     transid: String,

@@ -336,7 +336,7 @@ fn Visit(
     }
 }
 
-/// Renders all that a decision about an application needs to know of its owner.
+/// Renders the facts about an application's owner that a decision needs.
 fn applicant_section(applicant: &Applicant, reference: Reference) -> impl IntoView + use<> {
     let Applicant { account, created_at, disabled_at, .. } = applicant.clone();
     let state = if account.closed {

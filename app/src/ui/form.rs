@@ -138,8 +138,8 @@ impl FormState {
         }
     }
 
-    /// Returns the problem's refusal while it fulfils a condition. A page that tracks it shows what
-    /// changed meanwhile.
+    /// Returns the problem's refusal while it fulfils a condition. A page that tracks it can show
+    /// the current state.
     pub fn refused_with(self, is_it: fn(&Refusal) -> bool) -> Memo<Option<Refusal>> {
         Memo::new(move |_| {
             self.problem.with(|problem| match &problem.as_ref()?.cause {

@@ -21,7 +21,7 @@ const START: [&str; 6] = ["number", "locale", "length", "ttl", "name", "verifyid
 const CHECK: [&str; 2] = ["verifyid", "otp"];
 /// The size of a body, in pages of a message. All values are short.
 const BODY_PAGES: usize = 1;
-/// What an otp must be.
+/// The valid form of an otp, for error messages.
 const OTP_ALLOWED: &str = "the digits of the code, 4 to 10 of them";
 
 /// The parameters of a verification: number, or verifyid alone to send a code again.
@@ -77,7 +77,7 @@ struct CheckBody {
     otp: String,
 }
 
-/// What an attempt found out.
+/// The outcome of an attempt.
 #[derive(Serialize, ToSchema)]
 struct Checked {
     #[serde(flatten)]
@@ -229,7 +229,8 @@ async fn not_started(api: &Api, key: &ApiKey, error: StartError) -> Failure {
     }
 }
 
-/// Reads what to start. Reports the first error in this order: number, locale, length, ttl, name.
+/// Reads the verification to start. Reports the first error in this order: number, locale, length,
+/// ttl, name.
 fn start_of(parameters: &Parameters) -> Result<StartOf, Failure> {
     if let Some(text) = parameters.optional("verifyid", Reason::InvalidParameter)? {
         if let Some(name) = START[..5].iter().find(|name| parameters.has(name)) {

@@ -115,7 +115,7 @@ impl Answer {
         }
     }
 
-    /// Returns what a rule finds. Returns `None` if it doesn't match.
+    /// Returns the values that a rule finds. Returns `None` if it doesn't match.
     fn find(&self, rule: &AnswerRule, transid: &str) -> Option<Found> {
         if !rule.http.contains(&self.status) {
             return None;

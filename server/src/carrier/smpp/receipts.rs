@@ -12,13 +12,13 @@ use crate::config::carriers::{ReceiptState, SmppSettings};
 /// The maximum length of a raw receipt. Receipts have about 150 octets.
 const RAW_CHARS_MAX: usize = 1024;
 
-/// A receipt, and what it says about a message. `read` is `None` if it has no final status.
+/// A receipt, and what it reports about a message. `read` is `None` if it has no final status.
 pub(super) struct ReadReceipt {
     pub(super) raw: RawReceipt,
     pub(super) read: Option<CarrierReceipt>,
 }
 
-/// Reads what a receipt says about a message. `receipt` is what the delivery contains.
+/// Reads what a receipt reports about a message. `receipt` is the content of the delivery.
 pub(super) fn read(
     delivery: &Delivery,
     receipt: &receipt::Receipt,
@@ -85,7 +85,7 @@ fn escaped(text: &[u8]) -> String {
     text.escape_ascii().take(RAW_CHARS_MAX).map(char::from).collect()
 }
 
-/// What the state of a receipt means.
+/// The meaning of a receipt's state.
 enum Meaning {
     Final(MessageStatus, Option<DeliveryError>),
     OnTheWay,
@@ -110,7 +110,7 @@ fn meaning(receipt: &receipt::Receipt, settings: &SmppSettings) -> Meaning {
     Meaning::Final(status, Some(of_carrier.unwrap_or(code)))
 }
 
-/// Returns what a state means if the carrier's settings don't say.
+/// Returns the meaning of a state that the carrier's settings don't mention.
 const fn common(state: State) -> ReceiptState {
     match state {
         State::Delivered => ReceiptState::Delivered,

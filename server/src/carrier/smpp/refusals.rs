@@ -15,7 +15,7 @@ const EQUAL_MIN: u32 = 10;
 /// different senders get them.
 const OF_SENDER: [u32; 3] = [status_code::INVALID_SOURCE, 0x48, 0x49];
 
-/// What a refused submit means.
+/// The meaning of a refused submit.
 pub(super) struct Refusal {
     /// For the message.
     pub(super) outcome: SubmitOutcome,
@@ -86,13 +86,13 @@ impl EqualRefusals {
     }
 }
 
-/// Returns what a refused submit means if every message gets its status.
+/// Returns the meaning of a refused submit whose status every message gets.
 pub(super) fn of_all(status: u32) -> Refusal {
     let outcome = SubmitOutcome::Held { error: error(status) };
     Refusal { outcome, fault: Fault::submit(FaultKind::SubmitRefusedAll, status) }
 }
 
-/// Returns what a refused submit means if it is followed by this action.
+/// Returns the meaning of a refused submit with this action.
 pub(super) fn read(status: u32, action: SubmitAction) -> Refusal {
     let error = error(status);
     let refused = if FaultKind::is_of_parameter(status) {

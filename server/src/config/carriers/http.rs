@@ -26,7 +26,7 @@ const TIMEOUT_LIMIT_S: u64 = 40;
 const SECRET_CHARS_MIN: usize = 16;
 /// The maximum size of a compiled pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
-/// What a field's setting must be.
+/// The valid form of a field's setting, for errors.
 const FIELD: &str = "a field's name";
 const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {application}, \
     {validity_s}, {alphabet}, {receipt_url} or {password} in it";
@@ -107,7 +107,7 @@ pub type Errors = BTreeMap<String, DeliveryError>;
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// Where the ID that receipts have is from.
+/// The source of the ID that receipts have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageId {
     /// The answer contains the upstream's ID.

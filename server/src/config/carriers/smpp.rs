@@ -76,10 +76,10 @@ pub struct SmppSettings {
     pub default_alphabet: DefaultAlphabet,
     /// Whether submits tell how long the carrier may try to deliver the message.
     pub validity_period: bool,
-    /// What states in receipts mean, by `stat` as the carrier writes it. Other states have their
-    /// common meaning.
+    /// The meanings of states in receipts, by `stat` as the carrier writes it. Other states have
+    /// their common meaning.
     pub states: BTreeMap<String, ReceiptState>,
-    /// What error numbers in receipts mean, by `err` as the carrier writes it.
+    /// The meanings of error numbers in receipts, by `err` as the carrier writes it.
     pub errors: BTreeMap<String, DeliveryError>,
     source: Option<AddressType>,
     pub destination: AddressType,
@@ -112,7 +112,7 @@ const BIND_MODES: [(&str, BindMode); 4] = [
     ("receiver", BindMode::Receiver),
 ];
 
-/// What a state in a receipt means.
+/// The meaning of a state in a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptState {
     Delivered,
@@ -120,7 +120,7 @@ pub enum ReceiptState {
     Expired,
     /// The message is still on its way, and another receipt follows.
     OnTheWay,
-    /// Nobody knows.
+    /// The carrier doesn't know the message's state.
     Unknown,
 }
 
