@@ -280,8 +280,8 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
     operation_id = "verifyCheck",
     summary = "Check a one-time code",
     description = "All clients together have five attempts. A code is accepted once. \
-        Spaces and hyphens in otp are ignored, and other digits than 0 to 9 are read as these. An \
-        otp that isn't the verification's number of digits is refused as invalid_parameter, and \
+        Spaces and hyphens in otp are ignored, and the digits of other scripts are read as 0 to 9. \
+        An otp of another length than the verification's code is refused as invalid_parameter, and \
         costs no attempt.",
     params(
         ("key" = schemas::ApiKey, Path),

@@ -178,8 +178,8 @@ impl Delivery<'_> {
         if dropped > 0 {
             tracing::warn!(
                 dropped,
-                "receipts came faster than their raw texts can be stored; staff can't look up \
-                 these ones. Their messages have their statuses all the same"
+                "receipts came faster than their raw texts can be stored; staff can't look up the \
+                 dropped ones, but the messages have the right statuses"
             );
         }
         if receipts.is_empty() && unknown_states.is_empty() {

@@ -140,7 +140,7 @@ impl ServerGroups {
         let is_send = |input: &Input| input.send().is_some();
         let (sends, others): (Vec<_>, _) = inputs.into_iter().partition(is_send);
         if !sends.is_empty() {
-            let error = Fault::TimedOut("finding out what became of an earlier commit group");
+            let error = Fault::TimedOut("querying the outcome of an earlier commit group");
             refuse_all(sends, error.into());
         }
         others
