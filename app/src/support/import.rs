@@ -38,7 +38,7 @@ pub const REFUSED_FILE: &str = "refused-file";
 /// The number of lines on a page.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 50;
-/// The pause between two looks at a statement whose lines are being credited, in milliseconds.
+/// The pause between two queries of a statement whose lines are being credited, in milliseconds.
 #[cfg(feature = "hydrate")]
 const LOOK_MS: u64 = 2000;
 

@@ -29,7 +29,7 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         ..Sql::IN_SHARD
     };
-    /// An application without such a day counts from its creation.
+    /// For an application without such a day, counts from its creation.
     const INTERNATIONAL_AFTER: Sql = in_shard!(
         r"
         UPDATE applications SET international_day = $2
@@ -108,8 +108,8 @@ pub async fn note(
     Ok(true)
 }
 
-/// Stores that an application sent to an international number on a day. Returns true if the
-/// application was created more than `days` ago and hasn't sent to such a number since.
+/// Stores that an application sent to an international number on a day. Returns true if it hasn't
+/// done so in the `days` before that, and was created even earlier.
 pub async fn is_first_international(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

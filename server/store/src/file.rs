@@ -27,8 +27,8 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
-/// SQLite calls the progress handler after this many steps of its virtual machine. The handler
-/// interrupts a short read at its [`SHORT_READ`]th call: 5,000 steps take about 0.2 ms.
+/// SQLite calls the progress handler each time its virtual machine has done this many steps. The
+/// handler interrupts a short read at its [`SHORT_READ`]th call: 5,000 steps take about 0.2 ms.
 const STEPS: i32 = 1000;
 const SHORT_READ: u32 = 5;
 

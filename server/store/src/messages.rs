@@ -505,7 +505,7 @@ pub struct Overdue {
     pub failed: Option<String>,
 }
 
-/// The messages to look for that aren't final.
+/// Selects messages that aren't final.
 #[derive(Clone, Copy, Debug)]
 pub enum OverdueOf {
     /// Messages that were due at once, in the order of their IDs: from the first ID up to but not

@@ -265,7 +265,7 @@ impl Delivery<'_> {
         Ok(Some(done))
     }
 
-    /// Matches receipts in a shard. The flag of each tells whether it may match by its fields other
+    /// Matches receipts in a shard. The flag of each says whether it may match by its fields other
     /// than the carrier message ID. Returns the numbers of the matched receipts, or `None` while
     /// another process is matching receipts.
     async fn match_again_at(

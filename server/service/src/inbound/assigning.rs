@@ -60,7 +60,7 @@ impl Owners {
 
 impl Service {
     /// Stores messages for the applications that have their numbers, with the events, and executes
-    /// their commands. Keeps the messages to numbers that nobody has. `is_late` tells that the
+    /// their commands. Keeps the messages to numbers that nobody has. `is_late` is true if the
     /// messages were kept until now.
     pub(super) async fn assign(
         &self,

@@ -62,7 +62,7 @@ pub struct SmppSettings {
     pub sender_rate: u32,
     /// How long an answer may take. The lease of a message can shorten it.
     pub answer_timeout: Duration,
-    /// After this much silence, the carrier is asked whether it is still there.
+    /// After this much silence, an enquire_link checks whether the carrier is still there.
     pub enquire_link: Duration,
     /// Usually empty.
     pub service_type: String,
@@ -74,7 +74,7 @@ pub struct SmppSettings {
     pub segmentation: Segmentation,
     /// The alphabet of inbound messages with the data_coding 0.
     pub default_alphabet: DefaultAlphabet,
-    /// Whether submits tell how long the carrier may try to deliver the message.
+    /// Whether submits say how long the carrier may try to deliver the message.
     pub validity_period: bool,
     /// The meanings of states in receipts, by `stat` as the carrier writes it. Other states have
     /// their common meaning.

@@ -7,8 +7,8 @@ use ::smpp::Tlv;
 use super::fields::Fields;
 use super::template::{Escape, Placeholder, Template};
 
-/// The tags of the parameters that submits have without being asked: the reference, the numbers of
-/// the parts, and the text.
+/// The tags of the parameters that the server sets itself: the reference, the numbers of the parts,
+/// and the text.
 const OURS: [u16; 5] = [0x0204, 0x020C, 0x020E, 0x020F, 0x0424];
 /// The longest value in octets. It leaves room for the others in a PDU.
 const VALUE_MAX: usize = 1024;
