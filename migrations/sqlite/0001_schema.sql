@@ -814,9 +814,9 @@ CREATE TABLE message_days (
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 CREATE INDEX message_days_of_tests ON message_days (day) WHERE test = 1;
 
--- Figures of messages by quarter hour, for charts by hour and by day in any time zone: how many
--- messages there are and what they cost, how many have which final status, and how fast they were
--- delivered. A figure is the sum of several rows, like the counts by day.
+-- Figures of messages by quarter hour, for charts by hour and by day in any time zone. They are the
+-- number of messages, their cost, the number with each final status, and the times to delivery. A
+-- figure is the sum of several rows, like the counts by day.
 CREATE TABLE message_quarters (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
@@ -838,8 +838,8 @@ CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
     WHERE node <> 0 OR writer <> 1;
 
 -- Daily figures of live messages, for the margin report. A chore computes them when the day is
--- over, again when all messages of the day are final except scheduled ones, and again whenever some
--- of these have become final.
+-- over. It computes them again when all messages of the day except scheduled ones are final, and
+-- whenever some of the scheduled ones have become final.
 CREATE TABLE margin_days (
     day            INTEGER NOT NULL,  -- day of acceptance
     reference      TEXT NOT NULL,     -- of the application that sent the messages

@@ -50,10 +50,10 @@ pub(crate) fn day(name: Option<&str>, now: Timestamp) -> i64 {
     local(&find(name), now).day()
 }
 
-/// Returns the end of the quiet hours that a time is in, by the clocks of the zone with this name:
-/// the first later time at which the clocks show a time outside the hours. If clocks skip the time
-/// at which the hours end, they end when the clocks change. Returns `None` if the time is outside
-/// the hours.
+/// Returns the end of the quiet hours that a time is in, by the clocks of the zone with this name.
+/// The end is the first later time at which the clocks show a time outside the hours. If clocks
+/// skip the time at which the hours end, they end when the clocks change. Returns `None` if the
+/// time is outside the hours.
 pub(crate) fn quiet_end(name: Option<&str>, hours: QuietHours, at: Timestamp) -> Option<Timestamp> {
     let zone = find(name);
     let mut end = at;

@@ -132,7 +132,7 @@ pub struct ConnectionStatus {
     pub lost: u64,
     /// Refusals since the start.
     pub refused: Refused,
-    /// What is wrong and what the operator does about it.
+    /// The fault, and the operator's next step.
     pub last_error: Option<String>,
     /// When the last error was last seen, if that is known.
     pub last_error_at: Option<Instant>,

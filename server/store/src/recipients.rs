@@ -168,8 +168,9 @@ pub async fn sent_since(
         .await
 }
 
-/// Returns how many messages of an application and a kind of key within the last 10 minutes went to
-/// numbers that begin with `block`, as carriers get them, and have [`VARIED_DIGITS`] more digits.
+/// Returns how many messages of an application and a kind of key went to a block of numbers within
+/// the last 10 minutes. These numbers, as carriers get them, are `block` and [`VARIED_DIGITS`] more
+/// digits.
 pub async fn similar(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),

@@ -83,8 +83,8 @@ impl Target {
 
 impl Messages<'_> {
     /// Erases a phone number and the texts to and from it in an account's rows. An opt-out becomes
-    /// a hash, so that sends to the number are still refused. What is still open stays, and is
-    /// counted.
+    /// a hash, so that sends to the number are still refused. Open messages, codes and uploads keep
+    /// the number, and are counted.
     pub async fn erase_number(
         &self,
         actor: &Actor,

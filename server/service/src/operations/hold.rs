@@ -35,7 +35,7 @@ pub struct Hold {
     pub waiting: i64,
 }
 
-/// What an operator says about the messages that are held. The parts are applied in this order.
+/// An operator's decisions about the messages that are held. The parts are applied in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciliation {
     /// Whether receipts that came since the hold began show which messages were sent.

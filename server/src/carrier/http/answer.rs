@@ -65,8 +65,8 @@ impl Answer {
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
-    /// decides: after 429 or another 4xx, the message wasn't accepted, and 401 and 403 concern all
-    /// messages; after any other status, the outcome is unknown. `password` is never quoted.
+    /// decides. After 429 or another 4xx, the message wasn't accepted; 401 and 403 concern all
+    /// messages. After any other status, the outcome is unknown. `password` is never quoted.
     pub(super) fn outcome(
         &self,
         rules: &[AnswerRule],

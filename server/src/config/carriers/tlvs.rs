@@ -28,7 +28,7 @@ enum TlvValue {
     Octets(Vec<u8>),
 }
 
-/// What placeholders in values stand for.
+/// The values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct TlvFacts<'a> {
     pub transid: &'a str,
