@@ -89,8 +89,10 @@ impl LimitsForm {
 
     fn change(&self) -> Result<LimitsChange, Problem> {
         let mut change = LimitsChange::default();
-        for (field, text) in self.texts() {
-            change.add(field, text).map_err(|invalid| Cause::Limit(invalid.field))?;
+        let add = |(field, text)| change.add(field, text).err();
+        let wrong: Vec<_> = self.texts().into_iter().filter_map(add).collect();
+        if !wrong.is_empty() {
+            return Err(Cause::Limits(wrong.into_iter().map(|wrong| wrong.field).collect()).into());
         }
         change.changed_by_api = Some(self.changed_by_api == ALLOWED);
         Ok(change)
