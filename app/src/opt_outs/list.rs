@@ -210,7 +210,7 @@ fn listed(reference: Reference, query: &OptOutsQuery, opt_outs: &[OptOutRecord])
                 let label = format!("Remove {remove}");
                 let query = OptOutsQuery { remove, ..query.clone() };
                 let href = query.address(reference, "");
-                view! { <a class="button button-quiet" href=href aria-label=label>"Remove"</a> }
+                view! { <a class="button button-danger" href=href aria-label=label>"Remove"</a> }
             })
         })
         .in_region_or("Opt-outs", empty)
