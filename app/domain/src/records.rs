@@ -662,11 +662,27 @@ impl BatchRecord {
     }
 }
 
+/// The rows of an application's scheduled batches.
+///
+/// A scheduled message counts from its acceptance on, as any message does. A row of a scheduled
+/// batch counts as a message only once its batch begins, on that day: until then it has no
+/// transaction ID and may still be dropped with its batch. The statement of account has the price of
+/// the whole batch on the day of its acceptance. So that all figures agree, pages show the rows and
+/// their reserved price beside the messages, and never among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledRows {
+    pub rows: i64,
+    /// Their price, which the balance doesn't have any more.
+    pub reserved: Money,
+}
+
 /// The messages of an application's key that wait for their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCount {
     /// Their number, with the rows of scheduled batches.
     pub messages: i64,
+    /// The part of them that are rows of scheduled batches.
+    pub of_batches: ScheduledRows,
     /// Those that are due before the day ends in the account's time zone.
     pub today: i64,
     /// The time at which the next of them is due.

@@ -110,7 +110,7 @@ pub async fn load_visit(
     let account = owner.account_id;
     let filter = MessageFilter { limit: LINES, cursor: messages, ..MessageFilter::default() };
     let found = service.messages().account_messages(account, Some(reference), &filter).await?;
-    let filter = BatchFilter { requestid: None, key: None, limit: LINES, cursor: batches };
+    let filter = BatchFilter { limit: LINES, cursor: batches, ..Default::default() };
     let batches = service.messages().account_batches(account, Some(reference), &filter).await?;
     let filter = StatementFilter { cursor: cursor.as_deref(), limit: LINES, ..Default::default() };
     let local_price = service.money().price_list().await?.prices.local;

@@ -226,7 +226,7 @@ fn filter(parameters: &Parameters) -> Result<BatchFilter, Failure> {
         requestid: requestid.map(|id| id.as_str().to_owned()),
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
-        key: None,
+        ..BatchFilter::default()
     };
     parameters.refuse_unknown()?;
     Ok(filter)

@@ -32,9 +32,11 @@ impl Messages<'_> {
         let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
         let next = messages::scheduled(&mut conn, stream, from, 1).await?;
         let today = messages::count_scheduled(&mut conn, stream, (from, until)).await?;
-        let (rows, soon, next_batch) = batches::scheduled_rows(&mut conn, stream, until).await?;
+        let (of_batches, soon, next_batch) =
+            batches::scheduled_rows(&mut conn, stream, until).await?;
         Ok(ScheduledCount {
-            messages: counts.get(MessageStatus::Scheduled) + rows,
+            messages: counts.get(MessageStatus::Scheduled) + of_batches.rows,
+            of_batches,
             today: today + soon,
             next: next.first().map(|(_, at)| *at).into_iter().chain(next_batch).min(),
         })

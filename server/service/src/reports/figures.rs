@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::quarter::{Figures, QUARTER_MS, QuarterRange};
-use domain::records::{AlarmRecord, BatchRecord};
+use domain::records::{AlarmRecord, BatchRecord, ScheduledRows};
 use domain::timestamp::DAY_MS;
-use domain::{ApplicationId, KeyKind, Reference};
+use domain::{ApplicationId, EventStream, KeyKind, Reference};
 
 use super::settled::Days;
 use super::tests;
@@ -31,6 +31,8 @@ pub struct Overview {
     pub figures: FiguresByPeriod,
     /// The newest batches, newest first.
     pub batches: Vec<BatchRecord>,
+    /// The rows of scheduled batches, which the figures don't have.
+    pub scheduled: ScheduledRows,
     /// The alarms that the owner hasn't marked as read, newest first.
     pub alarms: Vec<AlarmRecord>,
 }
@@ -84,8 +86,11 @@ impl Messages<'_> {
         for range in ranges {
             self.add_range(&mut conn, (id, false), *range, &mut figures).await?;
         }
+        let stream = EventStream { application_id: id, test: false };
+        let (scheduled, ..) = batches::scheduled_rows(&mut conn, stream, self.now()).await?;
         Ok(Overview {
             figures,
+            scheduled,
             batches: batches::list(&mut conn, id, false, i64::MAX, None, batches).await?,
             alarms: alarms::unread(&mut conn, id, SHOWN_MAX).await?,
         })

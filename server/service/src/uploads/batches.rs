@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
-use domain::{ApplicationId, BatchId, KeyKind, Reference, Timestamp, ids};
+use domain::{ApplicationId, BatchId, EventStream, KeyKind, Reference, Timestamp, ids};
 
 use crate::Messages;
 use crate::admission::KeyAccess;
@@ -22,6 +22,8 @@ pub struct BatchFilter {
     pub requestid: Option<String>,
     /// Only uploads with this kind of key, for callers who may see both kinds.
     pub key: Option<KeyKind>,
+    /// Only uploads whose time hasn't come yet.
+    pub scheduled: bool,
     /// The most uploads on the page, 1 to 1,000.
     pub limit: i64,
     /// The `next` of an earlier page.
@@ -159,6 +161,24 @@ async fn list(
     };
     let requestid = filter.requestid.as_deref();
     let limit = limit(filter) + 1;
+    if filter.scheduled {
+        let stream = EventStream { application_id, test };
+        let mut ids = batches::scheduled(conn, stream).await?;
+        ids.retain(|id| id.0 < below);
+        ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
+        let mut found = Vec::new();
+        for id in ids {
+            let batch = batches::one(conn, application_id, test, id).await?;
+            let fits = |batch: &BatchRecord| {
+                requestid.is_none() || batch.requestid.as_deref() == requestid
+            };
+            found.extend(batch.filter(fits));
+            if found.len() as u64 >= limit.cast_unsigned() {
+                break;
+            }
+        }
+        return Ok(found);
+    }
     batches::list(conn, application_id, test, below, requestid, limit).await
 }
 

@@ -639,6 +639,8 @@ async fn everything_scheduled_is_cancelled(backend: Backend) {
     assert_eq!((scheduled.messages, scheduled.next), (7, Some(world.now().plus_ms(HOUR_MS / 2))));
     // The day has just begun.
     assert_eq!(scheduled.today, 6);
+    let of_batches = (scheduled.of_batches.rows, scheduled.of_batches.reserved);
+    assert_eq!(of_batches, (4, money("0.2")));
     let author = StopAuthor::Owner(sending.customer.account.id);
     let cancelled = messages.cancel_scheduled(&access, author).await.unwrap();
     assert_eq!((cancelled.messages, cancelled.released), (7, money("0.35")));
