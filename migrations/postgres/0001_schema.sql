@@ -413,8 +413,11 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,
     purpose      TEXT,
+    handled_at   BIGINT,
     PRIMARY KEY (statement_id, line)
 );
+CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
+    WHERE handled_at IS NULL AND (outcome = 'conflict' OR outcome = 'refused');
 
 CREATE TABLE bank_files (
     id           BIGINT NOT NULL,
@@ -1000,9 +1003,11 @@ CREATE TABLE audit (
     detail  TEXT,
     chain   BIGINT NOT NULL,
     number  BIGINT NOT NULL,
-    hash    TEXT NOT NULL
+    hash    TEXT NOT NULL,
+    application TEXT
 );
 CREATE INDEX audit_by_subject ON audit (subject, id);
+CREATE INDEX audit_by_application ON audit (application, id) WHERE application IS NOT NULL;
 CREATE UNIQUE INDEX audit_by_chain ON audit (chain, number);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

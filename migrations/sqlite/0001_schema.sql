@@ -482,8 +482,12 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,                -- name of the payer; null if the file has none
     purpose      TEXT,                -- purpose of the payment; null if the file has none
+    -- when staff marked the line as done; only of lines that couldn't be credited
+    handled_at   INTEGER,
     PRIMARY KEY (statement_id, line)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
+    WHERE handled_at IS NULL AND (outcome = 'conflict' OR outcome = 'refused');
 
 -- Files whose columns staff are choosing, in parts. Deleted once the columns are chosen.
 CREATE TABLE bank_files (
@@ -1126,9 +1130,13 @@ CREATE TABLE audit (
     detail  TEXT,                -- for example a reason or an amount; never a secret
     chain   INTEGER NOT NULL,    -- account that did it; 0 for the operator and the service itself
     number  INTEGER NOT NULL,    -- position in its chain, from 1
-    hash    TEXT NOT NULL        -- SHA-256 of the previous hash in the chain and of this entry
+    hash    TEXT NOT NULL,       -- SHA-256 of the previous hash in the chain and of this entry
+    -- reference of the application whose message or batch the subject is; for the filter alone, and
+    -- not part of the hash
+    application TEXT
 ) STRICT;
 CREATE INDEX audit_by_subject ON audit (subject, id);
+CREATE INDEX audit_by_application ON audit (application, id) WHERE application IS NOT NULL;
 CREATE UNIQUE INDEX audit_by_chain ON audit (chain, number);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;

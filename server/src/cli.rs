@@ -614,7 +614,8 @@ fn transid(text: &str) -> Result<Transid, String> {
 pub enum Audit {
     /// List changes by staff, customers and the command line, newest first.
     List {
-        /// Only changes to this subject: the email of an account, a reference or a carrier.
+        /// Only changes to this subject: the email of an account, a carrier, or a reference, which
+        /// also finds changes to the application's messages and batches.
         #[arg(long)]
         subject: Option<String>,
         /// Only changes at this time or later, such as 2026-11-23T10:00:00Z or 2026-11-23.

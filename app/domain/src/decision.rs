@@ -126,6 +126,8 @@ words! {
         Inbound = "inbound messages",
         /// Requests for reset links that no mail server can deliver.
         Resets = "reset links",
+        /// Lines of bank statements that couldn't be credited.
+        BankLines = "bank lines",
     }
 }
 

@@ -913,6 +913,15 @@ pub struct BankLineCase {
     pub suggestions: Vec<Reference>,
 }
 
+/// A line of a bank statement that couldn't be credited, until staff mark it as done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenBankLine {
+    pub statement_id: i64,
+    pub line: BankStatementLine,
+    /// The reference and the amount of the deposit with the same bank ID, if there is one.
+    pub stored: Option<(String, Money)>,
+}
+
 /// A file that is kept until staff have chosen its columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBankFile {

@@ -161,6 +161,7 @@ fn link(work: Work) -> impl IntoView {
         Work::Mails => ("Mails that failed", "/support/mail"),
         Work::Inbound => ("Messages without an application", "/support/inbound"),
         Work::Resets => ("Reset links requested", "/support/mail"),
+        Work::BankLines => ("Bank lines that weren't credited", "/support/import"),
     };
     view! { <a href=href>{title}</a> }
 }

@@ -8,13 +8,17 @@ use std::time::Duration;
 use app::counter::COUNT_PATH;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::header::{
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, LOCATION, REFERER, SET_COOKIE,
+};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
+use domain::records::BankStatement;
 use domain::{Category, Email, KeyKind, MessageStatus, Money, Password, Reference};
 use serde_json::Value;
 use service::{
-    Actor, CarrierReceipt, DepositRequest, Limits, Service, WebhookChange, WrittenReceipt,
+    Actor, AuditFilter, CarrierReceipt, DepositRequest, Limits, Service, WebhookChange,
+    WrittenReceipt,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +63,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 209] = [
+const TABLE: [(&str, &str, &str, Row); 210] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -258,6 +262,7 @@ const TABLE: [(&str, &str, &str, Row); 209] = [
     ("POST", "/support/import/file", "", STAFF),
     ("GET", "/fn/support-import", "", STAFF),
     ("POST", "/fn/confirm-statement", "statement=0", STAFF),
+    ("POST", "/fn/handle-bank-line", "statement=0&line=1", STAFF),
     ("POST", "/fn/choose-columns", "file=0&bank_id=0&reference=1&amount=2", STAFF),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),
@@ -703,21 +708,70 @@ async fn a_receipt_names_the_customer() {
 async fn staff_import_a_bank_statement() {
     let world = World::new().await;
     let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let statement = import(&world, &cookie, "bank-1", "1,50").await;
+    let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
+    assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
+    assert!(statement.confirmed_at.is_none());
+}
+
+/// Sends a statement with one payment to the world's application. Returns the stored statement.
+async fn import(world: &World, cookie: &str, bank_id: &str, amount: &str) -> BankStatement {
     let form = format!(
         "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"bank.csv\"\r\n\r\n\
-         id;reference;amount\r\nbank-1;{};1,50\r\n\r\n--cut--\r\n",
+         id;reference;amount\r\n{bank_id};{};{amount}\r\n\r\n--cut--\r\n",
         world.reference
     );
     let request = Request::post("/support/import/file")
         .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
-    let answer = ask(&world.portal, request, Some(cookie), Body::from(form)).await;
+    let answer = ask(&world.portal, request, Some(cookie.to_owned()), Body::from(form)).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     let statement = world.service.money().bank_statements().await.unwrap().remove(0);
     let expected = format!("/support/import?statement={}", statement.id);
     assert_eq!(answer.headers()[LOCATION], expected.as_str());
-    let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
-    assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
-    assert!(statement.confirmed_at.is_none());
+    statement
+}
+
+#[tokio::test]
+async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let mut statement = 0;
+    for amount in ["1,50", "2,00"] {
+        statement = import(&world, &cookie, "bank-1", amount).await.id;
+        let money = world.service.money();
+        money.confirm_statement(Actor::CommandLine, statement).await.unwrap();
+        money.credit_statements().await.unwrap();
+    }
+    let page = async |path: &str| shown(&world, &cookie, path).await;
+    let pending = "<a href=\"/support/import\">Bank lines that weren't credited</a>";
+    let home = page("/support").await;
+    let (_, row) = home.split_once(pending).unwrap();
+    let (row, _) = row.split_once("</tr>").unwrap();
+    assert!(row.contains(">1<"), "{home}");
+    assert!(home.contains(">Import</a> <span class=\"count\" title=\"1 waiting\">"), "{home}");
+    let list = page("/support/import").await;
+    let stored = format!("1.50 for {}", world.reference);
+    for shown in [stored.as_str(), "bank-1", "Mark as done", "2.00"] {
+        assert!(list.contains(shown), "{shown}: {list}");
+    }
+    let form = format!("statement={statement}&line=2");
+    // The second time changes nothing.
+    for _ in 0..2 {
+        let answer = post(&world.portal, "/fn/handle-bank-line", &form, Some(cookie.clone())).await;
+        assert!(answer.status().is_redirection() || answer.status().is_success());
+    }
+    assert!(!page("/support/import").await.contains("Mark as done"));
+    assert!(!page("/support").await.contains("title=\"1 waiting\""));
+    let filter = AuditFilter {
+        subject: Some(statement.to_string()),
+        action: Some("statement.line".to_owned()),
+        limit: 9,
+        ..AuditFilter::default()
+    };
+    let entries = world.service.support().audit(&filter).await.unwrap().items;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].detail.as_deref(), Some("line 2"));
+    world.service.close().await;
 }
 
 /// Returns a multipart form with these fields, and without its end.
@@ -1049,4 +1103,102 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
         assert!(page.contains(part), "{part}: {page}");
     }
     world.service.close().await;
+}
+
+/// Posts a form from a page as a browser without scripts does. Returns the cookies that the browser
+/// has then, and the page to which the form comes back.
+async fn returned(
+    world: &World,
+    cookie: &str,
+    (page, function): (&str, &str),
+    form: String,
+) -> (String, String) {
+    let request = Request::post(function)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(ACCEPT, "text/html")
+        .header(CONTENT_LENGTH, form.len())
+        .header(REFERER, format!("http://test{page}"));
+    let answer = ask(&world.portal, request, Some(cookie.to_owned()), Body::from(form)).await;
+    assert_eq!(answer.status(), StatusCode::FOUND);
+    let kept = answer.headers().get_all(SET_COOKIE).into_iter();
+    let mut kept = kept.filter_map(|kept| kept.to_str().ok()?.split(';').next());
+    let kept = kept.find(|kept| kept.starts_with("heliograph-form=")).unwrap();
+    assert!(kept.len() < 4000, "{}", kept.len());
+    let cookies = format!("{cookie}; {kept}");
+    let shown = shown(world, &cookies, page).await;
+    (cookies, shown)
+}
+
+async fn shown(world: &World, cookies: &str, page: &str) -> String {
+    let request = Request::get(page).header(ACCEPT, "text/html");
+    let answer = ask(&world.portal, request, Some(cookies.to_owned()), Body::empty()).await;
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap().replace("<!>", "")
+}
+
+#[tokio::test]
+async fn a_refused_form_without_scripts_names_every_fault_and_keeps_long_texts() {
+    let world = World::new().await;
+    let cookie = world.sign_in("customer@example.org").await;
+    let page = world.filled("/applications/{reference}/settings");
+    let form = world.filled(
+        "reference={reference}&traffic_pumping=alarm&leaked_key=alarm&per_recipient_hour=many\
+         &spend_per_day=1,000&quiet_hours=21:00-08:00",
+    );
+    let (_, shown_page) = returned(&world, &cookie, (&page, "/fn/set-limits"), form).await;
+    assert_eq!(shown_page.matches("aria-invalid=\"true\"").count(), 2, "{shown_page}");
+    for text in [
+        "Correct these fields: Messages to a recipient per hour, Spend per day.",
+        "This must be a whole number from 1 to 1000000, or empty for no limit.",
+        "This must be an amount above 0 like 1000.50",
+        "value=\"1,000\"",
+        "value=\"many\"",
+        "value=\"21:00-08:00\"",
+    ] {
+        assert!(shown_page.contains(text), "{text}: {shown_page}");
+    }
+
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let page = world.filled("/support/accounts/{account}");
+    let note = "A note that is much longer than it may be. ".repeat(200);
+    let form = format!("id={}&text={}", world.account, note.replace(' ', "+"));
+    let (cookies, shown_page) = returned(&world, &cookie, (&page, "/fn/add-note"), form).await;
+    assert!(shown_page.contains(note.trim_end()), "{shown_page}");
+    // It comes back once.
+    let again = shown(&world, &cookies, &page).await;
+    assert!(!again.contains("A note that is"), "{again}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn no_page_has_an_id_twice() {
+    let world = World::new().await;
+    world.credit().await;
+    let mut twice = Vec::new();
+    for email in ["customer@example.org", STAFF_WITH_FACTOR] {
+        let cookie = world.sign_in(email).await;
+        for (method, path, arguments, _) in &TABLE {
+            if *method != "GET" || path.starts_with("/fn/") {
+                continue;
+            }
+            let target = world.filled(&format!("{path}?{arguments}"));
+            let request = Request::get(&target).header(ACCEPT, "text/html");
+            let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+            let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            // The others are files and streams.
+            if !kind.is_some_and(|kind| kind.starts_with("text/html")) {
+                continue;
+            }
+            let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let page = String::from_utf8(body.to_vec()).unwrap();
+            let mut seen = BTreeSet::new();
+            for id in page.split(" id=\"").skip(1).filter_map(|after| after.split('"').next()) {
+                if !seen.insert(id) {
+                    twice.push(format!("{target}: {id}"));
+                }
+            }
+        }
+    }
+    world.service.close().await;
+    assert!(twice.is_empty(), "{twice:#?}");
 }

@@ -4,21 +4,21 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
-use domain::Timestamp;
 use domain::audit_action;
 use domain::decision::Decided;
 use domain::support::AuditRecord;
+use domain::{ApplicationId, Timestamp};
 
 use super::query::{Argument, Connection, Row, query, query_of};
 use super::sql::{Sql, statements};
-use super::{accounts, audit_chain};
+use super::{accounts, applications, audit_chain};
 use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
         INSERT INTO audit (at, actor, address, action, subject, before, after, detail,
-                           chain, number, hash)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+                           chain, number, hash, application)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
     const HAS_SINCE: Sql = Sql::same(r"
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
@@ -108,6 +108,21 @@ pub async fn insert(
     insert_change(conn, now, actor, action, subject, change).await
 }
 
+/// Like [`insert`], about a message or a batch of an application. Filters by the application's
+/// reference also find the entry. The transaction must be in the application's shard.
+pub async fn insert_of(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    (application_id, subject): (ApplicationId, &str),
+    detail: Option<&str>,
+) -> Result<()> {
+    let reference = applications::owner(conn, application_id).await?.reference.to_string();
+    let change = Change::default().because(detail);
+    write(conn, now, actor, action, (subject, Some(&reference)), change).await
+}
+
 /// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
 /// because nothing has changed.
 pub async fn insert_change(
@@ -121,6 +136,17 @@ pub async fn insert_change(
     if change.before.is_some() && change.before == change.after {
         return Ok(());
     }
+    write(conn, now, actor, action, (subject, None), change).await
+}
+
+async fn write(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    (subject, application): (&str, Option<&str>),
+    change: Change<'_>,
+) -> Result<()> {
     debug_assert!(audit_action::sentence(action).is_some(), "{action} has no sentence");
     let chain = match actor {
         Actor::Account(id) => *id,
@@ -151,6 +177,7 @@ pub async fn insert_change(
         position.chain,
         position.number,
         hash.as_str(),
+        application,
     );
     query(INSERT, values).execute(conn).await.map(drop)
 }
@@ -173,6 +200,8 @@ pub struct Wanted {
     pub actor_begins: Option<String>,
     pub actor: Option<String>,
     pub subject: Option<String>,
+    /// The reference of an application that is the subject, or whose message or batch is.
+    pub of_application: Option<String>,
     pub action: Option<String>,
     /// Entries at or after this time.
     pub from: Option<Timestamp>,
@@ -190,6 +219,7 @@ impl Wanted {
         let time = |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
         let all = [
             text("subject = ?", &self.subject),
+            text("(subject = ? OR application = ?)", &self.of_application),
             text("actor = ?", &self.actor),
             text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
             text("action = ?", &self.action),

@@ -210,7 +210,8 @@ async fn stop(
     if !is_expanding && queue::of_batch(&mut tx, batch.ids, 1).await?.is_empty() {
         return Err(Refusal::NotCancellable.into());
     }
-    author.note(&mut tx, "batch.cancel", &id.to_string(), now).await?;
+    let subject = (stream.application_id, &*id.to_string());
+    author.note(&mut tx, "batch.cancel", subject, now).await?;
     if let Some(once) = once {
         once.keep(&mut tx, &None::<Cancelled>, now).await?;
     }
@@ -283,7 +284,8 @@ impl BatchChange {
             Self::Resume => (batches::resume(tx, id, now).await?, "batch.resume"),
         };
         if is_changed {
-            author.note(tx, action, &id.to_string(), now).await?;
+            let subject = (stream.application_id, &*id.to_string());
+            author.note(tx, action, subject, now).await?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ mod following;
 mod pauses_by_staff;
 mod scheduled;
 
-use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, MessageStatus, Money, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::KeyAccess;
@@ -94,7 +94,8 @@ impl Messages<'_> {
                 if ended.is_empty() {
                     return Err(Refusal::NotCancellable.into());
                 }
-                author.note(&mut tx, "message.cancel", &id.to_string(), now).await?;
+                let subject = (access.application_id, &*id.to_string());
+                author.note(&mut tx, "message.cancel", subject, now).await?;
                 let cancelled = total(&ended)?;
                 if let Some(once) = once {
                     once.keep(&mut tx, &cancelled, now).await?;
@@ -183,13 +184,14 @@ impl StopAuthor {
         self,
         tx: &mut WriteTx<'_>,
         action: &'static str,
-        subject: &str,
+        (application_id, subject): (ApplicationId, &str),
         now: Timestamp,
     ) -> Result<()> {
         match self {
             Self::Program => Ok(()),
             Self::Owner(id) => {
-                audit::insert(tx, now, &Actor::Account(id), action, subject, None).await
+                let (actor, subject) = (Actor::Account(id), (application_id, subject));
+                audit::insert_of(tx, now, &actor, action, subject, None).await
             }
         }
     }

@@ -36,7 +36,7 @@ impl Support<'_> {
                 if !batches::pause_by_staff(tx, id, &reason, now).await? {
                     return Err(done_before(tx, id, "batch.pause").await?);
                 }
-                note(tx, &actor, "batch.pause", (id, Some(&reason)), now).await?;
+                note(tx, &actor, "batch.pause", (&row, id, Some(&reason)), now).await?;
                 let mail = texts::batch_paused(reference, id, &reason);
                 mail::put(tx, &row, &mail, now).await
             }),
@@ -64,7 +64,7 @@ impl Support<'_> {
                 if !batches::resume_by_staff(tx, id, now).await? {
                     return Err(done_before(tx, id, "batch.resume").await?);
                 }
-                note(tx, &actor, "batch.resume", (id, None), now).await?;
+                note(tx, &actor, "batch.resume", (&row, id, None), now).await?;
                 let mail = texts::batch_resumed(reference, id);
                 mail::put(tx, &row, &mail, now).await
             }),
@@ -99,8 +99,9 @@ async fn note(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
     action: &'static str,
-    (id, reason): (BatchId, Option<&str>),
+    (application, id, reason): (&ApplicationRow, BatchId, Option<&str>),
     now: Timestamp,
 ) -> Result<()> {
-    audit::insert(tx, now, actor, action, &id.to_string(), reason).await
+    let subject = (application.id, &*id.to_string());
+    audit::insert_of(tx, now, actor, action, subject, reason).await
 }

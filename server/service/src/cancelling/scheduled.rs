@@ -78,7 +78,8 @@ impl Messages<'_> {
                     let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
                     let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
                     if !ended.is_empty() {
-                        author.note(&mut tx, "application.cancel_scheduled", &subject, now).await?;
+                        let subject = (stream.application_id, subject.as_str());
+                        author.note(&mut tx, "application.cancel_scheduled", subject, now).await?;
                     }
                     tx.commit().await?;
                     total(&ended)

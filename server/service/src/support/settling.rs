@@ -104,8 +104,9 @@ impl Support<'_> {
                 detail: Some("Support settled it after asking the carrier.".to_owned()),
             };
             timeline::insert(tx, &[entry], now, || service.next_id(now)).await?;
-            let (subject, status) = (transid.to_string(), settlement.status().as_str());
-            audit::insert(tx, now, &actor, "message.settle", &subject, Some(status)).await
+            let (action, status) = ("message.settle", settlement.status().as_str());
+            let subject = (location.application_id, &*transid.to_string());
+            audit::insert_of(tx, now, &actor, action, subject, Some(status)).await
         }))
         .await
     }
@@ -144,8 +145,8 @@ impl Support<'_> {
                 refused_by: String::new(),
             };
             queue::requeue(tx, &[requeued]).await?;
-            let subject = transid.to_string();
-            audit::insert(tx, now, &actor, "message.requeue", &subject, None).await
+            let subject = (location.application_id, &*transid.to_string());
+            audit::insert_of(tx, now, &actor, "message.requeue", subject, None).await
         }))
         .await?;
         self.inner.wake(Wakeup::Queued);
