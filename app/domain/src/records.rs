@@ -668,7 +668,7 @@ impl BatchRecord {
 /// batch counts as a message only once its batch begins, on that day: until then it has no
 /// transaction ID and may still be dropped with its batch. The statement of account has the price of
 /// the whole batch on the day of its acceptance. So that all figures agree, pages show the rows and
-/// their reserved price beside the messages, and never among them.
+/// their reserved price as such, and never among the messages of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledRows {
     pub rows: i64,
