@@ -581,9 +581,12 @@ CREATE TABLE raw_receipts (
     number         TEXT NOT NULL,
     state          TEXT NOT NULL,
     error          TEXT,
-    raw            TEXT NOT NULL
+    raw            TEXT NOT NULL,
+    message_id     BIGINT
 );
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
+    WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);
 CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
@@ -642,6 +645,12 @@ CREATE TABLE connections (
     last_error_at  BIGINT,
     updated_at     BIGINT NOT NULL,
     PRIMARY KEY (carrier, node, number)
+);
+
+CREATE TABLE refused_reloads (
+    node           BIGINT PRIMARY KEY,
+    refused_at     BIGINT NOT NULL,
+    error          TEXT NOT NULL
 );
 
 CREATE TABLE batches (

@@ -658,10 +658,14 @@ CREATE TABLE raw_receipts (
     parameter_id   TEXT,              -- the ID in its parameter
     number         TEXT NOT NULL,     -- the recipient
     state          TEXT NOT NULL,     -- its state, as the carrier wrote it
-    error          TEXT,              -- its error as a stable code; null if it has none
-    raw            TEXT NOT NULL      -- its first bytes; others than ASCII are escaped
+    -- its error as a stable code, or as the carrier wrote it if the state isn't known; null if none
+    error          TEXT,
+    raw            TEXT NOT NULL,     -- its first bytes; others than ASCII are escaped
+    message_id     INTEGER            -- message that it was matched to, unless its ID finds it
 ) STRICT;
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
+    WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);
 CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
@@ -728,6 +732,14 @@ CREATE TABLE connections (
     last_error_at  INTEGER,           -- when it was last seen
     updated_at     INTEGER NOT NULL,  -- when this row was written
     PRIMARY KEY (carrier, node, number)
+) STRICT;
+
+-- The processes that refused to reload their settings, because these have an error. A process
+-- deletes its row once it has reloaded them, and when it starts.
+CREATE TABLE refused_reloads (
+    node           INTEGER PRIMARY KEY, -- slot of the node
+    refused_at     INTEGER NOT NULL,
+    error          TEXT NOT NULL
 ) STRICT;
 
 -- Accepted uploads. The price of a batch is reserved, and its rows become messages step by step.

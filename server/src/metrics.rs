@@ -71,6 +71,8 @@ pub struct Readings {
     pub unpaid: Option<UnpaidUse>,
     /// The number of applications whose ledger was broken at this process's last recount.
     pub broken_ledgers: usize,
+    /// The free bytes of the disks with the folders that grow.
+    pub disk_free_bytes: Vec<(String, u64)>,
 }
 
 impl Metrics {
@@ -239,6 +241,13 @@ impl Readings {
             "broken_ledgers",
             "Applications whose balance doesn't fit their transfers; they are suspended",
             ConstGauge::new(i64::try_from(self.broken_ledgers).unwrap_or(i64::MAX)),
+        );
+        let disks = self.disk_free_bytes.into_iter();
+        let disks = disks.map(|(folder, free)| ([("folder", folder)], ConstGauge::new(free)));
+        registry.register(
+            "disk_free_bytes",
+            "Free bytes of the disk with the folder; a server whose disk is full refuses sends",
+            ByLabels(disks.collect()),
         );
         if let Some(is_held) = self.is_held {
             registry.register(

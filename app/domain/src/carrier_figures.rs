@@ -22,6 +22,8 @@ words! {
         Delivered = "delivered",
         Failed = "failed",
         Expired = "expired",
+        /// A receipt that matched no message when it came.
+        Unmatched = "unmatched",
     }
 }
 
@@ -98,9 +100,14 @@ impl CarrierCounts {
         self.get(CarrierEvent::Failed) + self.get(CarrierEvent::Expired)
     }
 
-    /// Returns the number of final receipts.
+    /// Returns the number of final receipts for our messages.
     pub fn receipts(&self) -> u64 {
         self.get(CarrierEvent::Delivered) + self.undelivered()
+    }
+
+    /// Returns the number of final receipts, with those that matched no message.
+    pub fn all_receipts(&self) -> u64 {
+        self.receipts() + self.get(CarrierEvent::Unmatched)
     }
 
     /// Returns the delivered share of the final receipts, in percent. `None` without receipts.

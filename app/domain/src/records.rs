@@ -722,6 +722,17 @@ impl ConnectionState {
     }
 }
 
+/// A process that goes on with earlier settings, because the new ones have an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedReload {
+    /// The slot of the node, from 0.
+    pub node: i64,
+    /// When it refused them.
+    pub at: Timestamp,
+    /// The error, in one line.
+    pub error: String,
+}
+
 /// A connection to a carrier, as of a few seconds ago.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {

@@ -106,7 +106,7 @@ pub use delivery::receipts::{
     user_reference,
 };
 pub use delivery::route_trial::{RouteTrial, TrialMessage, TriedRoute};
-pub use delivery::routing::{CarrierInfo, Network};
+pub use delivery::routing::{CarrierInfo, NamedState, NamedStates, Network};
 pub use delivery::test_messages::TestReceipt;
 pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};

@@ -1,6 +1,5 @@
 //! Carriers: the worker's interface to a connection, and the kinds of carriers.
 
-mod error_code;
 pub mod http;
 pub mod pace;
 pub mod refused;

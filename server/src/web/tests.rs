@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use app::counter::COUNT_PATH;
 use axum::Router;
@@ -13,12 +13,16 @@ use axum::http::header::{
 };
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
+use domain::ids::Shard;
 use domain::records::BankStatement;
-use domain::{Category, Email, KeyKind, MessageStatus, Money, Password, Reference};
+use domain::{
+    ApplicationId, Category, Email, KeyKind, MessageStatus, Money, Password, Reference, Timestamp,
+    Transid,
+};
 use serde_json::Value;
 use service::{
-    Actor, AuditFilter, CarrierReceipt, DepositRequest, Limits, Service, WebhookChange,
-    WrittenReceipt,
+    Actor, AuditFilter, CarrierReceipt, DepositRequest, Lease, Limits, Service, SubmitOutcome,
+    Submitted, WebhookChange, WrittenReceipt,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -1073,12 +1077,38 @@ async fn the_keys_page_lists_the_addresses_that_used_a_key() {
 }
 
 #[tokio::test]
+async fn staff_see_a_refused_reload_until_the_settings_are_reloaded() {
+    let world = World::new().await;
+    let delivery = world.service.delivery();
+    let cookie = world.sign_in("staff@example.org").await;
+    let page = async |path: &str| {
+        let request = Request::get(path).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let error = "heliograph.toml: line 4: kind must be smpp";
+    delivery.report_reload(Some(error.to_owned())).await.unwrap();
+    for path in ["/support", "/support/carriers"] {
+        let page = page(path).await;
+        for part in [error, "earlier settings", "heliograph carrier reload"] {
+            assert!(page.contains(part), "{path}, {part}: {page}");
+        }
+    }
+    delivery.report_reload(None).await.unwrap();
+    for path in ["/support", "/support/carriers"] {
+        assert!(!page(path).await.contains("earlier settings"), "{path}");
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
 async fn staff_see_the_receipts_of_a_carrier_by_hour() {
     let world = World::new().await;
     let delivery = world.service.delivery();
-    let receipt = |id: &str, status| CarrierReceipt {
-        message_ids: vec![id.to_owned()],
-        status,
+    let stranger = CarrierReceipt {
+        message_ids: vec!["1".to_owned()],
+        status: MessageStatus::Delivered,
         error: None,
         user_reference: None,
         number: String::new(),
@@ -1087,9 +1117,23 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
         received_at: None,
         written: WrittenReceipt::default(),
     };
-    let receipts =
-        vec![receipt("1", MessageStatus::Delivered), receipt("2", MessageStatus::Failed)];
-    delivery.record_carrier_receipts("sandbox", receipts).await.unwrap();
+    delivery.record_carrier_receipts("sandbox", vec![stranger]).await.unwrap();
+    let answered = |id, outcome| Submitted {
+        id: Transid(id),
+        application_id: ApplicationId(1),
+        lease: Lease {
+            token: 1,
+            shard: Shard::FIRST,
+            until: Timestamp::from_unix_ms(0),
+            not_after: Instant::now(),
+        },
+        segments: 1,
+        outcomes: vec![(1, outcome)],
+    };
+    let refused = SubmitOutcome::Refused { error: "refused".to_owned() };
+    let accepted = SubmitOutcome::Accepted { carrier_message_id: None };
+    let answers = vec![answered(1, accepted), answered(2, refused)];
+    delivery.record_submitted("sandbox", answers).await.unwrap();
     delivery.store_carrier_figures().await.unwrap();
     let cookie = world.sign_in("staff@example.org").await;
     let path = "/support/carriers/sandbox/receipts";
@@ -1098,8 +1142,9 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
     assert_eq!(answer.status(), StatusCode::OK);
     let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
     let page = String::from_utf8(body.to_vec()).unwrap();
-    let title = "2 receipts, 1 of them not delivered; the table has the figures by hour";
-    for part in [title, "There were no submits.", "fill-receipts-bad"] {
+    let title = "2 submits, 1 of them not accepted; the table has the figures by hour";
+    let unmatched = "1 receipt matched no message.";
+    for part in [title, "There were no receipts.", unmatched, "fill-answers-bad"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     world.service.close().await;

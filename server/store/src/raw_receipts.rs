@@ -1,19 +1,21 @@
 //! Receipts as carriers sent them.
 
-use domain::Timestamp;
 use domain::ids::{compose_id, id_unix_ms};
 use domain::support::ReceiptKind;
+use domain::{Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
+use super::unmatched_receipts::WaitingReceipt;
 use crate::error::Result;
 
 /// The columns of a [`RawReceiptRow`].
 macro_rules! raw {
     ($($rest:literal),+) => {
         Sql::same(concat!(
-            "SELECT id, carrier, kind, written_id, parameter_id, number, state, error, raw ",
+            "SELECT id, carrier, kind, written_id, parameter_id, number, state, error, raw, ",
+            "message_id ",
             "FROM raw_receipts ",
             $($rest),+
         ))
@@ -21,28 +23,61 @@ macro_rules! raw {
 }
 
 statements! {
-    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error,
-    /// raw]]`.
+    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error, raw,
+    /// message]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                error, raw, message_id)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         postgres: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw)
+                error, raw, message_id)
             SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   value ->> 5, value ->> 6, value ->> 7, value ->> 8
+                   value ->> 5, value ->> 6, value ->> 7, value ->> 8, (value ->> 9)::bigint
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
     const NEWEST: Sql = raw!("WHERE carrier = $1 ORDER BY id DESC LIMIT $2");
     const BY_ID: Sql = raw!("WHERE written_id = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
     const BY_NUMBER: Sql = raw!("WHERE number = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
+    const ANY_UNKNOWN: Sql = Sql::same(r"
+        SELECT 1 AS found FROM raw_receipts
+        WHERE carrier = $1 AND kind = 'unknown_state' LIMIT 1");
+    const UNKNOWN: Sql = raw!(
+        "WHERE carrier = $1 AND state = $2 AND kind = 'unknown_state' ORDER BY id LIMIT $3"
+    );
+    /// `$1` is `[[ID, kind, error]]`.
+    const SET_KIND: Sql = Sql {
+        sqlite: "UPDATE raw_receipts SET kind = ?2, error = ?3 WHERE id = ?1",
+        postgres: r"
+            UPDATE raw_receipts SET kind = r.value ->> 1, error = r.value ->> 2
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.id = (r.value ->> 0)::bigint",
+        ..Sql::ANYWHERE
+    };
+    /// `$1` is `[[message, number, written ID, first ID, last ID]]`.
+    const SET_MESSAGE: Sql = Sql {
+        sqlite: r"
+            UPDATE raw_receipts SET message_id = ?1
+            WHERE carrier = ?6 AND number = ?2 AND COALESCE(written_id, '') = ?3
+              AND id BETWEEN ?4 AND ?5 AND kind = 'final'",
+        postgres: r"
+            UPDATE raw_receipts SET message_id = (r.value ->> 0)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.carrier = $2 AND raw_receipts.number = r.value ->> 1
+              AND COALESCE(raw_receipts.written_id, '') = r.value ->> 2
+              AND raw_receipts.id BETWEEN (r.value ->> 3)::bigint AND (r.value ->> 4)::bigint
+              AND raw_receipts.kind = 'final'",
+        ..Sql::ANYWHERE
+    };
     const FORGET: Sql = Sql::same(r"
         DELETE FROM raw_receipts WHERE id IN (
             SELECT id FROM raw_receipts WHERE id < $1 ORDER BY id LIMIT $2)");
 }
+
+/// How far apart the same receipt's IDs in the two tables of receipts can be.
+const SAME_MS: i64 = 2000;
 
 /// A receipt as it is stored.
 pub struct RawReceiptRow {
@@ -55,9 +90,13 @@ pub struct RawReceiptRow {
     pub parameter_id: Option<String>,
     pub number: String,
     pub state: String,
-    /// The error as a stable code. `None` if it reports none.
+    /// The error as a stable code. `None` if it reports none. If the state isn't known, the error is
+    /// as the carrier wrote it.
     pub error: Option<String>,
     pub raw: String,
+    /// The message that it was matched to. `None` if that isn't known, or if the carrier message ID
+    /// finds it anyway.
+    pub message_id: Option<Transid>,
 }
 
 impl RawReceiptRow {
@@ -80,7 +119,9 @@ pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result
     let values = rows.iter().map(|row| {
         let (id, kind) = (row.id, row.kind.as_str());
         let ids = (&row.written_id, &row.parameter_id);
-        (id, &row.carrier, kind, ids.0, ids.1, &row.number, &row.state, &row.error, &row.raw)
+        let texts = (&row.number, &row.state, &row.error, &row.raw);
+        let message = row.message_id.map(|id| id.0);
+        (id, &row.carrier, kind, ids.0, ids.1, texts.0, texts.1, texts.2, texts.3, message)
     });
     query(INSERT, ()).execute_each(conn, values).await.map(drop)
 }
@@ -99,6 +140,47 @@ pub async fn list(
     finding.fetch_all(conn, read).await
 }
 
+/// Whether a carrier has receipts with an unknown state.
+pub async fn is_any_unknown(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    query(ANY_UNKNOWN, carrier).finds(conn).await
+}
+
+/// Returns the oldest receipts with this state that wasn't known when they came.
+pub async fn with_unknown_state(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    state: &str,
+    limit: i64,
+) -> Result<Vec<RawReceiptRow>> {
+    query(UNKNOWN, (carrier, state, limit)).fetch_all(conn, read).await
+}
+
+/// Stores what the states of these receipts mean. Each has its ID, its kind and its error as a
+/// stable code.
+pub async fn set_kinds(
+    conn: &mut dyn Connection,
+    rows: &[(i64, ReceiptKind, Option<String>)],
+) -> Result<()> {
+    let values = rows.iter().map(|(id, kind, error)| (*id, kind.as_str(), error));
+    query(SET_KIND, ()).execute_each(conn, values).await.map(drop)
+}
+
+/// Stores the messages of receipts that were matched later.
+pub async fn set_messages<'a>(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    matched: impl Iterator<Item = (&'a WaitingReceipt, Transid)> + Send,
+) -> Result<()> {
+    let values: Vec<_> = matched
+        .map(|(waiting, message)| {
+            let id = waiting.text_id.as_deref().or(waiting.parameter_id.as_deref());
+            let at = |ms| compose_id(waiting.made_at().plus_ms(ms).unix_ms(), 0);
+            (message, &*waiting.number, id.unwrap_or_default(), at(-SAME_MS), at(SAME_MS))
+        })
+        .collect();
+    query(SET_MESSAGE, carrier).execute_each(conn, values.into_iter()).await.map(drop)
+}
+
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
     Ok(RawReceiptRow {
         id: row.get("id")?,
@@ -110,6 +192,7 @@ fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
         state: row.get("state")?,
         error: row.get("error")?,
         raw: row.get("raw")?,
+        message_id: row.get("message_id")?,
     })
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod expiry;
 pub(crate) mod figures;
 mod incidents;
 mod late_answers;
+mod named_states;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;
 pub(crate) mod raw_receipts;

@@ -147,16 +147,16 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
-/// How a shard matches a carrier's receipts to segments, and whether it keeps or returns the
-/// receipts that match none.
+/// How a shard matches a carrier's receipts to segments, and whether it keeps the receipts that match
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// Matches only by carrier message ID. Returns receipts that match none, since another shard
-    /// may have their messages.
+    /// Matches only by carrier message ID. Doesn't keep receipts that match none, since another
+    /// shard may have their messages.
     ById,
     /// Matches only by carrier message ID. Keeps receipts that match none as unmatched.
     ByIdOrKeep,
-    /// Also matches by the other fields. Returns receipts that match none.
+    /// Also matches by the other fields. Doesn't keep receipts that match none.
     Anything,
     /// Also matches by the other fields. Keeps receipts that match none as unmatched.
     AnythingOrKeep,
@@ -201,17 +201,17 @@ impl Delivery<'_> {
 
     /// Makes messages final according to a carrier's receipts. Durable when this returns. A receipt
     /// with an unknown carrier message ID is kept as unmatched, because the response to the submit
-    /// may come later.
+    /// may come later. Returns the message of each receipt, or `None` for an unmatched one.
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
         mut receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Option<Transid>>> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        let counts = self.inner.figures.receipts(carrier, &receipts);
-        self.match_at_shards(carrier, receipts).await?;
-        self.inner.figures.add(carrier, &counts);
-        Ok(())
+        let counted = self.inner.figures.receipts(carrier, &receipts);
+        let messages = self.match_at_shards(carrier, receipts).await?;
+        self.inner.figures.add_receipts(carrier, counted, &messages);
+        Ok(messages)
     }
 
     /// Writes a sandbox's receipts in a commit group.
@@ -224,25 +224,28 @@ impl Delivery<'_> {
     }
 
     /// Writes a carrier's receipts in a commit group. `matching` decides whether receipts without a
-    /// segment are kept as unmatched or returned.
+    /// segment are kept as unmatched. Returns the message of each receipt, unless none matches.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
         matching: Matching,
-    ) -> Result<Vec<CarrierReceipt>> {
+    ) -> Result<Vec<Option<Transid>>> {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
-        let mut returned = Vec::new();
         for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&index) {
                 matched.push(Matched { segment: *segment, status, error });
-            } else if !matching.keeps_unmatched() {
-                returned.push(receipt.clone());
-            } else if receipt.message_ids.is_empty() && receipt.number.is_empty() {
+                continue;
+            }
+            if !matching.keeps_unmatched() {
+                // Another shard may have its message.
+                continue;
+            }
+            if receipt.message_ids.is_empty() && receipt.number.is_empty() {
                 tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
@@ -264,7 +267,8 @@ impl Delivery<'_> {
             unmatched_receipts::keep(tx, &unmatched, carrier, form, now).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
-        Ok(returned)
+        let message = |index| found.get(&index).map(|segment| segment.message_id);
+        Ok((0..receipts.len()).map(message).collect())
     }
 
     /// Returns the segment of each receipt that has one, by the index of the receipt.
@@ -444,6 +448,7 @@ impl Delivery<'_> {
             .collect();
         carriers::add_unmatched(tx, carrier, 0, matched.len()).await?;
         self.inner.unmatched_runs.count(carrier, matched.len(), 0);
+        self.inner.figures.add_matched(carrier, matched.iter().map(|matched| matched.status));
         apply(self, tx, &matched, now).await
     }
 
@@ -566,7 +571,7 @@ impl Delivery<'_> {
 }
 
 /// Returns a row for each carrier message ID that a receipt may mean, or one without an ID.
-fn unmatched_rows(
+pub(super) fn unmatched_rows(
     receipt: &CarrierReceipt,
     number: i64,
 ) -> impl Iterator<Item = NewUnmatchedReceipt<'_>> {

@@ -108,12 +108,17 @@ struct StoredSegment {
 impl Delivery<'_> {
     /// Matches unmatched receipts again. A receipt matches by its number and reference once the
     /// lease of a process that died has ended. All receipts of a carrier are matched again after
-    /// the setting `message_id` of the carrier has changed. Returns how many were matched.
+    /// the setting `message_id` of the carrier has changed, and those with a state that wasn't known
+    /// are applied once the settings name it. Returns how many were matched.
     pub async fn match_waiting(&self) -> Result<usize> {
         let mut matched = 0;
         for carrier in &self.inner.router.network().carriers {
+            if carrier.sandbox {
+                continue;
+            }
+            matched += self.apply_named_states(carrier).await?;
             let mut conn = self.store().read().await?;
-            if carrier.sandbox || !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
+            if !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
                 continue;
             }
             drop(conn);
@@ -131,11 +136,12 @@ impl Delivery<'_> {
     /// IDs.
     async fn match_in_new_form(&self, carrier: &str, form: MessageIdForm) -> Result<usize> {
         let mut matched = 0;
-        for other in MessageIdForm::ALL.into_iter().filter(|other| *other != form) {
+        let others = MessageIdForm::ALL.into_iter().filter(|other| *other != form);
+        for other in others.map(MessageIdForm::as_str).chain([""]) {
             loop {
                 let begun = Instant::now();
                 let mut conn = self.store().read().await?;
-                let of_form = Waiting::OfForm(other.as_str());
+                let of_form = Waiting::OfForm(other);
                 let waiting = unmatched_receipts::list(&mut conn, carrier, of_form, CHUNK).await?;
                 drop(conn);
                 if waiting.is_empty() {
@@ -227,7 +233,7 @@ impl Delivery<'_> {
     /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
     /// stored under another format. Returns the numbers of the matched receipts, or `None` while
     /// another process is matching receipts.
-    async fn match_again(
+    pub(super) async fn match_again(
         &self,
         carrier: &str,
         form: Option<MessageIdForm>,
@@ -317,7 +323,10 @@ impl Delivery<'_> {
         let done: Vec<i64> = found.iter().map(|(waiting, _)| waiting.receipt).collect();
         unmatched_receipts::drop_all(&mut tx, carrier, &done).await?;
         carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
+        let messages = found.iter().map(|(waiting, segment)| (waiting, segment.message_id));
+        raw_receipts::set_messages(&mut tx, carrier, messages).await?;
         tx.commit().await?;
+        self.inner.figures.add_matched(carrier, found.iter().map(|(waiting, _)| waiting.status));
         Ok(Some(done))
     }
 
@@ -426,7 +435,8 @@ impl Delivery<'_> {
         let stored = self.stored_segments(carrier, &ids).await?;
         for (index, record) in records.iter_mut().enumerate() {
             let segments = stored.get(&index).into_iter().flatten();
-            record.transid = segments.map(|stored| stored.segment.id.message_id).max();
+            let named = segments.map(|stored| stored.segment.id.message_id).max();
+            record.transid = record.transid.or(named);
         }
         Ok(records)
     }
@@ -549,9 +559,10 @@ impl Delivery<'_> {
             (!candidate.is_to_number, distance)
         });
         candidates.truncate(CANDIDATES_MAX);
+        let received_at = waiting.made_at();
         let id = Some(waiting.carrier_message_id).filter(|id| !id.is_empty());
         Ok(ReceiptRecord {
-            received_at: waiting.received_at,
+            received_at,
             written_id: waiting.text_id.or_else(|| waiting.parameter_id.clone()).or(id),
             parameter_id: waiting.parameter_id,
             number: waiting.number,
@@ -653,7 +664,7 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         state: row.state,
         error: row.error,
         outcome,
-        transid: None,
+        transid: row.message_id,
         reason: None,
         candidates: Vec::new(),
         raw: Some(row.raw),

@@ -53,13 +53,12 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// Receipts from a carrier. The reply has the receipts that match no segment in the shard,
-    /// unless `matching` makes the group keep them as unmatched.
+    /// Receipts from a carrier. The reply has the message of each one, unless none matches.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
-        answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
+        answer: oneshot::Sender<Result<Vec<Option<Transid>>>>,
     },
     /// Messages to reject because their recipients have opted out. The call that found them left
     /// them unclaimed. Nobody waits for the reply: if they aren't stored, a later claim finds the
@@ -111,8 +110,8 @@ impl Input {
             (Self::Receipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(()));
             }
-            (Self::CarrierReceipts { answer, .. }, Answer::Matched(unmatched)) => {
-                let _ = answer.send(Ok(unmatched));
+            (Self::CarrierReceipts { answer, .. }, Answer::Matched(messages)) => {
+                let _ = answer.send(Ok(messages));
             }
             (Self::CarrierReceipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(Vec::new()));
@@ -158,8 +157,8 @@ pub(super) enum Answer {
     /// The stored messages of which the carrier accepted every segment. For receipts, an empty
     /// list.
     Recorded(Vec<Transid>),
-    /// The receipts that match no segment.
-    Matched(Vec<CarrierReceipt>),
+    /// The message of each receipt, unless none matches.
+    Matched(Vec<Option<Transid>>),
     Claimed(Lease, Vec<Claimed>),
     Checked(Result<Checked>),
 }
@@ -284,7 +283,7 @@ impl Inbox {
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
-    ) -> Result<Vec<CarrierReceipt>> {
+    ) -> Result<Vec<Option<Transid>>> {
         let carrier = carrier.to_owned();
         let input = |answer| Input::CarrierReceipts { carrier, receipts, matching, answer };
         self.request(input).await

@@ -115,8 +115,7 @@ impl ServerGroups {
                     parts.push((inputs, calls));
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was \
-                        not stored");
+                    self.figures.failed(inputs.len(), &error);
                     self.consumers.pause(self.shard);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);

@@ -134,8 +134,7 @@ impl Worker {
                     parts.push(inputs);
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
-                        stored");
+                    self.figures.failed(inputs.len(), &error);
                     self.consumers.pause(self.shard);
                     if service.store().has_failed() {
                         lose_all(inputs, error);

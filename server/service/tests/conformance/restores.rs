@@ -62,12 +62,16 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     before.world.pass(HOUR_MS);
     let by_receipt = sent_to(&before, "12345671").await;
     let by_list = sent_to(&before, "12345672").await;
+    let dated = [sent_to(&before, "12345676").await, sent_to(&before, "12345677").await];
+    let sent_at = before.world.now();
     let upload = accepted(&before.world, &before.customer, "12345673,a\n12345674,b\n").await;
     let twins = [sent_to(&before, "12345675").await, sent_to(&before, "12345675").await];
     let backup = before.world.back_up().await;
     // The old message and one of the twins stay in the queue. Everything else is sent.
+    let mut sender = String::new();
     for handed in before.claim("acme").await {
         let id = handed.id();
+        sender.clone_from(&handed.message.sender);
         if id != old && id != twins[1] {
             before.answer(&handed, taken_as(&format!("X{id}"))).await;
         }
@@ -83,7 +87,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         Sending { world: before.world.restored(&backup).await, customer: before.customer.clone() };
     let operations = after.world.service.operations();
     let hold = operations.hold().await.unwrap().unwrap();
-    assert_eq!(hold.waiting, 5);
+    assert_eq!(hold.waiting, 7);
     after.assert_nothing_due("acme").await;
     assert!(after.world.service.delivery().carriers().await.unwrap()[0].held_since.is_some());
     // A new message waits, too.
@@ -95,7 +99,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     let expected = Refusal::UploadHeld { batch: upload.to_string() };
     assert_eq!(refused.refusal(), Some(&expected));
     after.world.expand_all().await;
-    assert_eq!(operations.hold().await.unwrap().unwrap().waiting, 7);
+    assert_eq!(operations.hold().await.unwrap().unwrap().waiting, 9);
     after.assert_nothing_due("acme").await;
 
     after
@@ -105,8 +109,22 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
             ..receipt("unknown-id", Delivered)
         })
         .await;
-    assert_eq!(reconcile(&after, wanted).await.by_receipts, 1);
+    // The dates are three minutes and one minute before the submits. Each proves that a message to
+    // the number was sent, so none is sent again. But the earlier one may be for another message.
+    for (number, minutes) in [("26612345676", 3), ("26612345677", 1)] {
+        after
+            .receive(CarrierReceipt {
+                number: number.to_owned(),
+                sender: sender.clone(),
+                submitted_at: Some(sent_at.plus_ms(-minutes * 60_000)),
+                ..receipt(number, Delivered)
+            })
+            .await;
+    }
+    assert_eq!(reconcile(&after, wanted).await.by_receipts, 3);
     after.assert_status(by_receipt, Delivered).await;
+    after.assert_status(dated[0], Unknown).await;
+    after.assert_status(dated[1], Delivered).await;
     let export = Export {
         carrier: "acme".to_owned(),
         lines: vec![

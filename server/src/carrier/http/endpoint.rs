@@ -174,7 +174,7 @@ impl Endpoint {
         let recorded = if receipts.is_empty() {
             Ok(())
         } else {
-            delivery.record_carrier_receipts(carrier, receipts).await
+            delivery.record_carrier_receipts(carrier, receipts).await.map(drop)
         };
         if recorded.is_ok() {
             delivery.keep_raw_receipts(carrier, raw);
@@ -299,6 +299,7 @@ fn raw_of(settings: &ReceiptSettings, receipt: &HttpReceipt) -> RawReceipt {
             receipt.status,
             receipt.error.as_deref().unwrap_or_default()
         ),
+        message_id: None,
     }
 }
 

@@ -6,7 +6,6 @@ use domain::support::ReceiptKind;
 use domain::{DeliveryError, MessageStatus, Timestamp};
 use service::{CarrierReceipt, RawReceipt, WrittenReceipt};
 
-use super::super::error_code::with_number;
 use crate::config::carriers::{ReceiptState, SmppSettings};
 
 /// The maximum length of a raw receipt. Receipts have about 150 octets.
@@ -24,14 +23,16 @@ pub(super) fn read(
     receipt: &receipt::Receipt,
     settings: &SmppSettings,
 ) -> ReadReceipt {
-    let meaning = meaning(receipt, settings);
     let number = delivery.source.trim_start_matches('+');
     let state = receipt.state_text.clone().unwrap_or_else(|| {
         delivery.message_state.map(|state| state.to_string()).unwrap_or_default()
     });
+    let meaning = meaning(receipt, &state, settings);
     let error = match &meaning {
-        Meaning::Final(_, code) => code.map(|code| with_number(code, receipt.error.as_deref())),
-        Meaning::OnTheWay | Meaning::Unknown => None,
+        Meaning::Final(_, code) => code.map(|code| code.with_number(receipt.error.as_deref())),
+        Meaning::OnTheWay => None,
+        // If the settings name the state later, they say what it means.
+        Meaning::Unknown => receipt.error.clone(),
     };
     let raw = RawReceipt {
         kind: match meaning {
@@ -45,6 +46,7 @@ pub(super) fn read(
         state: state.clone(),
         error: error.clone(),
         raw: escaped(receipt::without_message(&delivery.text)),
+        message_id: None,
     };
     let Meaning::Final(status, _) = meaning else {
         return ReadReceipt { raw, read: None };
@@ -92,13 +94,14 @@ enum Meaning {
     Unknown,
 }
 
-/// Interprets the state. The carrier's own settings take precedence over what is common.
-fn meaning(receipt: &receipt::Receipt, settings: &SmppSettings) -> Meaning {
+/// Interprets the state, which is a word or the number of a message_state. The carrier's own
+/// settings take precedence over what is common.
+fn meaning(receipt: &receipt::Receipt, state: &str, settings: &SmppSettings) -> Meaning {
     if receipt.intermediate {
         return Meaning::OnTheWay;
     }
-    let of_carrier = receipt.state_text.as_deref().and_then(|text| settings.states.get(text));
-    let (status, code) = match of_carrier.copied().unwrap_or_else(|| common(receipt.state)) {
+    let of_carrier = settings.states.get(state).copied();
+    let (status, code) = match of_carrier.unwrap_or_else(|| common(receipt.state)) {
         ReceiptState::Delivered => return Meaning::Final(MessageStatus::Delivered, None),
         ReceiptState::OnTheWay => return Meaning::OnTheWay,
         ReceiptState::Unknown => return Meaning::Unknown,

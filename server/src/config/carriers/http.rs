@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method};
-use domain::DeliveryError;
+use domain::{DeliveryError, MessageStatus};
 use regex::{Captures, Regex, RegexBuilder};
 use reqwest::Url;
+use service::NamedStates;
 
 use super::super::secret::Secret;
 use super::fields::Fields;
@@ -165,6 +166,24 @@ pub struct InboundSettings {
     pub message: String,
     /// The field with the upstream's ID of the message.
     pub message_id: Option<String>,
+}
+
+impl ReceiptSettings {
+    pub(super) fn named_states(&self) -> NamedStates {
+        let failed = Some((MessageStatus::Failed, DeliveryError::Undeliverable));
+        let expired = Some((MessageStatus::Expired, DeliveryError::ValidityExpired));
+        let error = |status: &str, error| Some(*self.errors.get(status).unwrap_or(&error));
+        let lists = [(&self.failed, failed), (&self.expired, expired), (&self.enroute, None)];
+        let others = lists.into_iter().flat_map(|(list, meaning)| {
+            list.iter().map(move |status| {
+                (status.clone(), meaning.map(|(is, word)| (is, error(status, word))))
+            })
+        });
+        let delivered = self.delivered.iter();
+        let delivered =
+            delivered.map(|status| (status.clone(), Some((MessageStatus::Delivered, None))));
+        NamedStates { states: others.chain(delivered).collect(), errors: self.errors.clone() }
+    }
 }
 
 impl HttpSettings {

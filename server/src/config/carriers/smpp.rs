@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, Segmentation};
+use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, MessageStatus, Segmentation};
+use service::NamedStates;
 
 use super::super::secret::Secret;
 use super::address::Address;
@@ -147,6 +148,21 @@ impl AddressType {
 }
 
 impl SmppSettings {
+    pub(super) fn named_states(&self) -> NamedStates {
+        let named = |(name, state): (&String, &ReceiptState)| {
+            let meaning = match state {
+                ReceiptState::Delivered => Some((MessageStatus::Delivered, None)),
+                ReceiptState::Failed(code) => Some((MessageStatus::Failed, Some(*code))),
+                ReceiptState::Expired => {
+                    Some((MessageStatus::Expired, Some(DeliveryError::ValidityExpired)))
+                }
+                ReceiptState::OnTheWay | ReceiptState::Unknown => None,
+            };
+            (name.clone(), meaning)
+        };
+        NamedStates { states: self.states.iter().map(named).collect(), errors: self.errors.clone() }
+    }
+
     /// Returns the address type of a sender. If the settings don't set it, it depends on the
     /// sender's form: a few digits are a short code, more digits are an international number, and
     /// anything else is a name.

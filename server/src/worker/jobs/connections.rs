@@ -150,7 +150,7 @@ impl Watch {
                 let recent = attempt(failed, service.delivery().recent_counts()).await;
                 let recent = recent.and_then(|recent| recent.get(&watched.carrier).copied());
                 if let Some(recent) = recent {
-                    reported.health.hear(recent.hour.receipts(), &counts);
+                    reported.health.hear(recent.hour.all_receipts(), &counts);
                 }
             }
             let last_error = states.iter().find_map(|state| state.last_error.as_deref());

@@ -260,6 +260,7 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
         state: "DELIVRD".to_owned(),
         error: Some("failed_0x00000001".to_owned()),
         raw: HARD.to_owned(),
+        message_id: None,
     };
     service.delivery().keep_raw_receipts(CARRIER, vec![raw]);
     service.delivery().store_raw_receipts().await.unwrap();

@@ -221,7 +221,7 @@ impl Health {
     /// Notes since when receipts are missing.
     fn listen(&mut self, now: Instant, counts: &CarrierCounts, new: &CarrierCounts) {
         let accepted = counts.get(CarrierEvent::Accepted);
-        if new.receipts() > 0 {
+        if new.all_receipts() > 0 {
             self.heard_receipts(counts);
         } else if accepted - self.reported >= JUDGED_MIN && self.silent_since.is_none() {
             self.silent_since = Some(now);
