@@ -634,7 +634,7 @@ CREATE TABLE unmatched_receipts (
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL,  -- when it came
     -- the carrier's setting message_id when it was last compared with messages; empty if the
-    -- carrier has no such setting
+    -- carrier has no such setting, and new if it was never compared
     form           TEXT NOT NULL,
     text_id        TEXT,              -- the ID in its text, as the carrier wrote it
     parameter_id   TEXT,              -- the ID in its parameter, as the carrier wrote it

@@ -19,7 +19,9 @@ fn a_submit_has_the_parameters_of_the_settings() {
          { tag = 0x1400, type = \"string\", value = \"1001{application}\" },\n\
          { tag = 0x1401, type = \"c-string\", value = \"{sender}/{number}/{transid}\" },\n\
          { tag = 0x1402, type = \"integer\", value = 258 },\n\
-         { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n]\n",
+         { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n\
+         { tag = 0x1404, type = \"string\", value = { Other = \"1108\" } },\n\
+         { tag = 0x1405, type = \"c-string\", value = { HELIOGRAPH = \"1107\" } },\n]\n",
     ));
     smsc.until_bound();
     let transid = started.send("57000001", "Hello");
@@ -41,6 +43,7 @@ fn a_submit_has_the_parameters_of_the_settings() {
             tlv(0x1401, named.as_bytes()),
             tlv(0x1402, &[0, 0, 1, 2]),
             tlv(0x1403, &[0, 0xFF]),
+            tlv(0x1405, b"1107\0"),
         ];
         assert!(body.ends_with(&vendors.concat()), "{body:X?}");
     }

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::Delivery;
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
+use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt, ReceiptMatch};
 use crate::delivery::{Claimed, Lease, Submitted};
 use store::error::{Fault, Result};
 
@@ -161,18 +161,18 @@ impl Delivery<'_> {
     /// Stores a carrier's receipts in the shards of their messages. If the shard of a receipt is
     /// unknown, searches shard by shard for its carrier message ID, then all shards together for a
     /// message that fits its other fields. Keeps a receipt as unmatched if no shard has its
-    /// message, or if a shard didn't answer. Returns the message of each receipt.
+    /// message, or if a shard didn't answer. Returns what each receipt matched.
     pub(super) async fn match_at_shards(
         &self,
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
-    ) -> Result<Vec<Option<Transid>>> {
+    ) -> Result<Vec<ReceiptMatch>> {
         if let Some(shard) = self.only_shard() {
             let inbox = self.inner.group_commit.inbox(shard);
             let how = Matching::AnythingOrKeep;
             return inbox.record_carrier_receipts(carrier, receipts, how).await;
         }
-        let mut messages = vec![None; receipts.len()];
+        let mut matches = vec![ReceiptMatch::Unmatched; receipts.len()];
         let known = |(_, receipt): &Numbered| {
             let found = self.inner.segment_shards.of(carrier, receipt);
             found.unwrap_or(Shard::FIRST)
@@ -184,11 +184,11 @@ impl Delivery<'_> {
             self.match_in_order(carrier, &order, receipts).await
         });
         for matched in join_all(recording).await {
-            for (index, message) in matched? {
-                messages[index] = Some(message);
+            for (index, found) in matched? {
+                matches[index] = found;
             }
         }
-        Ok(messages)
+        Ok(matches)
     }
 
     async fn match_in_order(
@@ -196,7 +196,7 @@ impl Delivery<'_> {
         carrier: &str,
         order: &[Shard],
         mut receipts: Vec<Numbered>,
-    ) -> Result<Vec<(usize, Transid)>> {
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
         let (mut failed, mut matched) = (None, Vec::new());
         for shard in order {
             let matching = self.match_at(carrier, *shard, &mut receipts, Matching::ById);
@@ -224,13 +224,13 @@ impl Delivery<'_> {
     }
 
     /// Matches receipts by their fields other than the carrier message ID. Each one goes to the
-    /// shard of the only message that fits. Removes the receipts that match, and returns their
-    /// messages.
+    /// shard of the only message that fits. Removes the receipts that match, and returns what
+    /// they matched.
     async fn match_what_fits(
         &self,
         carrier: &str,
         receipts: &mut Vec<Numbered>,
-    ) -> Result<Vec<(usize, Transid)>> {
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
         let alone: Vec<CarrierReceipt> =
             receipts.iter().map(|(_, receipt)| receipt.clone()).collect();
         let fitting = self.shards_that_fit(carrier, &alone).await?;
@@ -273,26 +273,28 @@ impl Delivery<'_> {
         Err(failed)
     }
 
-    /// Matches receipts in a shard. Removes those that match, and returns their messages.
+    /// Matches receipts in a shard. Removes those that match, and returns what they matched.
     async fn match_at(
         &self,
         carrier: &str,
         shard: Shard,
         receipts: &mut Vec<Numbered>,
         matching: Matching,
-    ) -> Result<Vec<(usize, Transid)>> {
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
         let inbox = self.inner.group_commit.inbox(shard);
         let alone = receipts.iter().map(|(_, receipt)| receipt.clone()).collect();
         let asking = inbox.record_carrier_receipts(carrier, alone, matching);
         let asked = tokio::time::timeout(WAIT, asking).await;
         let asked =
             asked.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()));
-        let mut messages = asked?.into_iter();
+        let mut found = asked?.into_iter();
         let mut matched = Vec::new();
-        receipts.retain(|(index, _)| {
-            let message = messages.next().flatten();
-            matched.extend(message.map(|message| (*index, message)));
-            message.is_none()
+        receipts.retain(|(index, _)| match found.next() {
+            Some(found @ ReceiptMatch::Matched(_)) => {
+                matched.push((*index, found));
+                false
+            }
+            Some(ReceiptMatch::Unmatched) | None => true,
         });
         Ok(matched)
     }

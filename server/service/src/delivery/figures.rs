@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use domain::carrier_figures::{CarrierCounts, CarrierEvent, HourCounts, RecentCounts};
 use domain::timestamp::DAY_MS;
-use domain::{MessageStatus, Timestamp, Transid};
+use domain::{MessageStatus, Timestamp};
 
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::receipts::CarrierReceipt;
+use crate::delivery::receipts::{CarrierReceipt, ReceiptMatch};
 use crate::delivery::{Delivery, Submitted};
 use crate::run_detached;
 use store::carrier_figures;
@@ -127,18 +127,18 @@ impl Figures {
         counted
     }
 
-    /// Counts receipts that are stored now. `messages` has the message of each one. A receipt that
-    /// matches none says nothing about our messages, so it isn't part of the delivery rate.
+    /// Counts receipts that are stored now. `matches` has what each one matched. A receipt that
+    /// matches nothing says nothing about our messages, so it isn't part of the delivery rate.
     pub(super) fn add_receipts(
         &self,
         carrier: &str,
         counted: Vec<Option<CountedReceipt>>,
-        messages: &[Option<Transid>],
+        matches: &[ReceiptMatch],
     ) {
         let mut counts = CarrierCounts::default();
-        for (receipt, message) in counted.into_iter().zip(messages) {
+        for (receipt, found) in counted.into_iter().zip(matches) {
             let Some(receipt) = receipt else { continue };
-            if message.is_none() {
+            if *found == ReceiptMatch::Unmatched {
                 counts.add(CarrierEvent::Unmatched, 1);
                 continue;
             }
@@ -286,8 +286,8 @@ fn began_at(now: Timestamp, period_ms: i64) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use domain::ApplicationId;
     use domain::ids::Shard;
+    use domain::{ApplicationId, Transid};
 
     use super::*;
     use crate::WrittenReceipt;
@@ -346,8 +346,8 @@ mod tests {
             let counts = figures.answers("acme", &results);
             figures.add("acme", &counts);
             let counted = figures.receipts("acme", &receipts);
-            let messages: Vec<_> = results.iter().map(|result| Some(result.id)).collect();
-            figures.add_receipts("acme", counted, &messages);
+            let matches = vec![ReceiptMatch::Matched(None); receipts.len()];
+            figures.add_receipts("acme", counted, &matches);
         }
         let spent = counted.elapsed().saturating_sub(prepared);
         let all = figures.lock()["acme"].counts;

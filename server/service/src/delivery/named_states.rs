@@ -9,57 +9,60 @@ use domain::{MessageIdForm, MessageStatus};
 
 use crate::delivery::receipts::{CarrierReceipt, WrittenReceipt, message_ids, unmatched_rows};
 use crate::delivery::routing::{CarrierInfo, NamedStates};
+use crate::delivery::waiting_receipts::NEW_FORM;
 use crate::{Delivery, leave_time, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::raw_receipts::{self, RawReceiptRow};
-use store::unmatched_receipts::{self, WaitingReceipt};
-use store::{Chore, carriers};
+use store::{Chore, carriers, unmatched_receipts};
 
 /// The number of receipts per transaction.
 const CHUNK: i64 = 200;
 
 impl Delivery<'_> {
-    /// Applies a carrier's receipts whose states are named in the settings now. Those that match no
-    /// message wait for one as unmatched. Returns how many were matched.
+    /// Turns a carrier's receipts whose states are named in the settings now into unmatched ones,
+    /// which are to be compared with messages. Returns how many there were.
     pub(super) async fn apply_named_states(&self, carrier: &CarrierInfo) -> Result<usize> {
-        let mut matched = 0;
-        let mut conn = self.store().read().await?;
-        if carrier.named.states.is_empty()
-            || !raw_receipts::is_any_unknown(&mut conn, &carrier.name).await?
-        {
-            return Ok(0);
-        }
-        for state in carrier.named.states.keys() {
-            let unknown = raw_receipts::with_unknown_state(&mut conn, &carrier.name, state, 1);
-            let mut is_any = !unknown.await?.is_empty();
-            while is_any {
+        let mut applied = 0;
+        for state in self.unknown_states(carrier).await? {
+            loop {
                 let begun = Instant::now();
-                let taken = self.take_unknown(carrier.clone(), state.clone()).await?;
-                // Otherwise another process is matching receipts.
-                let Some((count, waiting)) = taken else { return Ok(matched) };
-                is_any = count > 0;
-                let (name, form) = (&carrier.name, carrier.message_id);
-                let done = self.match_again(name, form, &waiting, form.is_some()).await?;
-                matched += done.map_or(0, |done| done.len());
+                let count = self.take_unknown(carrier.clone(), state.clone()).await?;
+                if count == 0 {
+                    break;
+                }
+                applied += count;
                 leave_time(begun).await;
             }
         }
-        Ok(matched)
+        Ok(applied)
     }
 
-    /// Turns some receipts with a state into unmatched ones. Returns how many receipts had the
-    /// state, and the unmatched ones. Returns `None` while another process is matching receipts.
-    async fn take_unknown(
-        &self,
-        carrier: CarrierInfo,
-        state: String,
-    ) -> Result<Option<(usize, Vec<WaitingReceipt>)>> {
+    /// Returns the named states of a carrier that receipts had before they were named.
+    async fn unknown_states<'a>(&self, carrier: &'a CarrierInfo) -> Result<Vec<&'a String>> {
+        let mut found = Vec::new();
+        let (name, states) = (&carrier.name, &carrier.named.states);
+        let mut conn = self.store().read().await?;
+        if states.is_empty() || !raw_receipts::is_any_unknown(&mut conn, name).await? {
+            return Ok(found);
+        }
+        for state in states.keys() {
+            let receipts = raw_receipts::with_unknown_state(&mut conn, name, state, 1);
+            if !receipts.await?.is_empty() {
+                found.push(state);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Turns some receipts with a state into unmatched ones. Returns how many receipts had it. They
+    /// are none while another process is matching receipts.
+    async fn take_unknown(&self, carrier: CarrierInfo, state: String) -> Result<usize> {
         let service = self.0.clone();
         run_detached(async move {
             let begun =
                 service.store().begin_chore(Chore::MatchCrossed, Shard::FIRST, Priority::Results);
-            let Some(mut tx) = begun.await? else { return Ok(None) };
+            let Some(mut tx) = begun.await? else { return Ok(0) };
             let name = carrier.name.as_str();
             let rows = raw_receipts::with_unknown_state(&mut tx, name, &state, CHUNK).await?;
             let (mut kinds, mut receipts) = (Vec::new(), Vec::new());
@@ -67,31 +70,28 @@ impl Delivery<'_> {
                 match read(&carrier.named, row) {
                     Some((status, error)) => {
                         kinds.push((row.id, ReceiptKind::Final, error.clone()));
-                        receipts.push((row, receipt(row, carrier.message_id, status, error)));
+                        receipts.push((row.id, receipt(row, carrier.message_id, status, error)));
                     }
                     None => kinds.push((row.id, ReceiptKind::Intermediate, None)),
                 }
             }
             raw_receipts::set_kinds(&mut tx, &kinds).await?;
             if !receipts.is_empty() {
-                let unmatched: Vec<_> = (receipts.iter())
-                    .flat_map(|(row, receipt)| unmatched_rows(receipt, row.id))
-                    .collect();
-                // The empty format is none of the carrier's, so that they are compared again if
-                // the process dies now.
+                let unmatched = receipts.iter();
+                let unmatched: Vec<_> =
+                    unmatched.flat_map(|(id, receipt)| unmatched_rows(receipt, *id)).collect();
                 let now = service.now();
-                unmatched_receipts::keep(&mut tx, &unmatched, name, "", now).await?;
+                unmatched_receipts::keep(&mut tx, &unmatched, name, NEW_FORM, now).await?;
                 carriers::add_unmatched(&mut tx, name, receipts.len(), 0).await?;
-                tracing::info!(
-                    carrier = name,
-                    state,
-                    receipts = receipts.len(),
-                    "the settings name the state of earlier receipts now, which are applied"
-                );
             }
             tx.commit().await?;
-            let waiting = receipts.into_iter().map(|(row, receipt)| waiting(row, receipt));
-            Ok(Some((rows.len(), waiting.collect())))
+            tracing::info!(
+                carrier = name,
+                state,
+                receipts = rows.len(),
+                "the settings name the state of earlier receipts now, which are applied"
+            );
+            Ok(rows.len())
         })
         .await
     }
@@ -129,23 +129,5 @@ fn receipt(
             parameter_id: row.parameter_id.clone(),
             state: row.state.clone(),
         },
-    }
-}
-
-/// Returns a receipt as it is read from the unmatched ones.
-fn waiting(row: &RawReceiptRow, receipt: CarrierReceipt) -> WaitingReceipt {
-    WaitingReceipt {
-        receipt: row.id,
-        carrier_message_id: receipt.message_ids.into_iter().next().unwrap_or_default(),
-        status: receipt.status,
-        error: receipt.error,
-        received_at: row.received_at(),
-        text_id: receipt.written.text_id,
-        parameter_id: receipt.written.parameter_id,
-        state: receipt.written.state,
-        number: receipt.number,
-        sender: receipt.sender,
-        user_reference: None,
-        submitted_at: None,
     }
 }

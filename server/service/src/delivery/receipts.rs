@@ -172,6 +172,24 @@ impl Matching {
     }
 }
 
+/// What a receipt matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptMatch {
+    Unmatched,
+    /// Its message. `None` if only the carrier message ID tells which one it is.
+    Matched(Option<Transid>),
+}
+
+impl ReceiptMatch {
+    /// Returns the message, if it is known.
+    pub const fn message(self) -> Option<Transid> {
+        match self {
+            Self::Matched(message) => message,
+            Self::Unmatched => None,
+        }
+    }
+}
+
 /// A receipt and its segment.
 pub(super) struct Matched<'a> {
     pub(super) segment: SegmentId,
@@ -201,17 +219,17 @@ impl Delivery<'_> {
 
     /// Makes messages final according to a carrier's receipts. Durable when this returns. A receipt
     /// with an unknown carrier message ID is kept as unmatched, because the response to the submit
-    /// may come later. Returns the message of each receipt, or `None` for an unmatched one.
+    /// may come later. Returns what each receipt matched.
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
         mut receipts: Vec<CarrierReceipt>,
-    ) -> Result<Vec<Option<Transid>>> {
+    ) -> Result<Vec<ReceiptMatch>> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
         let counted = self.inner.figures.receipts(carrier, &receipts);
-        let messages = self.match_at_shards(carrier, receipts).await?;
-        self.inner.figures.add_receipts(carrier, counted, &messages);
-        Ok(messages)
+        let matches = self.match_at_shards(carrier, receipts).await?;
+        self.inner.figures.add_receipts(carrier, counted, &matches);
+        Ok(matches)
     }
 
     /// Writes a sandbox's receipts in a commit group.
@@ -224,14 +242,14 @@ impl Delivery<'_> {
     }
 
     /// Writes a carrier's receipts in a commit group. `matching` decides whether receipts without a
-    /// segment are kept as unmatched. Returns the message of each receipt, unless none matches.
+    /// segment are kept as unmatched. Returns what each receipt matched.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
         matching: Matching,
-    ) -> Result<Vec<Option<Transid>>> {
+    ) -> Result<Vec<ReceiptMatch>> {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
@@ -267,8 +285,11 @@ impl Delivery<'_> {
             unmatched_receipts::keep(tx, &unmatched, carrier, form, now).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
-        let message = |index| found.get(&index).map(|segment| segment.message_id);
-        Ok((0..receipts.len()).map(message).collect())
+        let matched = |index| match found.get(&index) {
+            Some(segment) => ReceiptMatch::Matched(Some(segment.message_id)),
+            None => ReceiptMatch::Unmatched,
+        };
+        Ok((0..receipts.len()).map(matched).collect())
     }
 
     /// Returns the segment of each receipt that has one, by the index of the receipt.

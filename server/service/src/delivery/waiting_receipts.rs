@@ -56,18 +56,28 @@ pub enum ReceiptFilter {
 /// The formats of message IDs under which this process last compared all unmatched receipts, by
 /// carrier. Otherwise processes with different settings would compare them in turn without end.
 #[derive(Default)]
-pub(crate) struct ComparedForms(Mutex<HashMap<String, (MessageIdForm, Instant)>>);
+pub(crate) struct ComparedForms(Mutex<HashMap<String, (Form, Instant)>>);
+
+/// A carrier's format of message IDs. `None` if it writes them the same everywhere.
+type Form = Option<MessageIdForm>;
+
+/// What stands for the format of receipts that were never compared with messages.
+pub(super) const NEW_FORM: &str = "new";
 
 impl ComparedForms {
-    fn is_due(&self, carrier: &str, form: MessageIdForm) -> bool {
+    fn is_due(&self, carrier: &str, form: Form) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let compared = known.get(carrier).filter(|(known, _)| *known == form);
         compared.is_none_or(|(_, at)| at.elapsed() >= COMPARED_AGAIN)
     }
 
-    fn done(&self, carrier: &str, form: MessageIdForm) {
+    fn done(&self, carrier: &str, form: Form) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(carrier.to_owned(), (form, Instant::now()));
+    }
+
+    fn forget(&self, carrier: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(carrier);
     }
 }
 
@@ -116,28 +126,30 @@ impl Delivery<'_> {
             if carrier.sandbox {
                 continue;
             }
-            matched += self.apply_named_states(carrier).await?;
+            if self.apply_named_states(carrier).await? > 0 {
+                self.inner.compared_forms.forget(&carrier.name);
+            }
             let mut conn = self.store().read().await?;
             if !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
                 continue;
             }
             drop(conn);
-            if let Some(form) = carrier.message_id
-                && self.inner.compared_forms.is_due(&carrier.name, form)
-            {
+            let form = carrier.message_id;
+            if self.inner.compared_forms.is_due(&carrier.name, form) {
                 matched += self.match_in_new_form(&carrier.name, form).await?;
             }
-            matched += self.match_recent(&carrier.name, carrier.message_id).await?;
+            matched += self.match_recent(&carrier.name, form).await?;
         }
         Ok(matched)
     }
 
     /// Matches the receipts that were last compared with messages under another format of message
-    /// IDs.
-    async fn match_in_new_form(&self, carrier: &str, form: MessageIdForm) -> Result<usize> {
+    /// IDs, or never.
+    async fn match_in_new_form(&self, carrier: &str, form: Form) -> Result<usize> {
         let mut matched = 0;
-        let others = MessageIdForm::ALL.into_iter().filter(|other| *other != form);
-        for other in others.map(MessageIdForm::as_str).chain([""]) {
+        let own = form.map_or("", MessageIdForm::as_str);
+        let forms = MessageIdForm::ALL.map(MessageIdForm::as_str).into_iter();
+        for other in forms.chain(["", NEW_FORM]).filter(|other| *other != own) {
             loop {
                 let begun = Instant::now();
                 let mut conn = self.store().read().await?;
@@ -147,7 +159,7 @@ impl Delivery<'_> {
                 if waiting.is_empty() {
                     break;
                 }
-                let done = self.match_again(carrier, Some(form), &waiting, true).await?;
+                let done = self.match_again(carrier, form, &waiting, form.is_some()).await?;
                 // Otherwise another process is matching receipts.
                 let Some(done) = done else { return Ok(matched) };
                 matched += done.len();
@@ -156,7 +168,7 @@ impl Delivery<'_> {
                 let (service, carrier) = (self.0.clone(), carrier.to_owned());
                 run_detached(async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                    unmatched_receipts::set_form(&mut tx, &carrier, &rest, form.as_str()).await?;
+                    unmatched_receipts::set_form(&mut tx, &carrier, &rest, own).await?;
                     tx.commit().await
                 })
                 .await?;
@@ -233,7 +245,7 @@ impl Delivery<'_> {
     /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
     /// stored under another format. Returns the numbers of the matched receipts, or `None` while
     /// another process is matching receipts.
-    pub(super) async fn match_again(
+    async fn match_again(
         &self,
         carrier: &str,
         form: Option<MessageIdForm>,

@@ -10,7 +10,7 @@ use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use super::sends::watch;
 use crate::Service;
 use crate::admission::Sent;
-use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::receipts::{Receipt, ReceiptMatch};
 use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
 use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
@@ -234,15 +234,20 @@ impl StoredOfCarriers {
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
                 Input::Receipts { receipts, answer }.unless_empty()
             }
-            Input::CarrierReceipts { carrier, receipts, matching, answer } => {
-                let is_stored = |_: &CarrierReceipt| {
-                    let number = self.next;
+            Input::CarrierReceipts { carrier, receipts, places, mut matches, matching, answer } => {
+                let (mut left, mut left_places) = (Vec::new(), Vec::new());
+                for (place, receipt) in places.into_iter().zip(receipts) {
+                    if self.identified.contains(&self.next) {
+                        matches[place] = ReceiptMatch::Matched(None);
+                    } else {
+                        left.push(receipt);
+                        left_places.push(place);
+                    }
                     self.next += 1;
-                    self.identified.contains(&number)
-                };
-                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
-                let input = Input::CarrierReceipts { carrier, receipts, matching, answer };
-                input.unless_empty()
+                }
+                let (receipts, places) = (left, left_places);
+                Input::CarrierReceipts { carrier, receipts, places, matches, matching, answer }
+                    .unless_empty()
             }
             other => Some(other),
         }

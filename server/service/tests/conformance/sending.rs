@@ -4,7 +4,8 @@ use domain::carrier_figures::CarrierEvent;
 use domain::records::MessageDetail;
 use domain::{Kind, LostAnswer, MessageStatus, Transid};
 use service::{
-    CarrierReceipt, Claimed, Lease, RawReceipt, SubmitOutcome, Submitted, WrittenReceipt,
+    CarrierReceipt, Claimed, Lease, RawReceipt, ReceiptMatch, SubmitOutcome, Submitted,
+    WrittenReceipt,
 };
 
 use crate::database::Backend;
@@ -130,8 +131,8 @@ impl Sending {
         timeline.iter().filter(|entry| entry.detail.as_deref() == Some(detail)).count()
     }
 
-    /// Records a receipt from acme. Returns its message.
-    pub async fn receive(&self, receipt: CarrierReceipt) -> Option<Transid> {
+    /// Records a receipt from acme. Returns what it matched.
+    pub async fn receive(&self, receipt: CarrierReceipt) -> ReceiptMatch {
         let service = &self.world.service;
         let delivery = service.delivery();
         let taken = delivery.record_carrier_receipts("acme", vec![receipt]);

@@ -180,6 +180,10 @@ fn what_is_wrong_with_a_carrier_is_named() {
             "tlvs = [{ tag = 0x1400, type = \"string\", value = \"{message}\" }]",
             "no placeholders but {transid}",
         ),
+        (
+            "tlvs = [{ tag = 0x1400, type = \"string\", value = { Acme = \"\\u0000\" } }]",
+            "tlvs.1: value.Acme must be a text",
+        ),
         ("submit_status = { \"0x0f\" = \"wait\" }", "0x0f must be one of retry, next_route"),
         ("submit_status = { 15 = \"hold\" }", "15 must be a command_status like 0x0000000f"),
         ("submit_status = { 0x0 = \"hold\" }", "0x0 must be a command_status"),

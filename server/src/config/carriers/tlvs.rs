@@ -1,6 +1,7 @@
 //! `tlvs` of an SMPP carrier: optional parameters that its submits have.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use ::smpp::Tlv;
 
@@ -26,6 +27,8 @@ enum TlvValue {
     /// A text that ends with a NUL octet.
     CString(Template),
     Octets(Vec<u8>),
+    /// The values by sender, in lower case. Messages of other senders don't have the parameter.
+    BySender(BTreeMap<String, Vec<u8>>),
 }
 
 /// The values of the placeholders.
@@ -39,8 +42,8 @@ pub struct TlvFacts<'a> {
 }
 
 impl VendorTlv {
-    /// Returns the parameter for a message.
-    pub fn of(&self, facts: TlvFacts<'_>) -> Tlv {
+    /// Returns the parameter for a message, if it has one.
+    pub fn of(&self, facts: TlvFacts<'_>) -> Option<Tlv> {
         let filled = |template: &Template| {
             let value = |placeholder| match placeholder {
                 Placeholder::Number => Cow::Borrowed(facts.number),
@@ -60,8 +63,9 @@ impl VendorTlv {
             TlvValue::Text(template) => filled(template),
             TlvValue::CString(template) => [filled(template), vec![0]].concat(),
             TlvValue::Octets(octets) => octets.clone(),
+            TlvValue::BySender(values) => values.get(&facts.sender.to_ascii_lowercase())?.clone(),
         };
-        Tlv { tag: self.tag, value }
+        Some(Tlv { tag: self.tag, value })
     }
 
     pub(super) fn read_all(fields: &mut Fields<'_>) -> Vec<Self> {
@@ -85,9 +89,10 @@ impl VendorTlv {
                     .filter(|value| value.len() <= VALUE_MAX)
                     .map(TlvValue::Octets)
             }),
+            Some(kind) if fields.is_table("value") => by_sender(&mut fields, kind == "c-string"),
             _ => {
                 let wanted = "a text with no placeholders but {transid}, {number}, {sender} and \
-                    {application}";
+                    {application}, or a table of texts by sender";
                 let template = fields.parsed("value", None, wanted, template);
                 let c_string = kind == Some("c-string");
                 template.map(if c_string { TlvValue::CString } else { TlvValue::Text })
@@ -96,6 +101,19 @@ impl VendorTlv {
         fields.finish();
         Some(Self { tag: tag?, value: kind.and(value)? })
     }
+}
+
+fn by_sender(fields: &mut Fields<'_>, is_c_string: bool) -> Option<TlvValue> {
+    let mut values = BTreeMap::new();
+    for (sender, text) in fields.map("value") {
+        if text.len() > VALUE_MAX || text.contains('\0') {
+            fields.problem(&format!("value.{sender} must be a text of at most {VALUE_MAX} octets"));
+            return None;
+        }
+        let end: &[u8] = if is_c_string { &[0] } else { &[] };
+        values.insert(sender.to_ascii_lowercase(), [text.as_bytes(), end].concat());
+    }
+    Some(TlvValue::BySender(values))
 }
 
 fn template(text: &str) -> Option<Template> {

@@ -152,9 +152,9 @@ async fn store(
         if !carriers.is_empty() {
             let delivery = service.delivery();
             let recording = delivery.record_carrier_receipts(carrier, carriers.clone());
-            let messages = recording.await?;
+            let matches = recording.await?;
             let finals = raw.iter_mut().filter(|raw| raw.kind == ReceiptKind::Final);
-            finals.zip(messages).for_each(|(raw, message)| raw.message_id = message);
+            finals.zip(matches).for_each(|(raw, found)| raw.message_id = found.message());
             carriers.clear();
         }
         Ok(())

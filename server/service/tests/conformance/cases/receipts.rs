@@ -7,7 +7,8 @@ use domain::support::ReceiptOutcome::{Intermediate, Matched, UnknownState, Unmat
 use domain::support::{ReceiptKind, SuggestedForm};
 use domain::{DeliveryError, MessageIdForm, Timestamp};
 use service::{
-    CarrierReceipt, Leases, NamedStates, RawReceipt, ReceiptFilter, WrittenReceipt, user_reference,
+    CarrierReceipt, Leases, NamedStates, RawReceipt, ReceiptFilter, ReceiptMatch, WrittenReceipt,
+    user_reference,
 };
 use sqlx::{Executor as _, Row as _};
 
@@ -35,7 +36,7 @@ on_each_backend![
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = sending.submitted().await;
-    assert_eq!(sending.receive(receipt("c1", Delivered)).await, None);
+    assert_eq!(sending.receive(receipt("c1", Delivered)).await, ReceiptMatch::Unmatched);
     sending.assert_status(handed.id(), MessageStatus::Sending).await;
     let counts =
         || [CarrierEvent::Unmatched, CarrierEvent::Delivered].map(|event| sending.count(event));
@@ -109,7 +110,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
         user_reference: Some(user_reference(second.id(), 1)),
         ..unnamed(&second, now)
     };
-    assert_eq!(sending.receive(echoed).await, Some(second.id()));
+    assert_eq!(sending.receive(echoed).await, ReceiptMatch::Matched(Some(second.id())));
     sending.assert_status(second.id(), Delivered).await;
     let early = unnamed(&first, now.plus_ms(9 * 60_000));
     sending.receive(early).await;

@@ -80,7 +80,7 @@ async fn rows_expanded(url: &str) -> i64 {
 async fn tables(conn: &mut AnyConnection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
                AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'case_viewers', \
-               'carrier_commands', 'carrier_command_answers')";
+               'carrier_commands', 'carrier_command_answers', 'refused_reloads')";
     texts(conn, sql.to_owned()).await
 }
 
