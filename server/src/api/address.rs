@@ -142,10 +142,8 @@ impl Address {
             if is_known {
                 let applications = api.service.applications();
                 applications.note_key_use(&key, self.origin.address);
-                let failure = answered.err();
-                let (reason, masked) =
-                    (failure.map(Failure::reason), failure.and_then(Failure::recipient));
-                applications.note_origin(&key, self.origin, reason, masked);
+                let reason = answered.err().map(Failure::reason);
+                applications.note_origin(&key, self.origin, reason);
             }
             api.service.applications().note_call(&key, self.call(answered, is_known));
         }

@@ -108,6 +108,7 @@ fn data(kind: EventType) -> Value {
             ("limit", json!({"type": "string", "enum": AlarmKind::ALL.map(AlarmKind::as_str)})),
             ("count", json!({"type": "integer"})),
             ("example", optional()),
+            ("detail", text()),
             ("at", json!({"$ref": "#/components/schemas/DateTime"})),
         ]),
         OptOutAdded | OptOutRemoved => json!({"$ref": "#/components/schemas/OptOut"}),

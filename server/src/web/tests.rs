@@ -16,13 +16,14 @@ use axum::response::Response;
 use domain::ids::Shard;
 use domain::records::BankStatement;
 use domain::{
-    ApplicationId, Category, Email, KeyKind, MessageStatus, Money, Password, Reference, Timestamp,
-    Transid,
+    ApplicationId, Category, Email, KeyKind, MessageStatus, Money, Password, Reason, Reference,
+    Timestamp, Transid,
 };
 use serde_json::Value;
 use service::{
-    Actor, AuditFilter, CarrierReceipt, DepositRequest, Lease, Limits, Service, SubmitOutcome,
-    Submitted, WebhookChange, WrittenReceipt,
+    Actor, AuditFilter, CarrierReceipt, DepositRequest, Lease, Limits, Origin, SANDBOX_CARRIER,
+    SendRequest, Service, StartOf, StartRequest, SubmitOutcome, Submitted, WebhookChange,
+    WrittenReceipt,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -447,6 +448,15 @@ impl World {
         }
         let form = format!("code={}", secret.code(self.service.clock().now()));
         session_of(&post(&self.portal, "/fn/sign-in-code", &form, Some(cookie)).await)
+    }
+
+    /// Returns a page's HTML, without the markers for its scripts.
+    async fn page(&self, path: &str, cookie: &str) -> String {
+        let request = Request::get(path).header(ACCEPT, "text/html");
+        let answer = ask(&self.portal, request, Some(cookie.to_owned()), Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap().replace("<!>", "")
     }
 
     /// Returns the outcome of a row for a person, in a new session.
@@ -899,6 +909,10 @@ async fn a_file_that_cannot_be_read_is_explained() {
             ],
         ),
         (b"57000001,a\r57000002,b\r", &["(Macintosh)", "1: 57000001,a␍57000002,b"]),
+        (
+            b"5.7E+07,a\n",
+            &["A spreadsheet wrote the number with an exponent", "1: 5.7E+07,a", "as text before"],
+        ),
         (b"", &["The file is empty."]),
         (b"\xef\xbb\xbf\r\n\n", &["The file is empty."]),
     ] {
@@ -1041,6 +1055,116 @@ async fn the_settings_show_what_limits_would_have_refused() {
     let saved = applications.send_limits(new.reference).await.unwrap();
     assert_eq!(saved, domain::SendLimits::default());
     world.service.close().await;
+}
+
+#[tokio::test]
+async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
+    let world = World::new().await;
+    let (applications, messages) = (world.service.applications(), world.service.messages());
+    let number = || domain::Number::parse("57000001").unwrap();
+    let creating = applications.create_application(world.account, Category::Sms, None);
+    let new = creating.await.unwrap();
+    applications.approve(&Actor::System, new.reference).await.unwrap();
+    let deposit = DepositRequest {
+        bank_id: "b3".to_owned(),
+        reference: new.reference.to_string(),
+        amount: Money::from_micros(1_000_000),
+    };
+    world.service.money().add_deposit(&Actor::System, &deposit).await.unwrap();
+    for _ in 0..6 {
+        let send = SendRequest {
+            key: new.live_key.clone(),
+            number: number(),
+            message: domain::MessageText::parse("Hi".to_owned(), 1).unwrap(),
+            requestid: None,
+            schedule: domain::Schedule::default(),
+            idempotency: None,
+            dry_run: false,
+            origin: Origin::default(),
+        };
+        messages.send(send).await.unwrap();
+    }
+    let cookie = world.sign_in("customer@example.org").await;
+    let own = format!("/applications/{}", new.reference);
+    let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
+    for sentence in [
+        "tried on the 6 live messages of the last 7 days",
+        "At 5 an hour to a recipient: 1 would have been refused.",
+        "At 4 a day to a recipient: 2 would have been refused.",
+        "At a spend of 0.25 a day: 1 would have been refused.",
+        "Without international numbers: 0 would have been refused.",
+    ] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+
+    let started = messages.authorize_start(Some(new.live_key.expose()), None).await;
+    let (access, defaults) = started.ok().unwrap();
+    let of = StartOf::New { number: number(), locale: None, digits: 6, ttl_s: 600, name: None };
+    let (key, origin) = (new.live_key.clone(), Origin::default());
+    let request = StartRequest { key, of, idempotency: None, origin };
+    let started = messages.start_verification(&access.access, &defaults, request).await;
+    let started = started.ok().unwrap();
+    let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let handed = claimed.iter().find(|handed| Some(handed.id) == started.transid).unwrap();
+    let code = handed.message.as_str().split(' ').next().unwrap();
+    let (typed, id) = (domain::verify::TypedCode::parse(code), started.code.unwrap().id);
+    let checked = messages.check_code(&access.access, &id.to_string(), typed.unwrap(), None).await;
+    assert_eq!(checked.unwrap().failure, None);
+    let page = world.page(&format!("{own}/verify"), &cookie).await;
+    let cost = "1 of 1 numbers were verified (100 %). A verified number cost 0.05 USD on average.";
+    assert!(page.contains(cost), "{page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn an_alarm_is_shown_until_it_is_read_and_refusals_are_counted() {
+    let world = World::new().await;
+    let applications = world.service.applications();
+    let (new, cookie) = shop(&world).await;
+    let address = Some("192.0.2.7".parse().unwrap());
+    let origin = Origin { address, leak: Some(domain::Leak::Browser) };
+    for reason in [None, Some(Reason::InternationalDisabled), Some(Reason::InternationalDisabled)] {
+        applications.note_origin(&new.live_key, origin, reason);
+    }
+    applications.store_alarms().await.unwrap();
+    let own = format!("/applications/{}", new.reference);
+    let [alarm] = &*applications.alarms(account_of(&world).await, new.reference).await.unwrap()
+    else {
+        panic!("no alarm")
+    };
+    let shown = world.page(&own, &cookie).await;
+    for part in [
+        "Leaked API key",
+        &alarm.at.to_string(),
+        "A browser used the API key. It came from 192.0.2.7.",
+        &format!("<a href=\"{own}/keys\">Replace key</a>"),
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let overview = world.page("/applications", &cookie).await;
+    assert!(overview.contains(&format!("{own}#alarms")), "{overview}");
+    let settings = world.page(&format!("{own}/settings"), &cookie).await;
+    let refused = format!("2: {} (", Reason::InternationalDisabled.sentence());
+    assert!(settings.contains(&refused), "{refused}: {settings}");
+    let mails = world.service.operations().mails(None, 100).await.unwrap().items;
+    let mail = mails.iter().find(|mail| mail.kind == domain::MailKind::LimitAlarm).unwrap();
+    assert_eq!(mail.recipient, "shop@example.org");
+    assert!(mail.text.contains("It came from 192.0.2.7."), "{}", mail.text);
+
+    let form = format!("reference={}&up_to={}", new.reference, alarm.id);
+    let read = post(&world.portal, "/fn/read-alarms", &form, Some(cookie.clone())).await;
+    assert!(read.status().is_success() || read.status().is_redirection());
+    for path in [&own, "/applications"] {
+        let shown = world.page(path, &cookie).await;
+        assert!(!shown.contains("Leaked API key"), "{path}: {shown}");
+    }
+    world.service.close().await;
+}
+
+/// Returns the account that [`shop`] created.
+async fn account_of(world: &World) -> i64 {
+    let found = world.service.accounts().find_account("shop@example.org").await.unwrap();
+    found.unwrap().id
 }
 
 #[tokio::test]

@@ -121,15 +121,8 @@ impl Noted {
 }
 
 impl Applications<'_> {
-    /// Notes a call whose key was valid. `reason` is why it was refused, and `masked` the masked
-    /// number of the recipient.
-    pub fn note_origin(
-        &self,
-        key: &ApiKey,
-        origin: Origin,
-        reason: Option<Reason>,
-        masked: Option<&str>,
-    ) {
+    /// Notes a call whose key was valid. `reason` is why it was refused.
+    pub fn note_origin(&self, key: &ApiKey, origin: Origin, reason: Option<Reason>) {
         let (reference, Origin { address, leak }) = (key.reference(), origin);
         if leak.is_some() && key.kind() == KeyKind::Live {
             let noted = Noted { count: 1, address, leak, ..Noted::default() };
@@ -137,11 +130,6 @@ impl Applications<'_> {
         }
         if let Some(reason) = reason.filter(|reason| SendLimits::REASONS.contains(reason)) {
             self.inner.alarms.count(reference, reason.as_str(), 1);
-        }
-        if reason == Some(Reason::TrafficPumping) {
-            let examples = masked.map(str::to_owned).into_iter().collect();
-            let noted = Noted { count: 1, examples, address, ..Noted::default() };
-            self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
         }
     }
 
@@ -220,7 +208,8 @@ impl Applications<'_> {
                 let recipient = mail::Recipient::of_account(owner.account_id, &owner.email);
                 mail::put(tx, recipient, &mail, now).await?;
                 let example = noted.examples.first().map(String::as_str);
-                let cause = Cause::LimitAlarm { kind, count: noted.count, example, at: now };
+                let (count, detail) = (noted.count, detail.as_str());
+                let cause = Cause::LimitAlarm { kind, count, example, detail, at: now };
                 cause.put(tx, row.id, now);
                 Ok(())
             }),
@@ -326,8 +315,12 @@ fn detail(service: &Service, kind: AlarmKind, row: &KeyRow, noted: &Noted) -> St
         AlarmKind::TrafficPumping => pumping_detail(limits.traffic_pumping_messages, noted),
         AlarmKind::LeakedKey => noted.leak.unwrap_or(Leak::Browser).sentence().to_owned(),
         AlarmKind::SpendPerDay => {
-            let max = limits.spend_per_day.unwrap_or_default();
-            format!("80 % of the {} that may be spent on a day are spent.", max.shown())
+            let max = limits.spend_per_day.unwrap_or_default().shown();
+            let what = match noted.country {
+                Some(_) => format!("A message to {}", country(noted)),
+                None => "A file".to_owned(),
+            };
+            format!("{what} reached 80 % of the {max} that may be spent on a day.")
         }
         AlarmKind::FirstInternational => format!(
             "The first message in at least {INTERNATIONAL_DAYS} days to a number outside {} went \

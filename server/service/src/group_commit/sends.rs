@@ -322,8 +322,7 @@ impl AdmittedSends {
             *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
-            let noted = Noted { count: 1, ..Noted::default() };
-            service.inner.alarms.note(reference, AlarmKind::SpendPerDay, noted);
+            service.inner.alarms.note(reference, AlarmKind::SpendPerDay, noted(prepared));
         }
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
@@ -427,19 +426,27 @@ pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
-/// Counts a stored send, and notes alarms about it.
+/// Describes a send for an alarm.
+fn noted(send: &PreparedSend) -> Noted {
+    let request = &send.request;
+    Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
+}
+
+/// Counts a stored send, and notes alarms about it or about a refused one.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,
     send: &PreparedSend,
     outcome: &std::result::Result<Sent, Reason>,
 ) {
+    let (request, reference) = (&send.request, send.request.key.reference());
+    if *outcome == Err(Reason::TrafficPumping) {
+        service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted(send));
+    }
     if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
         return;
     }
-    let (request, reference) = (&send.request, send.request.key.reference());
-    let noted =
-        || Noted::of_number(request.number.masked(), &send.recipient, request.origin.address);
+    let noted = || noted(send);
     service.applications().watch_pumping(reference, to(row, send), row.limits(), noted);
     if !send.is_test() && request.number.kind() == Kind::International {
         service.inner.alarms.note_international(reference, service.now().day(), noted);

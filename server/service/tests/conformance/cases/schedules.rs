@@ -348,6 +348,9 @@ async fn what_a_carrier_has_cannot_be_cancelled(backend: Backend) {
     assert_eq!(cancel_one(&sending, handed.id()).await, refused);
     sending.answer(&handed, taken_as("one")).await;
     assert_eq!(cancel_one(&sending, handed.id()).await, refused);
+    sending.receive(crate::sending::receipt("one", MessageStatus::Delivered)).await;
+    sending.assert_status(handed.id(), MessageStatus::Delivered).await;
+    assert_eq!(cancel_one(&sending, handed.id()).await, refused);
     let unanswered = sending.submitted().await;
     sending.answer(&unanswered, lost()).await;
     assert_eq!(cancel_one(&sending, unanswered.id()).await, refused);
