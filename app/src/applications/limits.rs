@@ -150,6 +150,8 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {choice(
                     LimitField::TrafficPumping,
                     &GUARDS,
+                    "Somebody pumps traffic by making your program send many messages to numbers \
+                     that earn money with them.",
                     limits.text(LimitField::TrafficPumping),
                     form,
                 )}
@@ -166,13 +168,11 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {choice(
                     LimitField::LeakedKey,
                     &GUARDS,
+                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
+                     over plain HTTP.",
                     limits.text(LimitField::LeakedKey),
                     form,
                 )}
-                <p class="hint">
-                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
-                     over plain HTTP."
-                </p>
                 <Choice
                     label="Changes by API"
                     name=BY_API
@@ -196,6 +196,7 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
         {choice(
             LimitField::International,
             &[("allowed", "Allowed"), ("off", "Refused")],
+            "A number is international unless it has 8 digits and no plus sign.",
             limits.text(LimitField::International),
             form,
         )}
@@ -210,6 +211,8 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
         {choice(
             LimitField::RefuseDoubtful,
             &[("false", "Sent, with a warning"), ("true", "Refused")],
+            "A number is doubtful if it begins with 0, has 7 or 9 digits, or is the home \
+             country's code and a local number.",
             limits.text(LimitField::RefuseDoubtful),
             form,
         )}
@@ -298,6 +301,7 @@ fn field(limit: LimitField, hint: String, value: String, form: FormState) -> Any
 fn choice(
     limit: LimitField,
     options: &[(&'static str, &'static str)],
+    hint: &'static str,
     in_force: String,
     form: FormState,
 ) -> AnyView {
@@ -305,5 +309,9 @@ fn choice(
     let owned = |(value, text): &(&str, &str)| ((*value).to_owned(), (*text).to_owned());
     let options = options.iter().map(owned).collect();
     let chosen = form.typed(name).unwrap_or(in_force);
-    view! { <Choice label=limit.label() name options chosen form/> }.into_any()
+    view! {
+        <Choice label=limit.label() name options chosen form/>
+        <p class="hint">{hint}</p>
+    }
+    .into_any()
 }
