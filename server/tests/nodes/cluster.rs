@@ -2,7 +2,7 @@
 
 use domain::LostAnswer;
 use serde_json::Value;
-use testing::faults::Disk;
+use testing::faults::{Clock, Disk};
 use testing::harness::{Keys, Place};
 use testing::postgres::Server;
 use testing::proxy::Proxy;
@@ -20,6 +20,8 @@ pub struct Cluster {
     pub networks: Networks,
     /// With SQLite, the disk of the data folder.
     pub disk: Option<Disk>,
+    /// The clock of each node's machine, if they can be wrong.
+    pub clocks: Vec<Clock>,
     pub place: Place,
     /// PostgreSQL. `None` for SQLite.
     database: Option<Server>,
@@ -38,13 +40,21 @@ impl Cluster {
     /// Creates a cluster with this many nodes, which aren't started yet. `more` is added to the
     /// carrier's settings.
     pub fn new(nodes: usize, more: &str) -> Self {
-        let database = Server::start();
+        Self::on(Server::start(), nodes, more)
+    }
+
+    /// Like [`Cluster::new`]. All clocks can be set wrong.
+    pub fn with_clocks(nodes: usize, more: &str) -> Self {
+        Self::on(Server::with_clock(), nodes, more)
+    }
+
+    fn on(database: Server, nodes: usize, more: &str) -> Self {
         let place = Place::on(&database.url);
         let nodes = (1..=nodes).map(|n| Node::new(&n.to_string())).collect();
         Self::with(nodes, place, Some(database), more)
     }
 
-    /// Creates a cluster with one node on SQLite.
+    /// Creates a cluster with one node on SQLite, whose clock can be set wrong.
     pub fn on_sqlite(more: &str) -> Self {
         Self::with(vec![Node::new("1")], Place::new(), None, more)
     }
@@ -60,18 +70,28 @@ impl Cluster {
         );
         std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
         let disk = database.is_none().then(|| Disk::new(place.path()));
-        Self { nodes, carrier, networks, disk, place, database }
+        let can_be_wrong = database.as_ref().is_none_or(|server| server.clock.is_some());
+        let clock = can_be_wrong.then(|| Clock::new(place.path()));
+        let of_nodes = |clock: Clock| (0..nodes.len()).map(move |n| clock.another(&n.to_string()));
+        let clocks = clock.into_iter().flat_map(of_nodes).collect();
+        Self { nodes, carrier, networks, disk, clocks, place, database }
     }
 
     pub fn database(&self) -> &Server {
         self.database.as_ref().unwrap()
     }
 
-    /// Starts a node behind the proxies, and with SQLite on the disk that can fail.
+    /// Starts a node behind the proxies, on the disk and with the clock that can fail.
     pub fn start(&self, node: usize) {
         let disk = self.disk.as_ref().map(Disk::environment);
+        let clock = self.clocks.get(node).map(Clock::environment);
+        let shims = disk.into_iter().chain(clock);
+        let (libraries, orders): (Vec<_>, Vec<_>) =
+            shims.map(|[library, order]| (library.1, order)).unzip();
+        let libraries = libraries.join(":");
+        let preload = (!libraries.is_empty()).then_some(("LD_PRELOAD", libraries.as_str()));
         let url = self.networks.url.as_deref().map(|url| ("HELIOGRAPH_DATABASE_URL", url));
-        let environment: Vec<_> = disk.into_iter().flatten().chain(url).collect();
+        let environment: Vec<_> = orders.into_iter().chain(preload).chain(url).collect();
         self.nodes[node].start(&self.place, &environment);
     }
 

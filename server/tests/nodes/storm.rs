@@ -1,12 +1,12 @@
 //! Processes are killed, processes sleep until after their leases, the database is restarted, the
-//! networks to the carrier and the database are slow, silent or cut, and the disk is full, while
-//! clients send and schedule, cancel messages and batches, pause and resume batches, and move a
-//! test key's clock.
+//! networks to the carrier and the database are slow, silent or cut, the disk is full, and clocks
+//! jump forwards and back, while clients send and schedule, cancel messages and batches, pause and
+//! resume batches, and move a test key's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -14,6 +14,7 @@ use testing::postgres::End;
 use testing::proxy::{Network, Proxy};
 
 use crate::cluster::Cluster;
+use crate::database::number;
 use crate::events::Listener;
 use crate::judging::{answers, judge_with, refusals_say_that_waiting_helps, until_settled};
 use crate::jumps::Jumps;
@@ -34,6 +35,11 @@ const SLEEP_MS: std::ops::Range<u64> = 11_000..14_000;
 const PACE_MS: std::ops::Range<u64> = 500..3000;
 /// How long a network or a disk fails. Clients wait less than the longest time for their answers.
 const FAILS_MS: std::ops::Range<u64> = 500..4000;
+/// How far a clock jumps. It is longer than a lease, and than the time after which a node that isn't
+/// seen counts as ended.
+const JUMP_S: i64 = 35;
+/// How long the database's clock is wrong. Nodes follow it every 5 s.
+const FOLLOWED: Duration = Duration::from_secs(6);
 /// The delay of a slow network.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -50,6 +56,11 @@ enum Event {
     Database(Failure),
     /// Nothing can be written to files with this ending.
     FullDisk(&'static str),
+    /// The clock of a node's machine jumps by these seconds, and back. With PostgreSQL, the node
+    /// doesn't follow it.
+    NodeClock(i64),
+    /// The clock of the database's machine jumps by these seconds, and back. All nodes follow it.
+    DatabaseClock(i64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,11 +71,14 @@ enum Failure {
 }
 
 /// The events with nodes on PostgreSQL.
-const ON_POSTGRES: [Event; 10] = [
+const ON_POSTGRES: [Event; 13] = [
     Event::Sleep,
+    Event::DatabaseClock(JUMP_S),
     Event::Kill,
     Event::RestartFast,
+    Event::DatabaseClock(-JUMP_S),
     Event::RestartImmediate,
+    Event::NodeClock(JUMP_S),
     Event::Carrier(Failure::Cut),
     Event::Database(Failure::Cut),
     Event::Database(Failure::Silent),
@@ -73,9 +87,11 @@ const ON_POSTGRES: [Event; 10] = [
     Event::Carrier(Failure::Slow),
 ];
 /// The events with one node on SQLite.
-const ON_SQLITE: [Event; 6] = [
+const ON_SQLITE: [Event; 8] = [
     Event::FullDisk("-wal"),
+    Event::NodeClock(JUMP_S),
     Event::Kill,
+    Event::NodeClock(-JUMP_S),
     Event::FullDisk(".rows"),
     Event::Carrier(Failure::Cut),
     Event::Carrier(Failure::Silent),
@@ -157,6 +173,23 @@ impl<'a> Storm<'a> {
                 std::thread::sleep(time);
                 disk.heal();
             }
+            Event::NodeClock(seconds) => {
+                cluster.clocks[node].shift(seconds);
+                std::thread::sleep(time);
+                cluster.clocks[node].heal();
+            }
+            Event::DatabaseClock(seconds) => {
+                let database = cluster.database();
+                let clock = database.clock.as_ref().unwrap();
+                clock.shift(seconds);
+                let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+                let shown =
+                    number(database, "SELECT EXTRACT(EPOCH FROM clock_timestamp())::bigint");
+                let ahead = shown - real.cast_signed();
+                assert!((seconds..seconds + 10).contains(&ahead), "ahead by {ahead} s");
+                std::thread::sleep(FOLLOWED);
+                clock.heal();
+            }
             Event::Sleep => unreachable!("the caller goes on meanwhile"),
         }
     }
@@ -166,8 +199,11 @@ impl<'a> Storm<'a> {
         let faults = self.counts.iter().map(|(event, count)| match event {
             // These interrupt the submits of all processes. A crash of the database may leave the
             // result of a claim unknown, and so may a network.
-            Event::Carrier(_) | Event::Database(_) => count * self.cluster.nodes.len(),
-            Event::Kill | Event::Sleep | Event::RestartImmediate => *count,
+            // All leases end when the clock jumps.
+            Event::Carrier(_) | Event::Database(_) | Event::DatabaseClock(_) => {
+                count * self.cluster.nodes.len()
+            }
+            Event::Kill | Event::Sleep | Event::RestartImmediate | Event::NodeClock(_) => *count,
             Event::RestartFast | Event::FullDisk(_) => 0,
         });
         CLAIMED_MAX * faults.sum::<usize>()
@@ -194,7 +230,7 @@ fn events(kinds: &[Event]) -> usize {
 
 #[test]
 fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
-    let sent = weather(Cluster::new(NODES, CARRIER), &ON_POSTGRES);
+    let sent = weather(Cluster::with_clocks(NODES, CARRIER), &ON_POSTGRES);
     refusals_say_that_waiting_helps(&sent);
 }
 
@@ -253,6 +289,10 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
     }
     assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
     jumps.judge(&cluster);
+    if cluster.disk.is_some() {
+        let log = cluster.nodes[0].log(&cluster.place);
+        assert!(log.contains("this machine's clock was set back"), "the clock never jumped");
+    }
     cluster.stop();
     sent
 }
