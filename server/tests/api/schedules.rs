@@ -142,6 +142,9 @@ fn a_message_and_a_batch_are_cancelled() {
     assert_eq!(cancelled.json(), expected);
     post(&server, "cancel", key, &[("transid", &transid)]).is(409, 500, "not_cancellable");
     assert_eq!(report(&server, key, &json!(transid))["status"], json!("cancelled"));
+    let csv = server.get(&format!("/sms/reports/{key}?status=cancelled&format=csv")).text();
+    assert!(csv.lines().count() == 2 && csv.contains(&transid), "{csv}");
+    assert!(csv.contains(",cancelled,"), "{csv}");
     let batchid = uploaded(&server, key, &later)["batchid"].as_str().unwrap().to_owned();
     let query = format!("/sms/cancel/{key}?batchid={batchid}");
     let headers = [("Idempotency-Key", "one"), ("Content-Length", "0")];
@@ -245,6 +248,11 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     let shown = page(&mut browser, location(&answer));
     assert!(shown.contains("It is cancelled.") && shown.contains("cancelled in the portal"));
     assert!(!shown.contains("confirm=cancel"), "{shown}");
+    // The list has a filter, and the chart a pattern, for such messages.
+    let shown = page(&mut browser, "/reports?status=cancelled");
+    for part in [transid, "<option value=\"cancelled\" selected", "url(#", "fill-cancelled"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 
     let shown = page(&mut browser, &format!("/reports/{batchid}?confirm=pause"));
     assert!(shown.contains("Up to 2 messages (0.10 USD) wait until you resume"), "{shown}");
