@@ -12,6 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Error, Fault, Result};
+use crate::planted::is_planted;
 
 /// The number of statements that stay prepared. A commit group has about fifty.
 const PREPARED_MAX: usize = 256;
@@ -61,6 +62,9 @@ impl FileConnection {
         let conn = Connection::open_with_flags(file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
+        if is_planted("commits-not-synced") {
+            conn.execute_batch("PRAGMA synchronous = NORMAL")?;
+        }
         conn.busy_handler(Some(wait_for_others))?;
         limit_short_reads(&conn)?;
         // With this setting, a statement's plan doesn't depend on the bound values. Without it,

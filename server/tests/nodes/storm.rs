@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::rngs::StdRng;
@@ -18,7 +18,7 @@ use crate::database::number;
 use crate::events::Listener;
 use crate::judging::{answers, judge_with, refusals_say_that_waiting_helps, until_settled};
 use crate::jumps::Jumps;
-use crate::load::{Load, Outcome, SHORT, Sent};
+use crate::load::{Load, Outcome, Over, SHORT, Sent};
 use crate::stops::{Stops, resume_all};
 
 const SEED: u64 = 20_261_123;
@@ -254,6 +254,8 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
     let mut storm = Storm::new(&cluster, kinds);
     let is_over = AtomicBool::new(false);
     let polled = std::thread::scope(|scope| {
+        // The polling stops even if the messages never settle.
+        let over = Over(&is_over);
         let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
         scope.spawn(|| stops.run(&load));
         scope.spawn(|| jumps.run(&load));
@@ -263,7 +265,7 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
         }
         resume_all(&cluster, &[&holding, &resending]);
         until_settled(&cluster, &[&holding, &resending]);
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         polling.join().unwrap()
     });
     println!(

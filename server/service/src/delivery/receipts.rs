@@ -12,6 +12,7 @@ use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
+use store::planted::is_planted;
 use store::query::Connection;
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
@@ -227,7 +228,10 @@ impl Delivery<'_> {
     ) -> Result<Vec<ReceiptMatch>> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
         let counted = self.inner.figures.receipts(carrier, &receipts);
-        let matches = self.match_at_shards(carrier, receipts).await?;
+        let matches = match self.match_at_shards(carrier, receipts).await {
+            Err(_) if is_planted("lost-receipts-acknowledged") => return Ok(Vec::new()),
+            matches => matches?,
+        };
         self.inner.figures.add_receipts(carrier, counted, &matches);
         Ok(matches)
     }

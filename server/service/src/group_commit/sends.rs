@@ -31,6 +31,7 @@ use store::error::Result;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::messages::{self, NewMessage};
 use store::opt_outs::{self, OptedOut};
+use store::planted::is_planted;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::recipients::{self, Recipient};
 use store::transfers::{self, MessageTransfer, Subject};
@@ -153,6 +154,7 @@ impl AdmittedSends {
         let keys: Vec<KeptKey> = sends
             .iter()
             .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
+            .filter(|_| !is_planted("repeat-not-recognized"))
             .collect();
         let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
         let recipients = sends.iter().filter_map(|send| {
@@ -394,7 +396,9 @@ impl AdmittedSends {
         let codes: Vec<_> = self.accepted.iter().filter_map(|a| a.code.as_ref()).collect();
         verifications::put(tx, &codes, now).await?;
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
-        transfers::insert_of_messages(tx, &charges, now).await?;
+        if !is_planted("charge-not-stored") {
+            transfers::insert_of_messages(tx, &charges, now).await?;
+        }
         let to_keep = self.accepted.iter().map(Accepted::kept_answer);
         let to_keep = to_keep.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         idempotency::keep(tx, &to_keep, now).await?;
