@@ -1,5 +1,7 @@
 //! Nodes with their database, their carrier, and the networks to both.
 
+use std::path::Path;
+
 use domain::LostAnswer;
 use serde_json::Value;
 use testing::faults::{Clock, Disk};
@@ -8,10 +10,12 @@ use testing::postgres::Server;
 use testing::proxy::Proxy;
 
 use crate::carrier::Carrier;
+use crate::database;
 use crate::node::Node;
 
 /// The deposit of each application.
 pub const DEPOSIT: &str = "1000000";
+const SETTINGS: &str = "heliograph.toml";
 
 /// The fields are dropped in this order: the nodes end before the database.
 pub struct Cluster {
@@ -68,7 +72,7 @@ impl Cluster {
              system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
             networks.carrier.address
         );
-        std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+        std::fs::write(place.path().join(SETTINGS), settings).unwrap();
         let disk = database.is_none().then(|| Disk::new(place.path()));
         let can_be_wrong = database.as_ref().is_none_or(|server| server.clock.is_some());
         let clock = can_be_wrong.then(|| Clock::new(place.path()));
@@ -99,6 +103,23 @@ impl Cluster {
         for node in 0..self.nodes.len() {
             self.start(node);
         }
+    }
+
+    /// Restores a backup in another folder, and on PostgreSQL in another database. The nodes
+    /// start there from now on. What was in the old folder is lost.
+    pub fn restore(&mut self, backup: &Path) {
+        let place = match &self.database {
+            Some(server) => {
+                database::execute(server, &["CREATE DATABASE restored"]);
+                Place::on(&restored(&server.url))
+            }
+            None => Place::new(),
+        };
+        std::fs::copy(self.place.path().join(SETTINGS), place.path().join(SETTINGS)).unwrap();
+        place.json(&["restore", backup.to_str().unwrap()]);
+        self.networks.url = self.networks.url.as_deref().map(restored);
+        self.disk = self.database.is_none().then(|| Disk::new(place.path()));
+        self.place = place;
     }
 
     /// Creates an application whose messages aren't sent again if the carrier's answer is lost.
@@ -169,6 +190,12 @@ impl Cluster {
         }
         self.place.check();
     }
+}
+
+/// Returns the URL of the database that [`Cluster::restore`] creates.
+fn restored(url: &str) -> String {
+    let (server, _) = url.rsplit_once('/').unwrap();
+    format!("{server}/restored")
 }
 
 impl Networks {

@@ -15,11 +15,11 @@ use store::messages::{self, Ending};
 use store::timeline::{self, NewEntry};
 use store::{Store, WriteTx, queue};
 
-use crate::Operations;
 use crate::money::releases::settle;
 use crate::operations::reconciling::{CHUNK, ExportLine, Proof, Proofs, Proven};
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
+use crate::{Leases, Operations};
 
 /// [`CHUNK`] as a length.
 const CHUNK_LEN: usize = 500;
@@ -169,6 +169,10 @@ impl Operations<'_> {
     pub async fn reconcile(&self, actor: &Actor, by: Reconciliation) -> Result<Reconciled> {
         let since = self.hold_since().await?.ok_or(Refusal::NotHeld)?;
         self.must_be_expanded(since).await?;
+        // Messages that were being submitted when the backup was made are still leased. Nothing is
+        // claimed during a hold, so no process has these leases. Messages that return to the queue
+        // are sorted below: otherwise they would be sent again without a look at the proofs.
+        self.delivery().end_leases(Leases::All).await?;
         let mut done = Reconciled::default();
         if by.by_receipts {
             done.by_receipts = self.sort_by_receipts(actor, since).await?;
