@@ -178,7 +178,7 @@ pub async fn set_messages<'a>(
             (message, &*waiting.number, id.unwrap_or_default(), at(-SAME_MS), at(SAME_MS))
         })
         .collect();
-    query(SET_MESSAGE, carrier).execute_each(conn, values.into_iter()).await.map(drop)
+    query(SET_MESSAGE, carrier).execute_each(conn, values).await.map(drop)
 }
 
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
