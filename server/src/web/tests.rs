@@ -977,22 +977,48 @@ async fn an_application_checks_two_files_at_once() {
 }
 
 /// Creates a new account with an application for SMS, and signs in.
-async fn shop(world: &World) -> (service::NewApplication, String) {
+async fn shop(world: &World, sender: Option<&str>) -> (service::NewApplication, String) {
     let email = Email::parse("shop@example.org").unwrap();
     let password = Password::parse(PASSWORD).unwrap();
     let accounts = world.service.accounts();
     let account = accounts.add_account(&Actor::System, &email, &password, false).await.unwrap();
-    let sender = domain::SenderName::parse("Shop").unwrap();
+    let sender = sender.map(|name| domain::SenderName::parse(name).unwrap());
     let applications = world.service.applications();
-    let creating = applications.create_application(account.id, Category::Sms, Some(&sender));
+    let creating = applications.create_application(account.id, Category::Sms, sender.as_ref());
     (creating.await.unwrap(), world.sign_in("shop@example.org").await)
+}
+
+/// Like [`shop`], with an Active application that has sent six messages to a number.
+async fn sending_shop(world: &World) -> (service::NewApplication, String) {
+    let (new, cookie) = shop(world, None).await;
+    world.service.applications().approve(&Actor::System, new.reference).await.unwrap();
+    let deposit = DepositRequest {
+        bank_id: "b3".to_owned(),
+        reference: new.reference.to_string(),
+        amount: Money::from_micros(1_000_000),
+    };
+    world.service.money().add_deposit(&Actor::System, &deposit).await.unwrap();
+    for _ in 0..6 {
+        let send = SendRequest {
+            key: new.live_key.clone(),
+            number: domain::Number::parse("57000001").unwrap(),
+            message: domain::MessageText::parse("Hi".to_owned(), 1).unwrap(),
+            requestid: None,
+            schedule: domain::Schedule::default(),
+            idempotency: None,
+            dry_run: false,
+            origin: Origin::default(),
+        };
+        world.service.messages().send(send).await.unwrap();
+    }
+    (new, cookie)
 }
 
 #[tokio::test]
 async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let (new, cookie) = shop(&world).await;
+    let (new, cookie) = shop(&world, Some("Shop")).await;
     let page = async |path: &str| {
         let request = Request::get(path).header(ACCEPT, "text/html");
         let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
@@ -1025,7 +1051,7 @@ async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
 async fn the_settings_show_what_limits_would_have_refused() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let (new, cookie) = shop(&world).await;
+    let (new, cookie) = shop(&world, Some("Shop")).await;
     let page = async |query: &str| {
         let path = format!("/applications/{}/settings{query}", new.reference);
         let request = Request::get(&path).header(ACCEPT, "text/html");
@@ -1061,31 +1087,8 @@ async fn the_settings_show_what_limits_would_have_refused() {
 #[tokio::test]
 async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let world = World::new().await;
-    let (applications, messages) = (world.service.applications(), world.service.messages());
-    let number = || domain::Number::parse("57000001").unwrap();
-    let creating = applications.create_application(world.account, Category::Sms, None);
-    let new = creating.await.unwrap();
-    applications.approve(&Actor::System, new.reference).await.unwrap();
-    let deposit = DepositRequest {
-        bank_id: "b3".to_owned(),
-        reference: new.reference.to_string(),
-        amount: Money::from_micros(1_000_000),
-    };
-    world.service.money().add_deposit(&Actor::System, &deposit).await.unwrap();
-    for _ in 0..6 {
-        let send = SendRequest {
-            key: new.live_key.clone(),
-            number: number(),
-            message: domain::MessageText::parse("Hi".to_owned(), 1).unwrap(),
-            requestid: None,
-            schedule: domain::Schedule::default(),
-            idempotency: None,
-            dry_run: false,
-            origin: Origin::default(),
-        };
-        messages.send(send).await.unwrap();
-    }
-    let cookie = world.sign_in("customer@example.org").await;
+    let messages = world.service.messages();
+    let (new, cookie) = sending_shop(&world).await;
     let own = format!("/applications/{}", new.reference);
     let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
     for sentence in [
@@ -1100,7 +1103,8 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
 
     let started = messages.authorize_start(Some(new.live_key.expose()), None).await;
     let (access, defaults) = started.ok().unwrap();
-    let of = StartOf::New { number: number(), locale: None, digits: 6, ttl_s: 600, name: None };
+    let number = domain::Number::parse("57000002").unwrap();
+    let of = StartOf::New { number, locale: None, digits: 6, ttl_s: 600, name: None };
     let (key, origin) = (new.live_key.clone(), Origin::default());
     let request = StartRequest { key, of, idempotency: None, origin };
     let started = messages.start_verification(&access.access, &defaults, request).await;
@@ -1121,7 +1125,7 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
 async fn an_alarm_is_shown_until_it_is_read_and_refusals_are_counted() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let (new, cookie) = shop(&world).await;
+    let (new, cookie) = sending_shop(&world).await;
     let address = Some("192.0.2.7".parse().unwrap());
     let origin = Origin { address, leak: Some(domain::Leak::Browser) };
     for reason in [None, Some(Reason::InternationalDisabled), Some(Reason::InternationalDisabled)] {
