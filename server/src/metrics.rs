@@ -209,16 +209,7 @@ impl Readings {
             carriers::register(registry, &carriers, self.now);
         }
         if let Some(mails) = self.mails {
-            registry.register(
-                "mails_waiting",
-                "Mails that are to be sent",
-                ConstGauge::new(mails.waiting),
-            );
-            registry.register(
-                "mails_failed",
-                "Mails that failed, until they are deleted or retried",
-                ConstGauge::new(mails.failed),
-            );
+            register_mails(registry, mails);
         }
         if let Some(unpaid) = self.unpaid {
             registry.register(
@@ -271,4 +262,13 @@ impl Readings {
             );
         }
     }
+}
+
+fn register_mails(registry: &mut Registry, mails: MailCounts) {
+    registry.register("mails_waiting", "Mails that are to be sent", ConstGauge::new(mails.waiting));
+    registry.register(
+        "mails_failed",
+        "Mails that failed, until they are deleted or retried",
+        ConstGauge::new(mails.failed),
+    );
 }

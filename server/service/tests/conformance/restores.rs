@@ -56,6 +56,28 @@ fn line(number: &str) -> ExportLine {
     ExportLine { number: number.to_owned(), ..ExportLine::default() }
 }
 
+/// Returns what acme says it has sent: the last number is of no message.
+fn export_of_acme() -> Export {
+    Export {
+        carrier: "acme".to_owned(),
+        lines: vec![
+            ExportLine { carrier_message_id: Some("L2".to_owned()), ..line("+26612345672") },
+            line("26612345673"),
+            line("26612345674"),
+            line("26612345675"),
+            line("26699999999"),
+        ],
+    }
+}
+
+/// Returns the actions on all messages that stand in the audit log.
+async fn audited(sending: &Sending) -> BTreeSet<String> {
+    let filter =
+        AuditFilter { subject: Some("messages".to_owned()), limit: 100, ..AuditFilter::default() };
+    let page = sending.world.service.support().audit(&filter).await.unwrap();
+    page.items.into_iter().map(|entry| entry.action).collect()
+}
+
 async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     let before = Sending::by_acme(backend).await;
     let old = sent_to(&before, "12345670").await;
@@ -125,18 +147,8 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     after.assert_status(by_receipt, Delivered).await;
     after.assert_status(dated[0], Unknown).await;
     after.assert_status(dated[1], Delivered).await;
-    let export = Export {
-        carrier: "acme".to_owned(),
-        lines: vec![
-            ExportLine { carrier_message_id: Some("L2".to_owned()), ..line("+26612345672") },
-            line("26612345673"),
-            line("26612345674"),
-            line("26612345675"),
-            line("26699999999"),
-        ],
-    };
     let by = Reconciliation {
-        export: Some(export),
+        export: Some(export_of_acme()),
         discard_before: Some(after.world.now().plus_ms(-HOUR_MS / 2)),
         rest: Some(Rest::Send),
         ..Reconciliation::default()
@@ -161,12 +173,8 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     assert!(operations.hold().await.unwrap().is_none());
     assert_eq!(submit_all(&after).await, BTreeSet::from([new]));
     after.assert_sound().await;
-    let audit =
-        AuditFilter { subject: Some("messages".to_owned()), limit: 100, ..AuditFilter::default() };
-    let audit = after.world.service.support().audit(&audit).await.unwrap();
-    let actions: BTreeSet<_> = audit.items.iter().map(|entry| entry.action.as_str()).collect();
     let expected = ["messages.discard", "messages.hold", "messages.release", "messages.unknown"];
-    assert_eq!(actions, BTreeSet::from(expected));
+    assert_eq!(audited(&after).await, expected.map(str::to_owned).into());
     let over = operations.reconcile(&STAFF, Reconciliation::default()).await.unwrap_err();
     assert_eq!(over.refusal(), Some(&Refusal::NotHeld));
     // A process that starts at the same place again isn't held.

@@ -325,8 +325,8 @@ async fn a_key_that_leaked_is_blocked_if_the_owner_wants_it(backend: Backend) {
         ] {
             let origin = Origin { leak, ..Origin::default() };
             let send = SendRequest { origin, ..request(key, "57000001", "hello") };
-            let sent = world.service.messages().send(send).await.map(|sent| sent.pages);
-            assert_eq!(sent, *expected, "{mode} {leak:?}");
+            let pages = world.service.messages().send(send).await.map(|sent| sent.pages);
+            assert_eq!(pages, *expected, "{mode} {leak:?}");
         }
     }
     assert_eq!(world.balance(&customer.live).await, money("99.55"));
@@ -487,8 +487,8 @@ async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Back
     let address = Some("192.0.2.7".parse().unwrap());
     let origin = Origin { address, ..Origin::default() };
     let send = SendRequest { origin, ..request(&customer.live, "57000099", "hello") };
-    let sent = world.service.messages().send(send).await.map(|sent| sent.pages);
-    assert_eq!(sent, Err(refused(pumping)));
+    let pages = world.service.messages().send(send).await.map(|sent| sent.pages);
+    assert_eq!(pages, Err(refused(pumping)));
     let found = alarms(&world, &customer).await;
     let [alarm] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(alarm.kind, AlarmKind::TrafficPumping);
