@@ -5,14 +5,10 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::faults::Clock;
-
 /// A server that is removed when this is dropped.
 pub struct Server {
     /// The URL for the server's superuser.
     pub url: String,
-    /// The server's clock, if it can be wrong.
-    pub clock: Option<Clock>,
     folder: PathBuf,
     _within: TempDir,
 }
@@ -37,27 +33,15 @@ impl End {
 
 impl Server {
     pub fn start() -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), None)
-    }
-
-    /// Starts a server whose clock can be set wrong.
-    pub fn with_clock() -> Self {
         let within = tempfile::tempdir().unwrap();
-        let clock = Clock::new(within.path());
-        Self::start_in(within, Some(clock))
-    }
-
-    fn start_in(within: TempDir, clock: Option<Clock>) -> Self {
         let folder = within.path().join("postgres");
-        let mut starting = script("start", &folder, clock.as_ref());
-        let started = starting.stderr(Stdio::inherit()).output().unwrap();
+        let started = script("start", &folder, &[]).stderr(Stdio::inherit()).output().unwrap();
         assert!(
             started.status.success(),
             "PostgreSQL doesn't start; `.make/setup postgres` gets it"
         );
         Self {
             url: String::from_utf8(started.stdout).unwrap().trim().to_owned(),
-            clock,
             folder,
             _within: within,
         }
@@ -82,8 +66,7 @@ impl Server {
     }
 
     fn must(&self, verb: &str, more: &[&str]) {
-        let mut command = script(verb, &self.folder, self.clock.as_ref());
-        let done = command.args(more).stdout(Stdio::null()).status().unwrap();
+        let done = script(verb, &self.folder, more).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "{verb} of PostgreSQL failed");
     }
 }
@@ -91,16 +74,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // Nothing can be done about a failure here.
-        let _ = script("remove", &self.folder, None).status();
+        let _ = script("remove", &self.folder, &[]).status();
     }
 }
 
-fn script(verb: &str, folder: &Path, clock: Option<&Clock>) -> Command {
+fn script(verb: &str, folder: &Path, more: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new(root.join(".make/postgres"));
-    command.arg(verb).arg(folder);
-    if let Some([(_, shim), order]) = clock.map(Clock::environment) {
-        command.envs([("CLOCK_SHIM", shim), order]);
-    }
+    command.arg(verb).arg(folder).args(more);
     command
 }

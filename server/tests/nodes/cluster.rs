@@ -44,21 +44,13 @@ impl Cluster {
     /// Creates a cluster with this many nodes, which aren't started yet. `more` is added to the
     /// carrier's settings.
     pub fn new(nodes: usize, more: &str) -> Self {
-        Self::on(Server::start(), nodes, more)
-    }
-
-    /// Like [`Cluster::new`]. All clocks can be set wrong.
-    pub fn with_clocks(nodes: usize, more: &str) -> Self {
-        Self::on(Server::with_clock(), nodes, more)
-    }
-
-    fn on(database: Server, nodes: usize, more: &str) -> Self {
+        let database = Server::start();
         let place = Place::on(&database.url);
         let nodes = (1..=nodes).map(|n| Node::new(&n.to_string())).collect();
         Self::with(nodes, place, Some(database), more)
     }
 
-    /// Creates a cluster with one node on SQLite, whose clock can be set wrong.
+    /// Creates a cluster with one node on SQLite.
     pub fn on_sqlite(more: &str) -> Self {
         Self::with(vec![Node::new("1")], Place::new(), None, more)
     }
@@ -74,11 +66,14 @@ impl Cluster {
         );
         std::fs::write(place.path().join(SETTINGS), settings).unwrap();
         let disk = database.is_none().then(|| Disk::new(place.path()));
-        let can_be_wrong = database.as_ref().is_none_or(|server| server.clock.is_some());
-        let clock = can_be_wrong.then(|| Clock::new(place.path()));
-        let of_nodes = |clock: Clock| (0..nodes.len()).map(move |n| clock.another(&n.to_string()));
-        let clocks = clock.into_iter().flat_map(of_nodes).collect();
-        Self { nodes, carrier, networks, disk, clocks, place, database }
+        Self { nodes, carrier, networks, disk, clocks: Vec::new(), place, database }
+    }
+
+    /// Lets the clock of each node's machine be set wrong.
+    pub fn with_clocks(self) -> Self {
+        let clock = Clock::new(self.place.path());
+        let clocks = (0..self.nodes.len()).map(|node| clock.another(&node.to_string())).collect();
+        Self { clocks, ..self }
     }
 
     pub fn database(&self) -> &Server {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -14,7 +14,6 @@ use testing::postgres::End;
 use testing::proxy::{Network, Proxy};
 
 use crate::cluster::Cluster;
-use crate::database::number;
 use crate::events::Listener;
 use crate::judging::{answers, judge_with, refusals_say_that_waiting_helps, until_settled};
 use crate::jumps::Jumps;
@@ -38,8 +37,6 @@ const FAILS_MS: std::ops::Range<u64> = 500..4000;
 /// How far a clock jumps. It is longer than a lease, and than the time after which a node that isn't
 /// seen counts as ended.
 const JUMP_S: i64 = 35;
-/// How long the database's clock is wrong. Nodes follow it every 5 s.
-const FOLLOWED: Duration = Duration::from_secs(6);
 /// The delay of a slow network.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -56,11 +53,9 @@ enum Event {
     Database(Failure),
     /// Nothing can be written to files with this ending.
     FullDisk(&'static str),
-    /// The clock of a node's machine jumps by these seconds, and back. With PostgreSQL, the node
-    /// doesn't follow it.
-    NodeClock(i64),
-    /// The clock of the database's machine jumps by these seconds, and back. All nodes follow it.
-    DatabaseClock(i64),
+    /// The clock of a node's machine jumps by these seconds, and back. With PostgreSQL, nodes follow
+    /// the database's clock, so it must have no effect.
+    Clock(i64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,14 +66,13 @@ enum Failure {
 }
 
 /// The events with nodes on PostgreSQL.
-const ON_POSTGRES: [Event; 13] = [
+const ON_POSTGRES: [Event; 12] = [
     Event::Sleep,
-    Event::DatabaseClock(JUMP_S),
+    Event::Clock(JUMP_S),
     Event::Kill,
     Event::RestartFast,
-    Event::DatabaseClock(-JUMP_S),
+    Event::Clock(-JUMP_S),
     Event::RestartImmediate,
-    Event::NodeClock(JUMP_S),
     Event::Carrier(Failure::Cut),
     Event::Database(Failure::Cut),
     Event::Database(Failure::Silent),
@@ -89,9 +83,9 @@ const ON_POSTGRES: [Event; 13] = [
 /// The events with one node on SQLite.
 const ON_SQLITE: [Event; 8] = [
     Event::FullDisk("-wal"),
-    Event::NodeClock(JUMP_S),
+    Event::Clock(JUMP_S),
     Event::Kill,
-    Event::NodeClock(-JUMP_S),
+    Event::Clock(-JUMP_S),
     Event::FullDisk(".rows"),
     Event::Carrier(Failure::Cut),
     Event::Carrier(Failure::Silent),
@@ -173,22 +167,10 @@ impl<'a> Storm<'a> {
                 std::thread::sleep(time);
                 disk.heal();
             }
-            Event::NodeClock(seconds) => {
+            Event::Clock(seconds) => {
                 cluster.clocks[node].shift(seconds);
                 std::thread::sleep(time);
                 cluster.clocks[node].heal();
-            }
-            Event::DatabaseClock(seconds) => {
-                let database = cluster.database();
-                let clock = database.clock.as_ref().unwrap();
-                clock.shift(seconds);
-                let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-                let shown =
-                    number(database, "SELECT EXTRACT(EPOCH FROM clock_timestamp())::bigint");
-                let ahead = shown - real.cast_signed();
-                assert!((seconds..seconds + 10).contains(&ahead), "ahead by {ahead} s");
-                std::thread::sleep(FOLLOWED);
-                clock.heal();
             }
             Event::Sleep => unreachable!("the caller goes on meanwhile"),
         }
@@ -199,11 +181,8 @@ impl<'a> Storm<'a> {
         let faults = self.counts.iter().map(|(event, count)| match event {
             // These interrupt the submits of all processes. A crash of the database may leave the
             // result of a claim unknown, and so may a network.
-            // All leases end when the clock jumps.
-            Event::Carrier(_) | Event::Database(_) | Event::DatabaseClock(_) => {
-                count * self.cluster.nodes.len()
-            }
-            Event::Kill | Event::Sleep | Event::RestartImmediate | Event::NodeClock(_) => *count,
+            Event::Carrier(_) | Event::Database(_) => count * self.cluster.nodes.len(),
+            Event::Kill | Event::Sleep | Event::RestartImmediate | Event::Clock(_) => *count,
             Event::RestartFast | Event::FullDisk(_) => 0,
         });
         CLAIMED_MAX * faults.sum::<usize>()
@@ -230,7 +209,7 @@ fn events(kinds: &[Event]) -> usize {
 
 #[test]
 fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
-    let sent = weather(Cluster::with_clocks(NODES, CARRIER), &ON_POSTGRES);
+    let sent = weather(Cluster::new(NODES, CARRIER), &ON_POSTGRES);
     refusals_say_that_waiting_helps(&sent);
 }
 
@@ -244,6 +223,7 @@ fn full_disks_and_bad_networks_lose_nothing_on_sqlite() {
 
 /// Lets a storm rage under load, waits until it has no effect any more, and judges the result.
 fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
+    let cluster = cluster.with_clocks();
     let (events, begun) = (events(kinds), Instant::now());
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
