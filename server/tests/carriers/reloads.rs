@@ -153,9 +153,9 @@ fn a_reload_loses_no_message_in_flight() {
 }
 
 /// Replaces the error `000` in a receipt.
-fn with_error(mut receipt: Vec<u8>, error: &[u8; 3]) -> Vec<u8> {
+fn with_error(mut receipt: Vec<u8>, error: [u8; 3]) -> Vec<u8> {
     let at = receipt.windows(7).position(|part| part == b"err:000").unwrap() + 4;
-    receipt[at..at + 3].copy_from_slice(error);
+    receipt[at..at + 3].copy_from_slice(&error);
     receipt
 }
 
@@ -173,7 +173,7 @@ fn receipts_apply_once_the_format_of_their_ids_and_their_states_are_reloaded() {
     for (number, id) in ids {
         let state = if number.ends_with('1') { "DELIVRD" } else { "VANISHED" };
         let receipt = receipt_from(&number, &id.to_string(), &submitted, state);
-        one.deliver(&with_error(receipt, b"034"));
+        one.deliver(&with_error(receipt, *b"034"));
     }
     let place = &started.server.place;
     let found = until("both receipts", || {
