@@ -76,7 +76,7 @@ fn waiting_messages_follow_a_reload() {
 fn a_signal_reloads_the_settings_unless_they_have_an_error() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let started = Started::start(&carriers(&[("one", &one.address)]));
-    one.until_bound();
+    started.until_up("one");
     let broken = carriers(&[("two", &two.address)]).replace("kind = \"smpp\"", "kind = \"smtp\"");
     started.write(&broken);
     started.server.signal("HUP");
