@@ -404,6 +404,12 @@ pub enum Refusal {
         /// The ID of the upload's batch.
         batch: String,
     },
+    #[serde(skip)]
+    #[error(
+        "Some messages are still being submitted, so nobody knows yet whether they were sent. Try \
+         again in a minute."
+    )]
+    StillSubmitting,
     #[error("This page of the list no longer exists. Start again from the first page.")]
     InvalidCursor,
     #[error(

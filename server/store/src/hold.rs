@@ -58,6 +58,12 @@ statements! {
         " AND q.shard = $5 AND m.shard = $5",
         " ORDER BY q.message_id LIMIT $4"
     );
+    const SUBMITTING: Sql = held!(
+        "1 AS found",
+        " AND q.lease_token <> 0 AND q.due_at > $3",
+        " AND q.shard = $4 AND m.shard = $4",
+        " LIMIT 1"
+    );
     const UNEXPANDED: Sql = in_shard!(
         r"
         SELECT id
@@ -123,6 +129,15 @@ pub async fn since(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
 pub async fn count(conn: &mut dyn Connection, since: Timestamp) -> Result<i64> {
     let values = (since, compose_id(since.unix_ms(), 0));
     query(COUNT, values).fetch_one(conn, |row| row.get("n")).await
+}
+
+/// Whether messages that may have been submitted before the hold have a lease that isn't over.
+pub async fn is_submitting(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<bool> {
+    query(SUBMITTING, (since, compose_id(since.unix_ms(), 0), now)).finds(conn).await
 }
 
 /// Returns an upload that was accepted and due before the hold began, and that still has rows that

@@ -165,14 +165,15 @@ impl Operations<'_> {
     /// Sorts the messages that are held.
     ///
     /// # Errors
-    /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`.
+    /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`, `StillSubmitting`.
     pub async fn reconcile(&self, actor: &Actor, by: Reconciliation) -> Result<Reconciled> {
         let since = self.hold_since().await?.ok_or(Refusal::NotHeld)?;
         self.must_be_expanded(since).await?;
-        // Messages that were being submitted when the backup was made are still leased. Nothing is
-        // claimed during a hold, so no process has these leases. Messages that return to the queue
-        // are sorted below: otherwise they would be sent again without a look at the proofs.
-        self.delivery().end_leases(Leases::All).await?;
+        // Messages that were being submitted when the hold began or the backup was made are leased.
+        // Those that return to the queue are sorted below: otherwise they would be sent again
+        // without a look at the proofs. A lease that isn't over may be that of a running process.
+        self.delivery().end_leases(Leases::Over).await?;
+        self.must_be_answered(since).await?;
         let mut done = Reconciled::default();
         if by.by_receipts {
             done.by_receipts = self.sort_by_receipts(actor, since).await?;
@@ -211,6 +212,18 @@ impl Operations<'_> {
             Some(batch) => Err(Refusal::UploadHeld { batch: batch.to_string() }.into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses to go on while some messages are being submitted.
+    async fn must_be_answered(&self, since: Timestamp) -> Result<()> {
+        let now = self.now();
+        let submitting = self.in_each_shard(|shard| async move {
+            hold::is_submitting(&mut self.store().read_at(shard).await?, since, now).await
+        });
+        if submitting.await?.contains(&true) {
+            return Err(Refusal::StillSubmitting.into());
+        }
+        Ok(())
     }
 
     async fn sort_by_receipts(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
