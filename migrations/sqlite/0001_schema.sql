@@ -661,7 +661,7 @@ CREATE TABLE raw_receipts (
     -- its error as a stable code, or as the carrier wrote it if the state isn't known; null if none
     error          TEXT,
     raw            TEXT NOT NULL,     -- its first bytes; others than ASCII are escaped
-    message_id     INTEGER            -- message that it was matched to, unless its ID finds it
+    message_id     INTEGER            -- message that it was matched to; null if not known
 ) STRICT;
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
 CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)

@@ -41,9 +41,9 @@ statements! {
     const NEWEST: Sql = raw!("WHERE carrier = $1 ORDER BY id DESC LIMIT $2");
     const BY_ID: Sql = raw!("WHERE written_id = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
     const BY_NUMBER: Sql = raw!("WHERE number = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
-    const ANY_UNKNOWN: Sql = Sql::same(r"
+    const HAS_UNKNOWN: Sql = Sql::same(r"
         SELECT 1 AS found FROM raw_receipts
-        WHERE carrier = $1 AND kind = 'unknown_state' LIMIT 1");
+        WHERE carrier = $1 AND state = $2 AND kind = 'unknown_state' LIMIT 1");
     const UNKNOWN: Sql = raw!(
         "WHERE carrier = $1 AND state = $2 AND kind = 'unknown_state' ORDER BY id LIMIT $3"
     );
@@ -56,19 +56,45 @@ statements! {
             WHERE raw_receipts.id = (r.value ->> 0)::bigint",
         ..Sql::ANYWHERE
     };
-    /// `$1` is `[[message, number, written ID, first ID, last ID]]`.
+    /// `$1` is `[[message, written ID, first ID, last ID]]`.
     const SET_MESSAGE: Sql = Sql {
         sqlite: r"
             UPDATE raw_receipts SET message_id = ?1
-            WHERE carrier = ?6 AND number = ?2 AND COALESCE(written_id, '') = ?3
-              AND id BETWEEN ?4 AND ?5 AND kind = 'final'",
+            WHERE carrier = ?5 AND written_id = ?2 AND id BETWEEN ?3 AND ?4
+              AND kind = 'final' AND message_id IS NULL",
+        postgres: r"
+            UPDATE raw_receipts SET message_id = (r.value ->> 0)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.carrier = $2 AND raw_receipts.written_id = r.value ->> 1
+              AND raw_receipts.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+              AND raw_receipts.kind = 'final' AND raw_receipts.message_id IS NULL",
+        ..Sql::ANYWHERE
+    };
+    /// For receipts without an ID: nothing else tells two of them to a number apart. `$1` is
+    /// `[[message, number, first ID, last ID]]`.
+    const SET_MESSAGE_OF_NUMBER: Sql = Sql {
+        sqlite: r"
+            UPDATE raw_receipts SET message_id = ?1
+            WHERE carrier = ?5 AND number = ?2 AND id BETWEEN ?3 AND ?4
+              AND written_id IS NULL AND kind = 'final' AND message_id IS NULL
+              AND NOT EXISTS (
+                  SELECT 1 FROM raw_receipts other
+                  WHERE other.carrier = ?5 AND other.number = ?2 AND other.id BETWEEN ?3 AND ?4
+                    AND other.written_id IS NULL AND other.kind = 'final'
+                    AND other.id <> raw_receipts.id)",
         postgres: r"
             UPDATE raw_receipts SET message_id = (r.value ->> 0)::bigint
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE raw_receipts.carrier = $2 AND raw_receipts.number = r.value ->> 1
-              AND COALESCE(raw_receipts.written_id, '') = r.value ->> 2
-              AND raw_receipts.id BETWEEN (r.value ->> 3)::bigint AND (r.value ->> 4)::bigint
-              AND raw_receipts.kind = 'final'",
+              AND raw_receipts.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+              AND raw_receipts.written_id IS NULL AND raw_receipts.kind = 'final'
+              AND raw_receipts.message_id IS NULL
+              AND NOT EXISTS (
+                  SELECT 1 FROM raw_receipts other
+                  WHERE other.carrier = $2 AND other.number = r.value ->> 1
+                    AND other.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+                    AND other.written_id IS NULL AND other.kind = 'final'
+                    AND other.id <> raw_receipts.id)",
         ..Sql::ANYWHERE
     };
     const FORGET: Sql = Sql::same(r"
@@ -76,7 +102,7 @@ statements! {
             SELECT id FROM raw_receipts WHERE id < $1 ORDER BY id LIMIT $2)");
 }
 
-/// How far apart the same receipt's IDs in the two tables of receipts can be.
+/// The largest difference between a receipt's IDs in the two tables.
 const SAME_MS: i64 = 2000;
 
 /// A receipt as it is stored.
@@ -94,8 +120,8 @@ pub struct RawReceiptRow {
     /// as the carrier wrote it.
     pub error: Option<String>,
     pub raw: String,
-    /// The message that it was matched to. `None` if that isn't known, or if the carrier message ID
-    /// finds it anyway.
+    /// The message that it was matched to. `None` if that isn't known. The carrier message ID may
+    /// find it then.
     pub message_id: Option<Transid>,
 }
 
@@ -140,9 +166,13 @@ pub async fn list(
     finding.fetch_all(conn, read).await
 }
 
-/// Whether a carrier has receipts with an unknown state.
-pub async fn is_any_unknown(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
-    query(ANY_UNKNOWN, carrier).finds(conn).await
+/// Whether a carrier has receipts with this state that wasn't known when they came.
+pub async fn has_unknown_state(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    state: &str,
+) -> Result<bool> {
+    query(HAS_UNKNOWN, (carrier, state)).finds(conn).await
 }
 
 /// Returns the oldest receipts with this state that wasn't known when they came.
@@ -165,20 +195,25 @@ pub async fn set_kinds(
     query(SET_KIND, ()).execute_each(conn, values).await.map(drop)
 }
 
-/// Stores the messages of receipts that were matched later.
+/// Stores the messages of receipts that were matched later. Leaves out receipts without an ID if
+/// several to the number came at about the same time.
 pub async fn set_messages<'a>(
     conn: &mut dyn Connection,
     carrier: &str,
     matched: impl Iterator<Item = (&'a WaitingReceipt, Transid)> + Send,
 ) -> Result<()> {
-    let values: Vec<_> = matched
-        .map(|(waiting, message)| {
-            let id = waiting.text_id.as_deref().or(waiting.parameter_id.as_deref());
-            let at = |ms| compose_id(waiting.made_at().plus_ms(ms).unix_ms(), 0);
-            (message, &*waiting.number, id.unwrap_or_default(), at(-SAME_MS), at(SAME_MS))
-        })
-        .collect();
-    query(SET_MESSAGE, carrier).execute_each(conn, values).await.map(drop)
+    let (mut named, mut of_numbers) = (Vec::new(), Vec::new());
+    for (waiting, message) in matched {
+        let at = |ms| compose_id(waiting.made_at().plus_ms(ms).unix_ms(), 0);
+        let (first, last) = (at(-SAME_MS), at(SAME_MS));
+        match waiting.text_id.as_deref().or(waiting.parameter_id.as_deref()) {
+            Some(id) => named.push((message, id, first, last)),
+            None if waiting.number.is_empty() => {}
+            None => of_numbers.push((message, &*waiting.number, first, last)),
+        }
+    }
+    query(SET_MESSAGE, carrier).execute_each(conn, named).await?;
+    query(SET_MESSAGE_OF_NUMBER, carrier).execute_each(conn, of_numbers).await.map(drop)
 }
 
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {

@@ -18,6 +18,8 @@ use store::{Chore, carriers, unmatched_receipts};
 
 /// The number of receipts per transaction.
 const CHUNK: i64 = 200;
+/// [`CHUNK`] as a length.
+const CHUNK_LEN: usize = 200;
 
 impl Delivery<'_> {
     /// Turns a carrier's receipts whose states are named in the settings now into unmatched ones,
@@ -28,12 +30,19 @@ impl Delivery<'_> {
             loop {
                 let begun = Instant::now();
                 let count = self.take_unknown(carrier.clone(), state.clone()).await?;
-                if count == 0 {
+                applied += count;
+                if count < CHUNK_LEN {
                     break;
                 }
-                applied += count;
                 leave_time(begun).await;
             }
+        }
+        if applied > 0 {
+            tracing::info!(
+                carrier = carrier.name,
+                receipts = applied,
+                "applied earlier receipts, because the settings now name their state"
+            );
         }
         Ok(applied)
     }
@@ -41,22 +50,20 @@ impl Delivery<'_> {
     /// Returns the named states of a carrier that receipts had before they were named.
     async fn unknown_states<'a>(&self, carrier: &'a CarrierInfo) -> Result<Vec<&'a String>> {
         let mut found = Vec::new();
-        let (name, states) = (&carrier.name, &carrier.named.states);
-        let mut conn = self.store().read().await?;
-        if states.is_empty() || !raw_receipts::is_any_unknown(&mut conn, name).await? {
+        if carrier.named.states.is_empty() {
             return Ok(found);
         }
-        for state in states.keys() {
-            let receipts = raw_receipts::with_unknown_state(&mut conn, name, state, 1);
-            if !receipts.await?.is_empty() {
+        let mut conn = self.store().read().await?;
+        for state in carrier.named.states.keys() {
+            if raw_receipts::has_unknown_state(&mut conn, &carrier.name, state).await? {
                 found.push(state);
             }
         }
         Ok(found)
     }
 
-    /// Turns some receipts with a state into unmatched ones. Returns how many receipts had it. They
-    /// are none while another process is matching receipts.
+    /// Turns some receipts with a state into unmatched ones. Returns how many receipts had it.
+    /// Returns 0 while another process is matching receipts.
     async fn take_unknown(&self, carrier: CarrierInfo, state: String) -> Result<usize> {
         let service = self.0.clone();
         run_detached(async move {
@@ -70,27 +77,21 @@ impl Delivery<'_> {
                 match read(&carrier.named, row) {
                     Some((status, error)) => {
                         kinds.push((row.id, ReceiptKind::Final, error.clone()));
-                        receipts.push((row.id, receipt(row, carrier.message_id, status, error)));
+                        receipts.push((row, receipt(row, carrier.message_id, status, error)));
                     }
                     None => kinds.push((row.id, ReceiptKind::Intermediate, None)),
                 }
             }
             raw_receipts::set_kinds(&mut tx, &kinds).await?;
             if !receipts.is_empty() {
-                let unmatched = receipts.iter();
-                let unmatched: Vec<_> =
-                    unmatched.flat_map(|(id, receipt)| unmatched_rows(receipt, *id)).collect();
-                let now = service.now();
-                unmatched_receipts::keep(&mut tx, &unmatched, name, NEW_FORM, now).await?;
+                let unmatched = receipts
+                    .iter()
+                    .flat_map(|(row, receipt)| unmatched_rows(receipt, row.id, row.received_at()));
+                let unmatched: Vec<_> = unmatched.collect();
+                unmatched_receipts::keep(&mut tx, &unmatched, name, NEW_FORM).await?;
                 carriers::add_unmatched(&mut tx, name, receipts.len(), 0).await?;
             }
             tx.commit().await?;
-            tracing::info!(
-                carrier = name,
-                state,
-                receipts = rows.len(),
-                "the settings name the state of earlier receipts now, which are applied"
-            );
             Ok(rows.len())
         })
         .await

@@ -271,7 +271,7 @@ impl Delivery<'_> {
                 tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
-                unmatched.extend(unmatched_rows(receipt, self.next_id(now)));
+                unmatched.extend(unmatched_rows(receipt, self.next_id(now), now));
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -286,7 +286,7 @@ impl Delivery<'_> {
             }
             let form = self.inner.router.network().message_id(carrier);
             let form = form.map_or("", MessageIdForm::as_str);
-            unmatched_receipts::keep(tx, &unmatched, carrier, form, now).await?;
+            unmatched_receipts::keep(tx, &unmatched, carrier, form).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
         let matched = |index| match found.get(&index) {
@@ -599,6 +599,7 @@ impl Delivery<'_> {
 pub(super) fn unmatched_rows(
     receipt: &CarrierReceipt,
     number: i64,
+    received_at: Timestamp,
 ) -> impl Iterator<Item = NewUnmatchedReceipt<'_>> {
     let ids = receipt.message_ids.iter().map(String::as_str);
     let none = receipt.message_ids.is_empty().then_some("");
@@ -614,6 +615,7 @@ pub(super) fn unmatched_rows(
         sender: &receipt.sender,
         user_reference: receipt.user_reference,
         submitted_at: receipt.submitted_at,
+        received_at,
     })
 }
 

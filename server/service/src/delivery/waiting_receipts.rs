@@ -61,7 +61,7 @@ pub(crate) struct ComparedForms(Mutex<HashMap<String, (Form, Instant)>>);
 /// A carrier's format of message IDs. `None` if it writes them the same everywhere.
 type Form = Option<MessageIdForm>;
 
-/// What stands for the format of receipts that were never compared with messages.
+/// The form of receipts that were never compared with messages.
 pub(super) const NEW_FORM: &str = "new";
 
 impl ComparedForms {
@@ -334,9 +334,10 @@ impl Delivery<'_> {
         apply(self, &mut tx, &matched, now).await?;
         let done: Vec<i64> = found.iter().map(|(waiting, _)| waiting.receipt).collect();
         unmatched_receipts::drop_all(&mut tx, carrier, &done).await?;
-        carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
         let messages = found.iter().map(|(waiting, segment)| (waiting, segment.message_id));
         raw_receipts::set_messages(&mut tx, carrier, messages).await?;
+        // Last, because all receipts of the carrier wait for this row.
+        carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
         tx.commit().await?;
         self.inner.figures.add_matched(carrier, found.iter().map(|(waiting, _)| waiting.status));
         Ok(Some(done))

@@ -84,12 +84,12 @@ impl Proof {
             let some = unmatched_receipts::list(&mut conn, carrier, selection, CHUNK).await?;
             let Some(last) = some.last() else { return Ok(proofs) };
             after = last.receipt;
-            let new = some.into_iter().filter(|receipt| receipt.received_at >= since);
+            let new = some.into_iter().filter(|receipt| receipt.made_at() >= since);
             proofs.extend(new.map(|receipt| Self {
                 transid: None,
                 received_at: Some(receipt.made_at()),
                 number: receipt.number,
-                sender: Some(receipt.sender),
+                sender: Some(receipt.sender).filter(|sender| !sender.is_empty()),
                 user_reference: receipt.user_reference,
                 at: receipt.submitted_at,
                 carrier_message_id: None,

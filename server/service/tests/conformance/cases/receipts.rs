@@ -31,6 +31,7 @@ on_each_backend![
     a_receipt_matches_by_its_reference_once_the_lease_has_ended,
     receipts_apply_once_the_settings_name_their_state,
     raw_receipts_are_deleted_after_their_days,
+    a_receipt_without_an_id_is_labelled_if_it_is_alone,
 ];
 
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
@@ -283,8 +284,16 @@ async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Ba
         sending.receive(echoed).await;
     }
     let delivery = sending.world.service.delivery();
-    let number = handed.message.address.clone();
-    sending.keep_raw(RawReceipt { number, ..raw("c1", ReceiptKind::Final, "DELIVRD") }).await;
+    let of_number = |text_id: Option<&str>| RawReceipt {
+        text_id: text_id.map(str::to_owned),
+        number: handed.message.address.clone(),
+        ..raw("", ReceiptKind::Final, "DELIVRD")
+    };
+    let other = sending.send().await;
+    // Only the first one is known to be this message's.
+    sending.keep_raw(of_number(Some("c1"))).await;
+    sending.keep_raw(RawReceipt { message_id: Some(other), ..of_number(Some("c1")) }).await;
+    sending.keep_raw(of_number(Some("c2"))).await;
     assert_eq!(delivery.match_waiting().await.unwrap(), 0);
     sending.assert_status(handed.id(), MessageStatus::Sending).await;
     sending.world.pass(61_000);
@@ -294,8 +303,39 @@ async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Ba
     sending.assert_status(handed.id(), Delivered).await;
     // Staff see the message, although none has this ID.
     let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
-    assert_eq!(found.receipts[0].transid, Some(handed.id()));
+    let found: Vec<_> = found.receipts.iter().map(|receipt| receipt.transid).collect();
+    assert_eq!(found, [None, Some(other), Some(handed.id())]);
     sending.assert_sound().await;
+}
+
+/// Nothing tells which of two raw receipts without an ID is the message's.
+async fn a_receipt_without_an_id_is_labelled_if_it_is_alone(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let delivery = sending.world.service.delivery();
+    let mut labels: Vec<Vec<bool>> = Vec::new();
+    for count in [1, 2] {
+        let handed = sending.submitted().await;
+        let number = handed.message.address.clone();
+        let echoed = CarrierReceipt {
+            message_ids: Vec::new(),
+            user_reference: Some(user_reference(handed.id(), 1)),
+            number: number.clone(),
+            ..receipt("", Delivered)
+        };
+        sending.receive(echoed).await;
+        for _ in 0..count {
+            let number = number.clone();
+            let without = raw("", ReceiptKind::Final, "DELIVRD");
+            sending.keep_raw(RawReceipt { text_id: None, number, ..without }).await;
+        }
+        sending.world.pass(61_000);
+        delivery.end_leases(Leases::Over).await.unwrap();
+        assert_eq!(delivery.match_waiting().await.unwrap(), 1);
+        let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
+        let newest = found.receipts[..count].iter();
+        labels.push(newest.map(|receipt| receipt.transid == Some(handed.id())).collect());
+    }
+    assert_eq!(labels, [vec![true], vec![false, false]]);
 }
 
 /// A raw receipt of acme.
