@@ -151,7 +151,7 @@ impl Figures {
     }
 
     /// Counts receipts that matched a message later, by the statuses that they report.
-    pub(super) fn add_matched(
+    pub(crate) fn add_matched(
         &self,
         carrier: &str,
         statuses: impl IntoIterator<Item = MessageStatus>,

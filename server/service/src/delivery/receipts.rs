@@ -436,18 +436,19 @@ impl Delivery<'_> {
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }
 
-    /// Matches unmatched receipts whose carrier message IDs are known now.
+    /// Matches unmatched receipts whose carrier message IDs are known now. Returns the statuses
+    /// that the matched ones report, which the caller counts after the commit.
     pub(crate) async fn match_unmatched(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         message_ids: &[&str],
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<Vec<MessageStatus>> {
         let since = now.plus_ms(-AHEAD_MS);
         let unmatched = unmatched_receipts::take(tx, carrier, message_ids, since).await?;
         if unmatched.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let message_ids: Vec<&str> =
             unmatched.iter().map(|unmatched| unmatched.carrier_message_id.as_str()).collect();
@@ -473,8 +474,8 @@ impl Delivery<'_> {
             .collect();
         carriers::add_unmatched(tx, carrier, 0, matched.len()).await?;
         self.inner.unmatched_runs.count(carrier, matched.len(), 0);
-        self.inner.figures.add_matched(carrier, matched.iter().map(|matched| matched.status));
-        apply(self, tx, &matched, now).await
+        apply(self, tx, &matched, now).await?;
+        Ok(matched.iter().map(|matched| matched.status).collect())
     }
 
     /// Matches unmatched receipts whose segments are known. Returns how many were matched.
@@ -555,13 +556,18 @@ impl Delivery<'_> {
         tx.at(shard);
         let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
+        let mut matched = Vec::new();
         for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
             let message_ids: Vec<&str> =
                 of_one.iter().map(|crossed| crossed.carrier_message_id.as_str()).collect();
-            let matching = self.match_unmatched(&mut tx, &of_one[0].carrier, &message_ids, now);
-            matching.await?;
+            let carrier = of_one[0].carrier.as_str();
+            let statuses = self.match_unmatched(&mut tx, carrier, &message_ids, now).await?;
+            matched.push((carrier, statuses));
         }
         tx.commit().await?;
+        for (carrier, statuses) in matched {
+            self.inner.figures.add_matched(carrier, statuses);
+        }
         Ok(crossed.len())
     }
 
