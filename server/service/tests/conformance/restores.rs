@@ -67,6 +67,15 @@ fn with_unknown_state(number: &str) -> RawReceipt {
     }
 }
 
+/// Lets the settings of acme name the state of these receipts.
+async fn name_the_state(sending: &Sending) {
+    let mut named = network(&[("acme", 1, None)]);
+    named.carriers[0].named.states = [("GONE".to_owned(), Some((Failed, None)))].into();
+    let delivery = sending.world.service.delivery();
+    delivery.set_network(named);
+    delivery.match_waiting().await.unwrap();
+}
+
 fn line(number: &str) -> ExportLine {
     ExportLine { number: number.to_owned(), ..ExportLine::default() }
 }
@@ -163,10 +172,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
             .await;
     }
     after.keep_raw(with_unknown_state("26612345681")).await;
-    let mut named = network(&[("acme", 1, None)]);
-    named.carriers[0].named.states = [("GONE".to_owned(), Some((Failed, None)))].into();
-    after.world.service.delivery().set_network(named);
-    after.world.service.delivery().match_waiting().await.unwrap();
+    name_the_state(&after).await;
     assert_eq!(reconcile(&after, wanted).await.by_receipts, 4);
     after.assert_status(by_state, Unknown).await;
     after.assert_status(by_receipt, Delivered).await;
