@@ -57,6 +57,9 @@ const SIGNED_OUT: Way =
 const LONG_FORM: &str = "long-form";
 /// Browsers drop a cookie of more than 4,096 bytes, including its name and attributes.
 const SEALED_BYTES_MAX: usize = 3_800;
+/// The maximum size of a form that a session keeps. The longest message or note fits, with room for
+/// a list of numbers.
+const LONG_FORM_BYTES_MAX: usize = 32 * 1024;
 /// How far the clock of the doctor's machine may be behind that of the server.
 const CLOCKS_APART_MS: i64 = 3_600_000;
 /// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
@@ -220,7 +223,8 @@ impl Forms {
     }
 
     /// Returns the cookie that brings a form back to its page. If the form is too long for a cookie,
-    /// the session keeps the text. Without a session, the text is lost.
+    /// the session keeps the text. If nobody is signed in, the text is lost: otherwise, strangers
+    /// could fill the database.
     async fn cookie_of(
         &self,
         way: &Way,
@@ -233,13 +237,26 @@ impl Forms {
         let mut sealed = Sealed { at_ms, account_id, is_long: false, form };
         let mut text = self.seal(way, &sealed, page)?;
         if text.len() > SEALED_BYTES_MAX {
-            if let Some(session) = session.filter(|session| session.id().is_some()) {
+            if let Some(session) = session
+                && text.len() <= LONG_FORM_BYTES_MAX
+                && self.is_signed_in(&session).await
+            {
                 sealed.is_long = session.insert(LONG_FORM, &text).await.is_ok();
             }
             sealed.form.problem.typed.clear();
             text = self.seal(way, &sealed, page)?;
         }
         self.cookie(way, text, way.kept)
+    }
+
+    /// Returns whether an account is signed in with a session. The session's ID alone proves
+    /// nothing, because it comes from the client's cookie.
+    async fn is_signed_in(&self, session: &Session) -> bool {
+        let Some(id) = session.id() else {
+            return false;
+        };
+        let found = self.service.accounts().session_follower(&id.to_string()).await;
+        found.is_ok_and(|account| account.is_some())
     }
 
     fn seal(&self, way: &Way, sealed: &Sealed, page: &str) -> Option<String> {
