@@ -704,6 +704,8 @@ CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;
 CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
 CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
+CREATE INDEX batches_scheduled ON batches (application_id, test, id)
+    WHERE waits_until IS NOT NULL;
 
 -- The counts change with each claim and each result of a message of the batch.
 CREATE TABLE batch_counts (

@@ -801,6 +801,8 @@ CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;
 CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
 CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
+CREATE INDEX batches_scheduled ON batches (application_id, test, id)
+    WHERE waits_until IS NOT NULL;
 
 -- Number of a batch's rows by status. A batch has a count for every status from the start, so that
 -- later changes only update counts. The counts add up to all rows. Rows that aren't messages yet

@@ -84,6 +84,12 @@ statements! {
         "$6",
         " ORDER BY id DESC LIMIT $4"
     );
+    const LIST_SCHEDULED: Sql = listed!(
+        r" WHERE application_id = $1 AND test = $2 AND id < $3 AND waits_until IS NOT NULL
+              AND (CAST($5 AS TEXT) IS NULL OR requestid = $5)",
+        "$6",
+        " ORDER BY id DESC LIMIT $4"
+    );
     const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3", "$4");
     const MESSAGES: Sql = in_shard!(
         r"
@@ -433,6 +439,19 @@ pub async fn list(
     };
     let listing = query(sql, (application_id, test, below, limit));
     let listing = listing.bind(requestid.map(Argument::from));
+    records(conn, listing).await
+}
+
+/// Like [`list`], but returns only scheduled batches that haven't begun.
+pub async fn list_scheduled(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    below: i64,
+    requestid: Option<&str>,
+    limit: i64,
+) -> Result<Vec<BatchRecord>> {
+    let whose = (stream.application_id, stream.test);
+    let listing = query(LIST_SCHEDULED, (whose.0, whose.1, below, limit, requestid));
     records(conn, listing).await
 }
 

@@ -163,21 +163,7 @@ async fn list(
     let limit = limit(filter) + 1;
     if filter.scheduled {
         let stream = EventStream { application_id, test };
-        let mut ids = batches::scheduled(conn, stream).await?;
-        ids.retain(|id| id.0 < below);
-        ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
-        let mut found = Vec::new();
-        for id in ids {
-            let batch = batches::one(conn, application_id, test, id).await?;
-            let fits = |batch: &BatchRecord| {
-                requestid.is_none() || batch.requestid.as_deref() == requestid
-            };
-            found.extend(batch.filter(fits));
-            if found.len() as u64 >= limit.cast_unsigned() {
-                break;
-            }
-        }
-        return Ok(found);
+        return batches::list_scheduled(conn, stream, below, requestid, limit).await;
     }
     batches::list(conn, application_id, test, below, requestid, limit).await
 }
