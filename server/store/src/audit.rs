@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use domain::audit_action;
 use domain::decision::Decided;
 use domain::support::AuditRecord;
-use domain::{ApplicationId, Timestamp};
+use domain::{Reference, Timestamp};
 
 use super::query::{Argument, Connection, Row, query, query_of};
 use super::sql::{Sql, statements};
-use super::{accounts, applications, audit_chain};
+use super::{accounts, audit_chain};
 use crate::error::Result;
 
 statements! {
@@ -109,16 +109,16 @@ pub async fn insert(
 }
 
 /// Like [`insert`], about a message or a batch of an application. Filters by the application's
-/// reference also find the entry. The transaction must be in the application's shard.
+/// reference also find the entry.
 pub async fn insert_of(
     conn: &mut dyn Connection,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
-    (application_id, subject): (ApplicationId, &str),
+    (application, subject): (Reference, &str),
     detail: Option<&str>,
 ) -> Result<()> {
-    let reference = applications::owner(conn, application_id).await?.reference.to_string();
+    let reference = application.to_string();
     let change = Change::default().because(detail);
     write(conn, now, actor, action, (subject, Some(&reference)), change).await
 }
@@ -210,8 +210,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the conditions that are set, each with its value. [`list`] replaces every `?` by the
-    /// number of the parameter.
+    /// Returns the conditions on columns that are set, each with its value. [`Wanted::listing`]
+    /// replaces every `?` by the number of the parameter.
     fn conditions(&self) -> Vec<(&'static str, Argument<'_>)> {
         let text = |condition, text: &'_ Option<String>| {
             text.clone().map(|text| (condition, Argument::from(text)))
@@ -219,7 +219,6 @@ impl Wanted {
         let time = |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
         let all = [
             text("subject = ?", &self.subject),
-            text("(subject = ? OR application = ?)", &self.of_application),
             text("actor = ?", &self.actor),
             text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
             text("action = ?", &self.action),
@@ -227,6 +226,35 @@ impl Wanted {
             time("at < ?", self.to),
         ];
         all.into_iter().flatten().collect()
+    }
+
+    /// Returns the statement of a list and the values after its first two, the ID below which it
+    /// lists and the maximum number of entries. The statement consists of constant parts only, so
+    /// nothing can be injected.
+    pub(crate) fn listing(&self) -> (String, Vec<Argument<'_>>) {
+        let mut sql = LISTED.to_owned();
+        let (mut arguments, mut place) = (Vec::new(), 2);
+        for (condition, argument) in self.conditions() {
+            place += 1;
+            sql.push_str(" AND ");
+            sql.push_str(&condition.replace('?', &format!("${place}")));
+            arguments.push(argument);
+        }
+        let newest = "ORDER BY id DESC LIMIT $2";
+        let Some(reference) = &self.of_application else {
+            return (format!("{sql} {newest}"), arguments);
+        };
+        arguments.push(Argument::from(reference.clone()));
+        place += 1;
+        // Each half reads its newest entries from its own index. With OR, the database would read
+        // and sort all of them.
+        let sql = format!(
+            "SELECT * FROM ({sql} AND subject = ${place} {newest}) AS own \
+             UNION ALL \
+             SELECT * FROM ({sql} AND application = ${place} AND subject <> ${place} {newest}) \
+             AS about {newest}"
+        );
+        (sql, arguments)
     }
 }
 
@@ -237,16 +265,7 @@ pub async fn list(
     below: i64,
     limit: i64,
 ) -> Result<Vec<AuditRecord>> {
-    // The statement consists of constant parts only, so nothing can be injected.
-    let mut sql = LISTED.to_owned();
-    let (mut arguments, mut place) = (Vec::new(), 2);
-    for (condition, argument) in wanted.conditions() {
-        place += 1;
-        sql.push_str(" AND ");
-        sql.push_str(&condition.replace('?', &format!("${place}")));
-        arguments.push(argument);
-    }
-    sql.push_str(" ORDER BY id DESC LIMIT $2");
+    let (sql, arguments) = wanted.listing();
     query_of(sql, (below, limit)).bind(arguments).fetch_all(conn, record).await
 }
 

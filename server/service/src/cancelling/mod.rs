@@ -5,7 +5,7 @@ mod following;
 mod pauses_by_staff;
 mod scheduled;
 
-use domain::{ApplicationId, BatchId, MessageStatus, Money, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Money, Reference, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::KeyAccess;
@@ -95,7 +95,7 @@ impl Messages<'_> {
                 if ended.is_empty() {
                     return Err(Refusal::NotCancellable.into());
                 }
-                let subject = (access.application_id, &*id.to_string());
+                let subject = (access.reference, &*id.to_string());
                 author.note(&mut tx, "message.cancel", subject, now).await?;
                 let cancelled = total(&ended)?;
                 if let Some(once) = once {
@@ -187,13 +187,13 @@ impl StopAuthor {
         self,
         tx: &mut WriteTx<'_>,
         action: &'static str,
-        (application_id, subject): (ApplicationId, &str),
+        (application, subject): (Reference, &str),
         now: Timestamp,
     ) -> Result<()> {
         match self {
             Self::Program => Ok(()),
             Self::Owner(id) => {
-                let (actor, subject) = (Actor::Account(id), (application_id, subject));
+                let (actor, subject) = (Actor::Account(id), (application, subject));
                 audit::insert_of(tx, now, &actor, action, subject, None).await
             }
         }

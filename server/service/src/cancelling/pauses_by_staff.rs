@@ -102,6 +102,6 @@ async fn note(
     (application, id, reason): (&ApplicationRow, BatchId, Option<&str>),
     now: Timestamp,
 ) -> Result<()> {
-    let subject = (application.id, &*id.to_string());
+    let subject = (application.record.reference, &*id.to_string());
     audit::insert_of(tx, now, actor, action, subject, reason).await
 }

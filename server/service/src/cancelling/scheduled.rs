@@ -64,26 +64,22 @@ impl Messages<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let reference = access.reference.to_string();
+        let reference = access.reference;
         loop {
-            let subject = reference.clone();
-            let step = run_detached_with_attempts(self, move |service| {
-                let subject = subject.clone();
-                async move {
-                    let mut tx = begin(&service, shard).await?;
-                    let now = service.now();
-                    check_withdrawals(&service, &mut tx, stream, now).await?;
-                    let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
-                    let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
-                    let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
-                    let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
-                    if !ended.is_empty() {
-                        let subject = (stream.application_id, subject.as_str());
-                        author.note(&mut tx, "application.cancel_scheduled", subject, now).await?;
-                    }
-                    tx.commit().await?;
-                    total(&ended)
+            let step = run_detached_with_attempts(self, move |service| async move {
+                let mut tx = begin(&service, shard).await?;
+                let now = service.now();
+                check_withdrawals(&service, &mut tx, stream, now).await?;
+                let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
+                let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
+                let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
+                let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
+                if !ended.is_empty() {
+                    let subject = (reference, &*reference.to_string());
+                    author.note(&mut tx, "application.cancel_scheduled", subject, now).await?;
                 }
+                tx.commit().await?;
+                total(&ended)
             });
             let step = match step.await {
                 Err(error) if sum.messages > 0 && is_too_many(&error) => return Ok(sum),

@@ -8,13 +8,13 @@ use crate::money::releases::settle;
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Support};
-use store::WriteTx;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::messages::{self, Ending};
 use store::queue::{self, QueuedAs, QueuedRow, Requeued};
 use store::segments::{self, SegmentEnding};
 use store::timeline::{self, NewEntry};
+use store::{WriteTx, applications};
 
 /// The maximum number of submits of a segment.
 const SUBMITS_MAX: i64 = 2;
@@ -105,7 +105,8 @@ impl Support<'_> {
             };
             timeline::insert(tx, &[entry], now, || service.next_id(now)).await?;
             let (action, status) = ("message.settle", settlement.status().as_str());
-            let subject = (location.application_id, &*transid.to_string());
+            let owner = applications::owner(tx, location.application_id).await?;
+            let subject = (owner.reference, &*transid.to_string());
             audit::insert_of(tx, now, &actor, action, subject, Some(status)).await
         }))
         .await
@@ -145,7 +146,8 @@ impl Support<'_> {
                 refused_by: String::new(),
             };
             queue::requeue(tx, &[requeued]).await?;
-            let subject = (location.application_id, &*transid.to_string());
+            let owner = applications::owner(tx, location.application_id).await?;
+            let subject = (owner.reference, &*transid.to_string());
             audit::insert_of(tx, now, &actor, "message.requeue", subject, None).await
         }))
         .await?;

@@ -119,6 +119,7 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
         let filter = AuditFilter { subject: Some(reference.to_string()), ..filter.clone() };
         let entries = world.service.support().audit(&filter).await.unwrap().items;
         assert_eq!(entries.iter().any(|entry| entry.action == "message.text"), found);
+        assert!(entries.len() > 1 && entries.is_sorted_by(|newer, older| newer.id > older.id));
     }
     let unknown = Transid(1);
     assert!(world.service.support().show_text(&actor, unknown).await.is_err());
