@@ -13,6 +13,8 @@ use super::template::{Escape, Placeholder, Template};
 const OURS: [u16; 5] = [0x0204, 0x020C, 0x020E, 0x020F, 0x0424];
 /// The longest value in octets. It leaves room for the others in a PDU.
 const VALUE_MAX: usize = 1024;
+const TEXT: &str = "a text of at most 1024 octets with no placeholders but {transid}, {number}, \
+    {sender} and {application}";
 
 /// An optional parameter with its value, which can differ between messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +25,17 @@ pub struct VendorTlv {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TlvValue {
-    Text(Template),
-    /// A text that ends with a NUL octet.
-    CString(Template),
+    Text(Text),
     Octets(Vec<u8>),
-    /// The values by sender, in lower case. Messages of other senders don't have the parameter.
-    BySender(BTreeMap<String, Vec<u8>>),
+    /// The texts by sender, in lower case. Messages of other senders don't have the parameter.
+    BySender(BTreeMap<String, Text>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    template: Template,
+    /// Whether a NUL octet ends the text.
+    is_c_string: bool,
 }
 
 /// The values of the placeholders.
@@ -44,26 +51,10 @@ pub struct TlvFacts<'a> {
 impl VendorTlv {
     /// Returns the parameter for a message, if it has one.
     pub fn of(&self, facts: TlvFacts<'_>) -> Option<Tlv> {
-        let filled = |template: &Template| {
-            let value = |placeholder| match placeholder {
-                Placeholder::Number => Cow::Borrowed(facts.number),
-                Placeholder::Sender => Cow::Borrowed(facts.sender),
-                Placeholder::Transid => Cow::Borrowed(facts.transid),
-                Placeholder::Application => Cow::Borrowed(facts.application),
-                // `read` refuses them.
-                Placeholder::Message
-                | Placeholder::Validity
-                | Placeholder::Password
-                | Placeholder::Alphabet
-                | Placeholder::ReceiptUrl => Cow::Borrowed(""),
-            };
-            template.fill(value, Escape::Plain).into_bytes()
-        };
         let value = match &self.value {
-            TlvValue::Text(template) => filled(template),
-            TlvValue::CString(template) => [filled(template), vec![0]].concat(),
+            TlvValue::Text(text) => text.fill(facts),
             TlvValue::Octets(octets) => octets.clone(),
-            TlvValue::BySender(values) => values.get(&facts.sender.to_ascii_lowercase())?.clone(),
+            TlvValue::BySender(texts) => texts.get(&facts.sender.to_ascii_lowercase())?.fill(facts),
         };
         Some(Tlv { tag: self.tag, value })
     }
@@ -91,11 +82,10 @@ impl VendorTlv {
             }),
             Some(kind) if fields.is_table("value") => by_sender(&mut fields, kind == "c-string"),
             _ => {
-                let wanted = "a text with no placeholders but {transid}, {number}, {sender} and \
-                    {application}, or a table of texts by sender";
-                let template = fields.parsed("value", None, wanted, template);
-                let c_string = kind == Some("c-string");
-                template.map(if c_string { TlvValue::CString } else { TlvValue::Text })
+                let wanted = format!("{TEXT}, or a table of texts by sender");
+                let is_c_string = kind == Some("c-string");
+                let parse = |text: &str| Text::parse(text, is_c_string).map(TlvValue::Text);
+                fields.parsed("value", None, &wanted, parse)
             }
         };
         fields.finish();
@@ -103,28 +93,52 @@ impl VendorTlv {
     }
 }
 
-fn by_sender(fields: &mut Fields<'_>, is_c_string: bool) -> Option<TlvValue> {
-    let mut values = BTreeMap::new();
-    for (sender, text) in fields.map("value") {
-        if text.len() > VALUE_MAX || text.contains('\0') {
-            fields.problem(&format!("value.{sender} must be a text of at most {VALUE_MAX} octets"));
-            return None;
-        }
-        let end: &[u8] = if is_c_string { &[0] } else { &[] };
-        values.insert(sender.to_ascii_lowercase(), [text.as_bytes(), end].concat());
+impl Text {
+    fn parse(text: &str, is_c_string: bool) -> Option<Self> {
+        let template = Template::parse(text).filter(|_| text.len() <= VALUE_MAX)?;
+        let refused = [
+            Placeholder::Message,
+            Placeholder::Validity,
+            Placeholder::Password,
+            Placeholder::Alphabet,
+            Placeholder::ReceiptUrl,
+        ];
+        let known = !refused.into_iter().any(|placeholder| template.has(placeholder));
+        (known && !text.contains('\0')).then_some(Self { template, is_c_string })
     }
-    Some(TlvValue::BySender(values))
+
+    fn fill(&self, facts: TlvFacts<'_>) -> Vec<u8> {
+        let value = |placeholder| match placeholder {
+            Placeholder::Number => Cow::Borrowed(facts.number),
+            Placeholder::Sender => Cow::Borrowed(facts.sender),
+            Placeholder::Transid => Cow::Borrowed(facts.transid),
+            Placeholder::Application => Cow::Borrowed(facts.application),
+            // `parse` refuses them.
+            Placeholder::Message
+            | Placeholder::Validity
+            | Placeholder::Password
+            | Placeholder::Alphabet
+            | Placeholder::ReceiptUrl => Cow::Borrowed(""),
+        };
+        let mut octets = self.template.fill(value, Escape::Plain).into_bytes();
+        if self.is_c_string {
+            octets.push(0);
+        }
+        octets
+    }
 }
 
-fn template(text: &str) -> Option<Template> {
-    let template = Template::parse(text).filter(|_| text.len() <= VALUE_MAX)?;
-    let refused = [
-        Placeholder::Message,
-        Placeholder::Validity,
-        Placeholder::Password,
-        Placeholder::Alphabet,
-        Placeholder::ReceiptUrl,
-    ];
-    let known = !refused.into_iter().any(|placeholder| template.has(placeholder));
-    (known && !text.contains('\0')).then_some(template)
+fn by_sender(fields: &mut Fields<'_>, is_c_string: bool) -> Option<TlvValue> {
+    let mut texts = BTreeMap::new();
+    for (sender, text) in fields.map("value") {
+        let Some(text) = Text::parse(&text, is_c_string) else {
+            fields.problem(&format!("value.{sender} must be {TEXT}"));
+            return None;
+        };
+        if texts.insert(sender.to_ascii_lowercase(), text).is_some() {
+            fields.problem(&format!("value has {sender} twice: senders are the same in any case"));
+            return None;
+        }
+    }
+    Some(TlvValue::BySender(texts))
 }
