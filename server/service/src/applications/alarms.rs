@@ -79,6 +79,23 @@ impl Alarms {
         self.lock().alarms.entry((reference, kind)).or_default().merge(noted);
     }
 
+    /// Notes a send from `address` that is a reason for an alarm. Calls `noted` only while the alarm
+    /// needs examples, because commit groups note thousands of sends.
+    pub(crate) fn note_send(
+        &self,
+        (reference, kind): (Reference, AlarmKind),
+        address: Option<IpAddr>,
+        noted: impl FnOnce() -> Noted,
+    ) {
+        let mut unstored = self.lock();
+        let alarm = unstored.alarms.entry((reference, kind)).or_default();
+        alarm.merge(if alarm.examples.len() < EXAMPLES_MAX {
+            noted()
+        } else {
+            Noted { count: 1, address, ..Noted::default() }
+        });
+    }
+
     fn count(&self, reference: Reference, reason: &'static str, n: i64) {
         *self.lock().refusals.entry((reference, reason)).or_default() += n;
     }
@@ -356,4 +373,25 @@ fn pumping_detail(max: u32, noted: &Noted) -> String {
 fn country(noted: &Noted) -> String {
     let name = |code| HomeCountry::of_code(code).to_string();
     noted.country.map_or_else(|| "an unknown country".to_owned(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_describes_no_more_sends_than_it_shows() {
+        let (alarms, mut described) = (Alarms::default(), 0);
+        let noted_for = (Reference::parse("012345").unwrap(), AlarmKind::SpendPerDay);
+        for last in 1..=9 {
+            let address = Some(IpAddr::from([192, 0, 2, last]));
+            alarms.note_send(noted_for, address, || {
+                described += 1;
+                Noted::of_number(format!("+266 …{last}"), "26657000001", address)
+            });
+        }
+        let noted = alarms.lock().alarms[&noted_for].clone();
+        assert_eq!((described, noted.examples.len(), noted.count), (3, 3, 9));
+        assert_eq!(noted.address, Some(IpAddr::from([192, 0, 2, 9])));
+    }
 }

@@ -324,7 +324,7 @@ impl AdmittedSends {
             *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
-            service.inner.alarms.note(reference, AlarmKind::SpendPerDay, noted(prepared));
+            note(service, AlarmKind::SpendPerDay, prepared);
         }
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
@@ -436,6 +436,12 @@ fn noted(send: &PreparedSend) -> Noted {
     Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
 }
 
+/// Notes a send as a reason for an alarm.
+fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
+    let (key, address) = (&send.request.key, send.request.origin.address);
+    service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
+}
+
 /// Counts a stored send, and notes alarms about it or about a refused one.
 pub(super) fn watch(
     service: &Service,
@@ -445,7 +451,7 @@ pub(super) fn watch(
 ) {
     let (request, reference) = (&send.request, send.request.key.reference());
     if *outcome == Err(Reason::TrafficPumping) {
-        service.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted(send));
+        note(service, AlarmKind::TrafficPumping, send);
     }
     if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
         return;
