@@ -110,7 +110,7 @@ impl Reloader {
         reloaded
     }
 
-    /// Tells staff why the settings weren't reloaded.
+    /// Stores for staff why the settings weren't reloaded.
     async fn report(&self, refused: Option<String>) {
         if let Err(error) = self.service.delivery().report_reload(refused).await {
             tracing::warn!(detail = ?error, "the result of a reload can't be stored for staff");

@@ -30,7 +30,7 @@ pub(crate) enum Cause<'a> {
         count: i64,
         /// A masked number.
         example: Option<&'a str>,
-        /// What was seen, in sentences.
+        /// Describes what triggered the alarm.
         detail: &'a str,
         at: Timestamp,
     },

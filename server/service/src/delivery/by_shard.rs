@@ -283,11 +283,11 @@ impl Delivery<'_> {
     ) -> Result<Vec<(usize, ReceiptMatch)>> {
         let inbox = self.inner.group_commit.inbox(shard);
         let alone = receipts.iter().map(|(_, receipt)| receipt.clone()).collect();
-        let asking = inbox.record_carrier_receipts(carrier, alone, matching);
-        let asked = tokio::time::timeout(WAIT, asking).await;
-        let asked =
-            asked.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()));
-        let mut found = asked?.into_iter();
+        let matching = inbox.record_carrier_receipts(carrier, alone, matching);
+        let reply = tokio::time::timeout(WAIT, matching).await;
+        let reply =
+            reply.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()));
+        let mut found = reply?.into_iter();
         let mut matched = Vec::new();
         receipts.retain(|(index, _)| match found.next() {
             Some(found @ ReceiptMatch::Matched(_)) => {

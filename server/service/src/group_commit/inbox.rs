@@ -53,11 +53,11 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// Receipts from a carrier, each with its place in `matches`. A call may have stored the others.
+    /// Receipts from a carrier, each with its index in `matches`. A call may have stored the others.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
-        places: Vec<usize>,
+        indexes: Vec<usize>,
         matches: Vec<ReceiptMatch>,
         matching: Matching,
         answer: oneshot::Sender<Result<Vec<ReceiptMatch>>>,
@@ -112,9 +112,12 @@ impl Input {
             (Self::Receipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(()));
             }
-            (Self::CarrierReceipts { places, mut matches, answer, .. }, Answer::Matched(found)) => {
-                for (place, found) in places.into_iter().zip(found) {
-                    matches[place] = found;
+            (
+                Self::CarrierReceipts { indexes, mut matches, answer, .. },
+                Answer::Matched(found),
+            ) => {
+                for (index, found) in indexes.into_iter().zip(found) {
+                    matches[index] = found;
                 }
                 let _ = answer.send(Ok(matches));
             }
@@ -290,11 +293,11 @@ impl Inbox {
         matching: Matching,
     ) -> Result<Vec<ReceiptMatch>> {
         let (carrier, count) = (carrier.to_owned(), receipts.len());
-        let (places, matches) = ((0..count).collect(), vec![ReceiptMatch::Unmatched; count]);
+        let (indexes, matches) = ((0..count).collect(), vec![ReceiptMatch::Unmatched; count]);
         self.request(|answer| Input::CarrierReceipts {
             carrier,
             receipts,
-            places,
+            indexes,
             matches,
             matching,
             answer,

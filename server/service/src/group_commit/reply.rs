@@ -234,19 +234,26 @@ impl StoredOfCarriers {
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
                 Input::Receipts { receipts, answer }.unless_empty()
             }
-            Input::CarrierReceipts { carrier, receipts, places, mut matches, matching, answer } => {
-                let (mut left, mut left_places) = (Vec::new(), Vec::new());
-                for (place, receipt) in places.into_iter().zip(receipts) {
+            Input::CarrierReceipts {
+                carrier,
+                receipts,
+                indexes,
+                mut matches,
+                matching,
+                answer,
+            } => {
+                let (mut left, mut left_indexes) = (Vec::new(), Vec::new());
+                for (index, receipt) in indexes.into_iter().zip(receipts) {
                     if self.identified.contains(&self.next) {
-                        matches[place] = ReceiptMatch::Matched(None);
+                        matches[index] = ReceiptMatch::Matched(None);
                     } else {
                         left.push(receipt);
-                        left_places.push(place);
+                        left_indexes.push(index);
                     }
                     self.next += 1;
                 }
-                let (receipts, places) = (left, left_places);
-                Input::CarrierReceipts { carrier, receipts, places, matches, matching, answer }
+                let (receipts, indexes) = (left, left_indexes);
+                Input::CarrierReceipts { carrier, receipts, indexes, matches, matching, answer }
                     .unless_empty()
             }
             other => Some(other),

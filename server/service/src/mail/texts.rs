@@ -519,7 +519,7 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
                 "line of a bank statement couldn't be credited",
                 "lines of bank statements couldn't be credited",
             ],
-            "The page \"Import\" lists them, with what is stored already.",
+            "The page \"Import\" lists them next to the stored deposits.",
             "/support/import",
         ),
     };
