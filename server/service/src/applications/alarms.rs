@@ -79,8 +79,8 @@ impl Alarms {
         self.lock().alarms.entry((reference, kind)).or_default().merge(noted);
     }
 
-    /// Notes a send from `address` that is a reason for an alarm. Calls `noted` only while the alarm
-    /// needs examples, because commit groups note thousands of sends.
+    /// Notes a send from `address` that is a reason for an alarm. Calls `noted` only while the
+    /// alarm needs examples, because commit groups note thousands of sends.
     pub(crate) fn note_send(
         &self,
         (reference, kind): (Reference, AlarmKind),

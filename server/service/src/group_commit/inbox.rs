@@ -53,7 +53,8 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// Receipts from a carrier, each with its index in `matches`. A call may have stored the others.
+    /// Receipts from a carrier, each with its index in `matches`. A call may have stored the
+    /// others.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
