@@ -93,7 +93,7 @@ fn a_signal_reloads_the_settings_unless_they_have_an_error() {
         let [shown, error] =
             [listed.stdout, listed.stderr].map(|text| String::from_utf8(text).unwrap());
         assert!(shown.contains("one 0.1") && shown.contains("bound"), "{shown}");
-        for part in ["heliograph.toml", "line 4", "kind must be smpp", "earlier settings"] {
+        for part in ["heliograph.toml", "line 3", "kind must be smpp", "earlier settings"] {
             assert!(error.contains(part), "{part}: {error}");
         }
     }
