@@ -2,7 +2,7 @@
 
 /// Hydrates the page that the server rendered.
 #[wasm_bindgen::prelude::wasm_bindgen]
-pub async fn hydrate() {
+pub fn hydrate() {
     console_error_panic_hook::set_once();
-    app::hydrate().await;
+    leptos::mount::hydrate_body(app::App);
 }
