@@ -362,8 +362,7 @@ fn a_carrier_whose_receipts_have_unknown_states_says_so() {
 #[test]
 fn the_settings_of_a_carrier_name_its_states_and_errors() {
     let smsc = Scripted::start(accept);
-    let table = "states = { \"DONE\" = \"delivered\", \"DELIVRD\" = \"enroute\", \
-                 \"EXPIRED\" = \"unknown\" }\n\
+    let table = "states = { \"DONE\" = \"delivered\", \"DELIVRD\" = \"enroute\" }\n\
                  errors = { \"034\" = \"handset_unavailable\" }";
     let started = Started::start(&settings(&smsc, table));
     smsc.until_bound();
@@ -377,17 +376,6 @@ fn the_settings_of_a_carrier_name_its_states_and_errors() {
     smsc.deliver(&testing::smsc::deliver(4, 0, failed.as_bytes(), &[]));
     let report = started.report(&sent[1]);
     assert_eq!(report["error"], "handset_unavailable_034", "{report}");
-    // A phone may have sent this text, so once the settings name the state, it mustn't match by the
-    // number.
-    let text = "id:1 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:EXPIRED \
-                err:000 text:";
-    smsc.deliver(&testing::smsc::deliver(0, 0, text.as_bytes(), &[]));
-    let kept = until("the receipt", || {
-        let found = receipts(&started, &["--id", "1"])["receipts"][0].clone();
-        (!found.is_null()).then_some(found)
-    });
-    let outcome = (kept["outcome"].as_str(), kept["number"].as_str());
-    assert_eq!(outcome, (Some("unknown_state"), Some("")), "{kept}");
     started.stop();
 }
 

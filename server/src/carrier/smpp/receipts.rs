@@ -34,10 +34,6 @@ pub(super) fn read(
         // If the settings name the state later, they say what it means.
         Meaning::Unknown => receipt.error.clone(),
     };
-    // A mobile phone can send a text that looks like a receipt. If nothing but the text shows that
-    // this is a receipt, it can match a message only by the carrier message ID, which a phone
-    // doesn't know.
-    let trusted = if receipt.by_text_alone { "" } else { number };
     let raw = RawReceipt {
         kind: match meaning {
             Meaning::Final(..) => ReceiptKind::Final,
@@ -46,12 +42,7 @@ pub(super) fn read(
         },
         text_id: receipt.message_id.clone(),
         parameter_id: receipt.receipted_message_id.clone(),
-        // If the settings name the state later, the receipt is matched by what is stored here.
-        number: match meaning {
-            Meaning::Unknown => trusted,
-            Meaning::Final(..) | Meaning::OnTheWay => number,
-        }
-        .to_owned(),
+        number: number.to_owned(),
         state: state.clone(),
         error: error.clone(),
         raw: escaped(receipt::without_message(&delivery.text)),
@@ -60,6 +51,10 @@ pub(super) fn read(
     let Meaning::Final(status, _) = meaning else {
         return ReadReceipt { raw, read: None };
     };
+    // A mobile phone can send a text that looks like a receipt. If nothing but the text shows that
+    // this is a receipt, it can match a message only by the carrier message ID, which a phone
+    // doesn't know.
+    let trusted = !receipt.by_text_alone;
     let (text_id, parameter_id) =
         (receipt.message_id.as_deref(), receipt.receipted_message_id.as_deref());
     let read = CarrierReceipt {
@@ -68,7 +63,7 @@ pub(super) fn read(
         error,
         user_reference: delivery.user_message_reference,
         // The receipt's sender is the message's recipient.
-        number: trusted.to_owned(),
+        number: if trusted { number } else { "" }.to_owned(),
         sender: delivery.destination.trim_start_matches('+').to_owned(),
         submitted_at: receipt.submitted_at.map(Timestamp::from_unix_ms),
         received_at: None,
