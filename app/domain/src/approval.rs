@@ -55,11 +55,10 @@ impl fmt::Display for StaffAct {
                     PriceChange::Base(prices) => write!(
                         f,
                         "Set the base prices to {} and {}",
-                        prices.local.shown(),
-                        prices.international.shown()
+                        prices.local, prices.international
                     ),
                     PriceChange::Prefix(prefix, Some(price)) => {
-                        write!(f, "Set the price of the prefix {prefix} to {}", price.shown())
+                        write!(f, "Set the price of the prefix {prefix} to {price}")
                     }
                     PriceChange::Prefix(prefix, None) => {
                         write!(f, "Remove the price of the prefix {prefix}")

@@ -1,4 +1,4 @@
-//! Events, which tell an integrator's program what happened.
+//! Events: what an integrator's program wants to hear about.
 
 use std::fmt;
 

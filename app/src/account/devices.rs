@@ -114,7 +114,11 @@ fn Devices(
                     view! {
                         <PostForm form=others>
                             <PasswordField form=others/>
-                            <SubmitButton label="Sign out all other devices" form=others/>
+                            <SubmitButton
+                                label="Sign out all other devices"
+                                form=others
+                                danger=true
+                            />
                         </PostForm>
                     },
                 )

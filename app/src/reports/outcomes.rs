@@ -1,4 +1,4 @@
-//! Bars of good and bad outcomes, by period.
+//! Bars of what went well and what didn't, by period.
 
 use leptos::prelude::*;
 

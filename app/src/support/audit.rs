@@ -2,7 +2,8 @@
 
 use std::iter;
 
-use domain::audit_action::{ACTIONS, readable, sentence};
+use domain::Money;
+use domain::audit_action::{ACTIONS, sentence};
 use domain::records::Paged;
 use domain::support::AuditRecord;
 use leptos::prelude::*;
@@ -187,8 +188,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Subject"
                 name="subject"
                 value=filter.subject
-                hint="An email, a transaction ID, a carrier, or a reference: also finds its messages \
-                      and batches."
+                hint="An email, a reference, a transaction ID, a carrier."
                 form
             />
             <Choice label="Action" name="action" options chosen=filter.action/>
@@ -219,11 +219,20 @@ pub fn audit_table(entries: &[AuditRecord], currency: &str) -> AnyView {
 
 /// Renders the values before and after a change, and its details.
 fn change(entry: &AuditRecord, currency: &str) -> impl IntoView + use<> {
-    let value = |text: &Option<String>| Some(readable(&entry.action, text.as_deref()?, currency));
+    // Only entries about deposits have balances.
+    let is_money = entry.action.starts_with("deposit.");
+    let value = |text: &Option<String>| {
+        let text = text.as_deref()?;
+        let amount = Money::parse(text).ok().filter(|_| is_money);
+        Some(
+            amount
+                .map_or_else(|| text.to_owned(), |amount| format!("{} {currency}", amount.shown())),
+        )
+    };
     let values = match (value(&entry.before), value(&entry.after)) {
         (Some(before), Some(after)) => Some(format!("{before} → {after}")),
         (before, after) => before.or(after),
     };
-    let detail = value(&entry.detail);
+    let detail = entry.detail.clone();
     view! { {values} {detail.map(|detail| view! { <div class="fine">{detail}</div> })} }
 }

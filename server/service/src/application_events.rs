@@ -30,8 +30,6 @@ pub(crate) enum Cause<'a> {
         count: i64,
         /// A masked number.
         example: Option<&'a str>,
-        /// Describes what triggered the alarm.
-        detail: &'a str,
         at: Timestamp,
     },
     OptOut {
@@ -88,11 +86,10 @@ impl Cause<'_> {
                 money([("balance", *balance), ("threshold", *threshold)], currency)
             }
             Self::KeyReplaced(kind) => json!({"kind": kind.as_str()}).to_string(),
-            Self::LimitAlarm { kind, count, example, detail, at } => json!({
+            Self::LimitAlarm { kind, count, example, at } => json!({
                 "limit": kind.as_str(),
                 "count": count,
                 "example": example,
-                "detail": detail,
                 "at": at.to_string(),
             })
             .to_string(),

@@ -28,7 +28,7 @@ pub struct Event<'a> {
     pub data: Data<'a>,
 }
 
-/// The data of an event.
+/// What an event says.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Data<'a> {

@@ -292,7 +292,7 @@ impl Files for NumberFiles<'_> {
     }
 }
 
-/// Reads the change that a POST requests.
+/// Reads what a POST asks for.
 async fn read(
     api: &Api,
     access: KeyAccess,

@@ -361,7 +361,7 @@ async fn change(api: &Api, address: &Address, request: Request) -> Result<Answer
     Ok(shared_parameters::answered(response, changed.replayed))
 }
 
-/// Reads the change that a POST requests.
+/// Reads what a POST asks for.
 fn wanted(api: &Api, id: Option<&str>, parameters: &Parameters) -> Result<WebhookChange, Failure> {
     let Some(id) = id else {
         let url = parameters.required("url", Reason::InvalidParameter)?;

@@ -18,7 +18,7 @@ struct Held {
     waiting: i64,
 }
 
-/// The outcome of a reconciliation.
+/// What a reconciliation did.
 #[derive(Serialize)]
 struct Shown {
     by_receipts: usize,

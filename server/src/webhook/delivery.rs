@@ -1,4 +1,4 @@
-//! The content of the requests to an endpoint.
+//! What is sent to an endpoint.
 
 use bytes::Bytes;
 use service::WebhookSecret;

@@ -1,4 +1,4 @@
-//! The outcome of an attempt.
+//! What came of an attempt.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ const KEPT_BYTES_MAX: usize = 1024;
 /// The longest character in UTF-8. With this many more bytes, the last kept character is complete.
 const CHAR_BYTES_MAX: usize = 4;
 
-/// The outcome of an attempt.
+/// What came of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The status of the answer. `None` if none came.
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// The part of an answer that is kept.
+/// What is kept of an answer.
 pub struct KeptAnswer {
     status: StatusCode,
     retry_after: Option<String>,

@@ -60,7 +60,6 @@ pub mod notices;
 pub mod opt_outs;
 pub mod outbox;
 pub mod passkeys;
-pub mod planted;
 mod postgres;
 #[cfg(test)]
 pub mod prepared;

@@ -154,8 +154,7 @@ pub async fn store<'f>(
 ) -> Result<()> {
     query(FORGET, day).execute(&mut *conn).await?;
     for ((reference, rule, carrier), figures) in figures {
-        // Bound in two parts, because tuples of eleven values aren't implemented: no other
-        // statement needs them.
+        // Bound in two parts, because no other statement needs a tuple of eleven values.
         let of = (day, reference.as_str(), rule, carrier, unfinished);
         let counts = [
             figures.messages.into(),

@@ -5,7 +5,7 @@ mod following;
 mod pauses_by_staff;
 mod scheduled;
 
-use domain::{BatchId, MessageStatus, Money, Reference, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::KeyAccess;
@@ -18,7 +18,6 @@ use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::messages::{self, Ended};
-use store::planted::is_planted;
 use store::timeline::{self, NewEntry};
 
 /// What to cancel.
@@ -95,8 +94,7 @@ impl Messages<'_> {
                 if ended.is_empty() {
                     return Err(Refusal::NotCancellable.into());
                 }
-                let subject = (access.reference, &*id.to_string());
-                author.note(&mut tx, "message.cancel", subject, now).await?;
+                author.note(&mut tx, "message.cancel", &id.to_string(), now).await?;
                 let cancelled = total(&ended)?;
                 if let Some(once) = once {
                     once.keep(&mut tx, &cancelled, now).await?;
@@ -112,9 +110,7 @@ impl Messages<'_> {
 /// Cancels those of these messages that no carrier has or may have, and releases their prices.
 async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
     let ended = withdraw(tx, ids, (MessageStatus::Cancelled, None), now).await?;
-    if !is_planted("cancelled-not-released") {
-        settle(tx, &ended, now).await?;
-    }
+    settle(tx, &ended, now).await?;
     Ok(ended)
 }
 
@@ -174,7 +170,7 @@ impl CancelTarget {
 }
 
 impl StopAuthor {
-    /// Returns the text that follows the action in timelines and in the audit log.
+    /// Returns the words that follow what was done.
     const fn words(self) -> &'static str {
         match self {
             Self::Program => "with the API key",
@@ -187,14 +183,13 @@ impl StopAuthor {
         self,
         tx: &mut WriteTx<'_>,
         action: &'static str,
-        (application, subject): (Reference, &str),
+        subject: &str,
         now: Timestamp,
     ) -> Result<()> {
         match self {
             Self::Program => Ok(()),
             Self::Owner(id) => {
-                let (actor, subject) = (Actor::Account(id), (application, subject));
-                audit::insert_of(tx, now, &actor, action, subject, None).await
+                audit::insert(tx, now, &Actor::Account(id), action, subject, None).await
             }
         }
     }

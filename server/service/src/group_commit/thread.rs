@@ -7,7 +7,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::MessageStatus;
 use domain::ids::Shard;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
@@ -135,7 +134,8 @@ impl Worker {
                     parts.push(inputs);
                 }
                 Err(error) => {
-                    self.figures.failed(inputs.len(), &error);
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
+                        stored");
                     self.consumers.pause(self.shard);
                     if service.store().has_failed() {
                         lose_all(inputs, error);
@@ -204,8 +204,7 @@ async fn write(
     mut slots: Slots,
     lease: Lease,
 ) -> Result<Outcome> {
-    let Recordings { answers: mut recorded, ended, matched } =
-        record(service, tx, inputs, &mut slots).await?;
+    let (mut recorded, ended) = record(service, tx, inputs, &mut slots).await?;
     settle(tx, &ended, service.now()).await?;
     // Checks come last, because they lock rows that a call locks after those of applications.
     let checks: Vec<&PreparedCheck> = inputs.iter().filter_map(Input::check).collect();
@@ -243,30 +242,20 @@ async fn write(
             slots.fill_all(&carrier, claimed, learned);
         }
     }
-    Ok(Outcome { answers, rows, slots, lease, matched })
+    Ok(Outcome { answers, rows, slots, lease })
 }
 
-/// The effects of a group's results and receipts.
-#[derive(Default)]
-struct Recordings {
-    /// The reply to each such input, in their order.
-    answers: VecDeque<Answer>,
-    /// The messages that became final.
-    ended: Vec<Ended>,
-    /// The receipts that had waited for the results, by carrier.
-    matched: Vec<(String, Vec<MessageStatus>)>,
-}
-
-/// Writes results and receipts.
+/// Writes results and receipts. Returns the reply to each such input, in their order, and all
+/// messages that became final.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
     inputs: &[Input],
     slots: &mut Slots,
-) -> Result<Recordings> {
-    let mut done = Recordings::default();
+) -> Result<(VecDeque<Answer>, Vec<Ended>)> {
+    let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
     for input in inputs {
-        let answer = match input {
+        recorded.push_back(match input {
             Input::Send { .. } | Input::Claim { .. } | Input::Check { .. } => continue,
             Input::Results { carrier, results, .. } => {
                 let results: Vec<&Submitted> = results.iter().collect();
@@ -274,8 +263,7 @@ async fn record(
                 for (carrier, after) in written.again {
                     slots.queued(&carrier, after);
                 }
-                done.ended.extend(written.ended);
-                done.matched.push((carrier.clone(), written.matched));
+                ended.extend(written.ended);
                 Answer::Recorded(written.taken)
             }
             Input::Receipts { receipts, .. } => {
@@ -283,7 +271,7 @@ async fn record(
                 Answer::Recorded(Vec::new())
             }
             Input::OptedOut(ids) => {
-                done.ended.extend(reject(tx, ids, service.now()).await?);
+                ended.extend(reject(tx, ids, service.now()).await?);
                 Answer::Recorded(Vec::new())
             }
             Input::CarrierReceipts { carrier, receipts, matching, .. } => {
@@ -291,10 +279,9 @@ async fn record(
                 let writing = delivery.write_carrier_receipts(tx, carrier, receipts, *matching);
                 Answer::Matched(writing.await?)
             }
-        };
-        done.answers.push_back(answer);
+        });
     }
-    Ok(done)
+    Ok((recorded, ended))
 }
 
 /// The decisions of a group. The callers learn of these decisions only when the group is durable.
@@ -304,8 +291,6 @@ struct Outcome {
     rows: SendingRows,
     slots: Slots,
     lease: Lease,
-    /// The receipts that had waited for the results, by carrier.
-    matched: Vec<(String, Vec<MessageStatus>)>,
 }
 
 impl Outcome {
@@ -315,9 +300,6 @@ impl Outcome {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
         self.slots.dispatch(self.lease);
-        for (carrier, statuses) in self.matched {
-            service.inner.figures.add_matched(&carrier, statuses);
-        }
         for (input, answer) in inputs.into_iter().zip(self.answers) {
             if let (Some(send), Answer::Sent(outcome)) = (input.send(), &answer)
                 && let Some(row) = self.rows.get(&send.request.key.reference())

@@ -116,7 +116,7 @@ impl InboundContent {
     }
 }
 
-/// The rows that one call stores.
+/// What one call stores.
 #[derive(Default)]
 struct Received {
     messages: Vec<Arrived>,

@@ -1,4 +1,4 @@
-//! Chooses the events that an endpoint gets next, and records the outcomes of attempts.
+//! Which events an endpoint gets next, and what an attempt means for them.
 //!
 //! A process leases an endpoint and delivers its events in batches. First come events whose next
 //! attempt is due, then new ones, then events to replay. The endpoint's position says how far the
@@ -104,10 +104,10 @@ enum Source {
     Retry(i64),
 }
 
-/// The beginning of a test.
+/// How a test begins.
 pub enum TestBegun {
     Deliver(Box<EventBatch>),
-    /// The answer to an earlier request with the same idempotency key.
+    /// An earlier request with the same idempotency key was answered so.
     Answered(Box<ChangedWebhook>),
 }
 
@@ -377,8 +377,8 @@ impl Webhooks<'_> {
         Ok(Some(next_at))
     }
 
-    /// Changes a pause by up to a fifth at random, so that attempts that failed together aren't
-    /// repeated together.
+    /// Changes a pause by up to a fifth at random, so that attempts that failed together come
+    /// apart.
     fn varied(&self, pause_ms: i64) -> i64 {
         let fifth = (pause_ms / 5).max(1).unsigned_abs();
         let change = self.entropy().number() % (2 * fifth + 1);

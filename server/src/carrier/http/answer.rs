@@ -3,6 +3,7 @@
 use domain::DeliveryError;
 use serde_json::Value;
 
+use super::super::error_code::with_number;
 use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
@@ -64,8 +65,8 @@ impl Answer {
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
-    /// decides. After 429 or another 4xx, the message wasn't accepted; 401 and 403 concern all
-    /// messages. After any other status, the outcome is unknown. `password` is never quoted.
+    /// decides: after 429 or another 4xx, the message wasn't accepted, and 401 and 403 concern all
+    /// messages; after any other status, the outcome is unknown. `password` is never quoted.
     pub(super) fn outcome(
         &self,
         rules: &[AnswerRule],
@@ -79,7 +80,7 @@ impl Answer {
             return match self.status {
                 429 => HttpOutcome::Throttled,
                 400..=499 => {
-                    let reason = DeliveryError::Refused.with_number(Some(&status));
+                    let reason = with_number(DeliveryError::Refused, Some(&status));
                     if error.kind == HttpFaultKind::AccessRefused {
                         HttpOutcome::Held { reason, error }
                     } else {
@@ -92,7 +93,7 @@ impl Answer {
         let code = found.code.as_deref().unwrap_or(&status);
         let reason = || {
             let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
-            known.with_number(Some(code))
+            with_number(*known, Some(code))
         };
         let error = |kind| {
             // No API uses this status for a single message.
@@ -114,7 +115,7 @@ impl Answer {
         }
     }
 
-    /// Returns the values that a rule finds. Returns `None` if it doesn't match.
+    /// Returns what a rule finds. Returns `None` if it doesn't match.
     fn find(&self, rule: &AnswerRule, transid: &str) -> Option<Found> {
         if !rule.http.contains(&self.status) {
             return None;
