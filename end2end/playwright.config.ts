@@ -37,7 +37,7 @@ const withoutForms = ['interactions', 'quick-start', 'receivers', 'retries', 'to
 const chromium: PlaywrightTestConfig['use'] = {
   browserName: 'chromium',
   launchOptions: {
-    executablePath: browser('CHROMIUM', ['chromium', 'chromium-browser', 'google-chrome']),
+    executablePath: browser('CHROMIUM', ['chromium-headless-shell', 'chromium', 'google-chrome']),
     args: [
       // Chromium's sandbox doesn't run as root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),

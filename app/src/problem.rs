@@ -96,8 +96,8 @@ pub enum Cause {
     NoPasskeyUsed,
     /// A report filter has an invalid value.
     Filter(Filter),
-    /// The text isn't a valid value of a limit.
-    Limit(LimitField),
+    /// These limits have an invalid value.
+    Limits(Vec<LimitField>),
     /// Staff typed a reference that no application has.
     ReferenceUnknown,
 }
@@ -166,13 +166,12 @@ impl Cause {
                  too long. Try again, or enter a code from your authenticator app."
             }
             Self::Filter(filter) => filter.field_and_sentence().1,
-            Self::Limit(limit) => {
-                return Cow::Owned(format!("This must be {}.", limit.allowed()));
-            }
+            Self::Limits(limits) => return of_limits(limits),
         })
     }
 
-    /// Returns the name of the form field to correct, if there is one.
+    /// Returns the name of the form field to correct, if there is exactly one. Limits have their own
+    /// sentences, in [`Self::sentence_beside`].
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
             Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
@@ -209,11 +208,28 @@ impl Cause {
             Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
             Self::Refused(Refusal::PrefixInvalid | Refusal::NoSuchPrefix) => "prefix",
             Self::Filter(filter) => filter.field_and_sentence().0,
-            Self::Limit(limit) => limit.as_str(),
             Self::ReferenceUnknown => "reference",
             _ => return None,
         })
     }
+
+    /// Returns the sentence to show beside a form field, if the field must be corrected.
+    pub fn sentence_beside(&self, field: &str) -> Option<Cow<'static, str>> {
+        let Self::Limits(limits) = self else {
+            return self.field().filter(|wrong| *wrong == field).map(|_| self.sentence());
+        };
+        let wrong = limits.iter().find(|limit| limit.as_str() == field)?;
+        Some(of_limits(&[*wrong]))
+    }
+}
+
+/// Returns the sentence about limits with an invalid value.
+fn of_limits(limits: &[LimitField]) -> Cow<'static, str> {
+    if let [limit] = limits {
+        return Cow::Owned(format!("This must be {}.", limit.allowed()));
+    }
+    let labels: Vec<_> = limits.iter().map(|limit| limit.label()).collect();
+    Cow::Owned(format!("Nothing was saved. Correct these fields: {}.", labels.join(", ")))
 }
 
 /// The form of a number, as a sentence for the user.

@@ -18,7 +18,7 @@ const CONTROL =
 
 /**
  * Returns the IDs that several elements have, the controls without a name, and the names that
- * several controls in tables share: a screen reader tells rows apart only by them.
+ * several controls in tables share. A screen reader tells rows apart only by these names.
  */
 export async function misnamed(page: Page): Promise<string[]> {
   const ids = await page.evaluate(() => {

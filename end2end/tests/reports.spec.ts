@@ -110,6 +110,13 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   await portal.open('/reports');
   const box = await portal.row('58777031').boundingBox();
   expect(box!.y).toBeLessThan(812);
+  // The chart has its place before the list, for the eye and the keyboard, once it is asked for.
+  const chart = portal.page.getByRole('img', { name: /by day/ });
+  await expect(chart).toBeHidden();
+  await portal.page.getByLabel('Show the chart').check();
+  await expect(chart).toBeVisible();
+  const [above, below] = [await chart.boundingBox(), await portal.row('58777031').boundingBox()];
+  expect(above!.y).toBeLessThan(below!.y);
   await portal.row('58777031').click({ position: { x: 5, y: 5 } });
   await portal.at(/^\/reports\/m_/);
 });

@@ -413,8 +413,11 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,
     purpose      TEXT,
+    handled_at   BIGINT,
     PRIMARY KEY (statement_id, line)
 );
+CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
+    WHERE handled_at IS NULL AND (outcome = 'conflict' OR outcome = 'refused');
 
 CREATE TABLE bank_files (
     id           BIGINT NOT NULL,
@@ -578,9 +581,12 @@ CREATE TABLE raw_receipts (
     number         TEXT NOT NULL,
     state          TEXT NOT NULL,
     error          TEXT,
-    raw            TEXT NOT NULL
+    raw            TEXT NOT NULL,
+    message_id     BIGINT
 );
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
+    WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);
 CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
@@ -641,6 +647,12 @@ CREATE TABLE connections (
     PRIMARY KEY (carrier, node, number)
 );
 
+CREATE TABLE refused_reloads (
+    node           BIGINT PRIMARY KEY,
+    refused_at     BIGINT NOT NULL,
+    error          TEXT NOT NULL
+);
+
 CREATE TABLE batches (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
@@ -692,6 +704,8 @@ CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;
 CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
 CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
+CREATE INDEX batches_scheduled ON batches (application_id, test, id)
+    WHERE waits_until IS NOT NULL;
 
 -- The counts change with each claim and each result of a message of the batch.
 CREATE TABLE batch_counts (
@@ -1000,9 +1014,11 @@ CREATE TABLE audit (
     detail  TEXT,
     chain   BIGINT NOT NULL,
     number  BIGINT NOT NULL,
-    hash    TEXT NOT NULL
+    hash    TEXT NOT NULL,
+    application TEXT
 );
 CREATE INDEX audit_by_subject ON audit (subject, id);
+CREATE INDEX audit_by_application ON audit (application, id) WHERE application IS NOT NULL;
 CREATE UNIQUE INDEX audit_by_chain ON audit (chain, number);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -482,8 +482,12 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,                -- name of the payer; null if the file has none
     purpose      TEXT,                -- purpose of the payment; null if the file has none
+    -- when staff marked the line as done; only of lines that couldn't be credited
+    handled_at   INTEGER,
     PRIMARY KEY (statement_id, line)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
+    WHERE handled_at IS NULL AND (outcome = 'conflict' OR outcome = 'refused');
 
 -- Files whose columns staff are choosing, in parts. Deleted once the columns are chosen.
 CREATE TABLE bank_files (
@@ -630,7 +634,7 @@ CREATE TABLE unmatched_receipts (
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL,  -- when it came
     -- the carrier's setting message_id when it was last compared with messages; empty if the
-    -- carrier has no such setting
+    -- carrier has no such setting, and new if it was never compared
     form           TEXT NOT NULL,
     text_id        TEXT,              -- the ID in its text, as the carrier wrote it
     parameter_id   TEXT,              -- the ID in its parameter, as the carrier wrote it
@@ -654,10 +658,14 @@ CREATE TABLE raw_receipts (
     parameter_id   TEXT,              -- the ID in its parameter
     number         TEXT NOT NULL,     -- the recipient
     state          TEXT NOT NULL,     -- its state, as the carrier wrote it
-    error          TEXT,              -- its error as a stable code; null if it has none
-    raw            TEXT NOT NULL      -- its first bytes; others than ASCII are escaped
+    -- its error as a stable code, or as the carrier wrote it if the state isn't known; null if none
+    error          TEXT,
+    raw            TEXT NOT NULL,     -- its first bytes; others than ASCII are escaped
+    message_id     INTEGER            -- message that it was matched to; null if not known
 ) STRICT;
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
+    WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);
 CREATE INDEX raw_receipts_by_number ON raw_receipts (carrier, number, id);
 
@@ -726,6 +734,14 @@ CREATE TABLE connections (
     PRIMARY KEY (carrier, node, number)
 ) STRICT;
 
+-- The processes that refused to reload their settings, because these have an error. A process
+-- deletes its row once it has reloaded them, and when it starts.
+CREATE TABLE refused_reloads (
+    node           INTEGER PRIMARY KEY, -- slot of the node
+    refused_at     INTEGER NOT NULL,
+    error          TEXT NOT NULL
+) STRICT;
+
 -- Accepted uploads. The price of a batch is reserved, and its rows become messages step by step.
 CREATE TABLE batches (
     id             INTEGER PRIMARY KEY, -- milliseconds, node, count; grows with acceptance
@@ -785,6 +801,8 @@ CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;
 CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;
 CREATE INDEX batches_waiting ON batches (waits_until) WHERE waits_until IS NOT NULL;
+CREATE INDEX batches_scheduled ON batches (application_id, test, id)
+    WHERE waits_until IS NOT NULL;
 
 -- Number of a batch's rows by status. A batch has a count for every status from the start, so that
 -- later changes only update counts. The counts add up to all rows. Rows that aren't messages yet
@@ -798,7 +816,8 @@ CREATE TABLE batch_counts (
 
 -- Number of messages by day and status, for charts. A count is the sum of several rows, so that
 -- transactions that count at the same time don't wait for one row. A single row can be negative. A
--- chore folds a past day's rows into one. Messages that were scheduled for later add rows again.
+-- chore folds a past day's rows into one. If messages of that day were scheduled for later, they
+-- add rows again.
 CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
@@ -813,9 +832,9 @@ CREATE TABLE message_days (
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 CREATE INDEX message_days_of_tests ON message_days (day) WHERE test = 1;
 
--- Figures of messages by quarter hour, for charts by hour and by day in any time zone: how many
--- messages there are and what they cost, how many have which final status, and how fast they were
--- delivered. A figure is the sum of several rows, like the counts by day.
+-- Figures of messages by quarter hour, for charts by hour and by day in any time zone. They are the
+-- number of messages, their cost, the number with each final status, and the times to delivery. A
+-- figure is the sum of several rows, like the counts by day.
 CREATE TABLE message_quarters (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
@@ -837,8 +856,8 @@ CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
     WHERE node <> 0 OR writer <> 1;
 
 -- Daily figures of live messages, for the margin report. A chore computes them when the day is
--- over, again when all messages of the day are final except scheduled ones, and again whenever some
--- of these have become final.
+-- over. It computes them again when all messages of the day except scheduled ones are final, and
+-- whenever some of the scheduled ones have become final.
 CREATE TABLE margin_days (
     day            INTEGER NOT NULL,  -- day of acceptance
     reference      TEXT NOT NULL,     -- of the application that sent the messages
@@ -1035,8 +1054,7 @@ CREATE TABLE opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX opt_outs_by_id ON opt_outs (application_id, test, id);
 
--- The clocks of the test sides of applications. An application without a row has one that shows
--- real time.
+-- The clocks of applications' test keys. The clock of an application without a row shows real time.
 CREATE TABLE test_clocks (
     application_id INTEGER PRIMARY KEY,
     -- JSON: the moves since it last showed real time, each with its real time and how far the clock
@@ -1126,9 +1144,13 @@ CREATE TABLE audit (
     detail  TEXT,                -- for example a reason or an amount; never a secret
     chain   INTEGER NOT NULL,    -- account that did it; 0 for the operator and the service itself
     number  INTEGER NOT NULL,    -- position in its chain, from 1
-    hash    TEXT NOT NULL        -- SHA-256 of the previous hash in the chain and of this entry
+    hash    TEXT NOT NULL,       -- SHA-256 of the previous hash in the chain and of this entry
+    -- reference of the application whose message or batch the subject is; for the filter alone, and
+    -- not part of the hash
+    application TEXT
 ) STRICT;
 CREATE INDEX audit_by_subject ON audit (subject, id);
+CREATE INDEX audit_by_application ON audit (application, id) WHERE application IS NOT NULL;
 CREATE UNIQUE INDEX audit_by_chain ON audit (chain, number);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;

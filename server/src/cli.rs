@@ -382,7 +382,7 @@ pub struct Beginning {
 pub enum Carrier {
     /// List the carriers, with their connections and the messages that wait for them.
     List,
-    /// Show a carrier's state and why it is in it, its figures and its connections.
+    /// Show a carrier's state with the reason, its figures and its connections.
     Show { name: String },
     /// Submit no more messages to a carrier. The carrier finishes the messages that it has. Waiting
     /// messages take another route if there is one.
@@ -425,8 +425,8 @@ pub enum Carrier {
         #[arg(long, value_name = "FILE")]
         pcap: Option<PathBuf>,
     },
-    /// List a carrier's latest receipts, and what was made of them. Suggests a format of message IDs
-    /// if receipts match no message.
+    /// List a carrier's latest receipts, and whether each one matched a message. Suggests a format
+    /// of message IDs if receipts match no message.
     Receipts {
         name: String,
         /// Only the receipts that match no message, with the reasons.
@@ -511,8 +511,8 @@ pub enum RouteCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Message {
-    /// List the newest 500 messages whose outcome is unknown: their carrier may have them, but
-    /// didn't answer.
+    /// List the newest 500 messages whose outcome is unknown: the carrier may have them, but didn't
+    /// answer.
     Unknown {
         /// Only those that this carrier may have.
         #[arg(long, value_name = "NAME")]
@@ -531,7 +531,7 @@ pub enum Message {
     Settle {
         #[arg(value_parser = transid, required = true)]
         transids: Vec<Transid>,
-        /// What became of them.
+        /// The outcome that the carrier reported.
         #[arg(long = "as")]
         settlement: SettleAs,
     },
@@ -550,11 +550,11 @@ pub enum Message {
 
 #[derive(Debug, Args)]
 pub struct Reconcile {
-    /// Take messages out of the queue for which receipts came since the restore.
+    /// Take the messages with receipts since the restore out of the queue.
     #[arg(long)]
     pub receipts: bool,
-    /// Take messages out of the queue that are in a carrier's list: CSV with the columns number or
-    /// transid, and time and id if the carrier has them.
+    /// Take the messages in a carrier's list out of the queue. The list is CSV with the columns
+    /// number or transid, and time and id if the carrier has them.
     #[arg(long, value_name = "FILE", requires = "carrier")]
     pub export: Option<PathBuf>,
     /// The carrier whose list it is.
@@ -564,7 +564,7 @@ pub struct Reconcile {
     /// their prices.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub discard_older_than: Option<i64>,
-    /// What becomes of the other messages. This ends the hold.
+    /// The decision about all other messages. This ends the hold.
     #[arg(long)]
     pub rest: Option<RestAs>,
 }
@@ -614,7 +614,8 @@ fn transid(text: &str) -> Result<Transid, String> {
 pub enum Audit {
     /// List changes by staff, customers and the command line, newest first.
     List {
-        /// Only changes to this subject: the email of an account, a reference or a carrier.
+        /// Only changes to this subject: the email of an account, a carrier, or a reference, which
+        /// also finds changes to the application's messages and batches.
         #[arg(long)]
         subject: Option<String>,
         /// Only changes at this time or later, such as 2026-11-23T10:00:00Z or 2026-11-23.

@@ -90,6 +90,17 @@ pub fn folders(settings: &Settings) -> BTreeSet<PathBuf> {
     folders.map(whole).collect()
 }
 
+/// Returns the free bytes of the disk that has a folder.
+///
+/// # Errors
+/// The disk can't be read.
+pub fn free_bytes(folder: &Path) -> std::io::Result<u64> {
+    // A folder that the first start creates will be on the disk of its parent.
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
+    let disk = rustix::fs::statvfs(existing)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Returns a path for a shell.
 pub fn shown(path: &Path) -> String {
     let text = whole(path).display().to_string();

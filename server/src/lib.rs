@@ -115,6 +115,15 @@ fn settings_without_carriers(
             );
             Some(settings)
         }
+        Command::Carrier(cli::Carrier::List | cli::Carrier::Show { .. }) => {
+            let settings = load(true)?;
+            eprintln!(
+                "heliograph: {}\nA server that is running goes on with its earlier settings. Its \
+                 carriers follow. After the correction, run `heliograph carrier reload`.",
+                printable_lines(&error.to_string())
+            );
+            Some(settings)
+        }
         _ => None,
     }
 }

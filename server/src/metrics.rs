@@ -49,7 +49,7 @@ pub struct Readings {
     pub commit_groups: GroupFigures,
     /// How often work skipped a shard because its database couldn't be reached.
     pub shards_skipped: u64,
-    /// What this process did with inbound messages, by outcome.
+    /// The inbound messages of this process, by outcome.
     pub inbound: [(&'static str, u64); 4],
     /// The number of passwords hashed.
     pub password_hashes: u64,
@@ -71,6 +71,8 @@ pub struct Readings {
     pub unpaid: Option<UnpaidUse>,
     /// The number of applications whose ledger was broken at this process's last recount.
     pub broken_ledgers: usize,
+    /// The free bytes of the disks with the folders that grow.
+    pub disk_free_bytes: Vec<(String, u64)>,
 }
 
 impl Metrics {
@@ -132,7 +134,7 @@ impl Metrics {
         );
         registry.register(
             "carrier_connections_lost",
-            "How often this process lost a connection to the carrier that was bound",
+            "Bound connections to the carrier that this process lost",
             self.connections_lost.clone(),
         );
         registry.register(
@@ -207,16 +209,7 @@ impl Readings {
             carriers::register(registry, &carriers, self.now);
         }
         if let Some(mails) = self.mails {
-            registry.register(
-                "mails_waiting",
-                "Mails that are to be sent",
-                ConstGauge::new(mails.waiting),
-            );
-            registry.register(
-                "mails_failed",
-                "Mails that failed, until they are deleted or retried",
-                ConstGauge::new(mails.failed),
-            );
+            register_mails(registry, mails);
         }
         if let Some(unpaid) = self.unpaid {
             registry.register(
@@ -240,6 +233,13 @@ impl Readings {
             "Applications whose balance doesn't fit their transfers; they are suspended",
             ConstGauge::new(i64::try_from(self.broken_ledgers).unwrap_or(i64::MAX)),
         );
+        let disks = self.disk_free_bytes.into_iter();
+        let disks = disks.map(|(folder, free)| ([("folder", folder)], ConstGauge::new(free)));
+        registry.register(
+            "disk_free_bytes",
+            "Free bytes of the disk with the folder; a server whose disk is full refuses sends",
+            ByLabels(disks.collect()),
+        );
         if let Some(is_held) = self.is_held {
             registry.register(
                 "messages_held",
@@ -262,4 +262,13 @@ impl Readings {
             );
         }
     }
+}
+
+fn register_mails(registry: &mut Registry, mails: MailCounts) {
+    registry.register("mails_waiting", "Mails that are to be sent", ConstGauge::new(mails.waiting));
+    registry.register(
+        "mails_failed",
+        "Mails that failed, until they are deleted or retried",
+        ConstGauge::new(mails.failed),
+    );
 }

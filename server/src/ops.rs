@@ -1,5 +1,7 @@
 //! The operator's address: health and metrics, separate from the public address.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +12,7 @@ use axum::routing::get;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 
+use crate::data_files;
 use crate::metrics::{self, Metrics, Readings};
 
 /// The state of the operator's address.
@@ -17,6 +20,8 @@ use crate::metrics::{self, Metrics, Readings};
 pub struct Ops {
     pub service: Service,
     pub metrics: Arc<Metrics>,
+    /// The folders that grow.
+    pub folders: Arc<BTreeSet<PathBuf>>,
     /// Cancelled at the first signal to stop. The process is then alive, but no longer ready.
     pub stop: CancellationToken,
 }
@@ -46,12 +51,16 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], String) {
-    let text = ops.metrics.render(Some(readings(&ops.service).await));
+    let text = ops.metrics.render(Some(readings(&ops.service, &ops.folders).await));
     ([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text)
 }
 
-async fn readings(service: &Service) -> Readings {
+async fn readings(service: &Service, folders: &BTreeSet<PathBuf>) -> Readings {
+    let free = folders.iter().filter_map(|folder| {
+        Some((folder.display().to_string(), data_files::free_bytes(folder).ok()?))
+    });
     Readings {
+        disk_free_bytes: free.collect(),
         now: service.clock().now(),
         commit_groups: service.group_figures(),
         shards_skipped: service.shards_skipped(),

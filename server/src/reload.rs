@@ -33,9 +33,10 @@ impl Reloader {
     ///
     /// `last` is the ID of the newest command that was given before the process was ready.
     pub async fn run(&self, mut last: i64, mut signal: Signal, stop: CancellationToken) {
+        self.report(None).await;
         while !stop.is_cancelled() {
             tokio::select! {
-                _ = signal.recv() => drop(self.reload()),
+                _ = signal.recv() => drop(self.reload().await),
                 () = tokio::time::sleep(INTERVAL) => {
                     if let Err(error) = self.obey(&mut last).await {
                         tracing::warn!(detail = ?error, "commands about carriers can't be read");
@@ -52,7 +53,7 @@ impl Reloader {
         for (id, command) in delivery.commands_after(*last).await? {
             *last = id;
             let (state, text) = match command {
-                Some(CarrierCommand::Reload) => match self.reload() {
+                Some(CarrierCommand::Reload) => match self.reload().await {
                     Ok(changes) => (AnswerState::Done, changes),
                     Err(error) => (AnswerState::Refused, error.to_string()),
                 },
@@ -90,17 +91,30 @@ impl Reloader {
     ///
     /// # Errors
     /// Settings that couldn't be started with. They change nothing.
-    fn reload(&self) -> std::result::Result<String, ConfigError> {
+    async fn reload(&self) -> std::result::Result<String, ConfigError> {
         let reloaded = self.try_reload();
         match &reloaded {
-            Ok(changes) => tracing::info!("reloaded the settings: {changes}"),
-            Err(error) => tracing::error!(
-                "the settings weren't reloaded, and nothing was changed, because they have an \
-                 error: {}",
-                error.in_one_line()
-            ),
+            Ok(changes) => {
+                tracing::info!("reloaded the settings: {changes}");
+                self.report(None).await;
+            }
+            Err(error) => {
+                let error = error.in_one_line();
+                tracing::error!(
+                    "the settings weren't reloaded, and nothing was changed, because they have an \
+                     error: {error}"
+                );
+                self.report(Some(error)).await;
+            }
         }
         reloaded
+    }
+
+    /// Stores for staff why the settings weren't reloaded.
+    async fn report(&self, refused: Option<String>) {
+        if let Err(error) = self.service.delivery().report_reload(refused).await {
+            tracing::warn!(detail = ?error, "the result of a reload can't be stored for staff");
+        }
     }
 
     fn try_reload(&self) -> std::result::Result<String, ConfigError> {

@@ -133,8 +133,12 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     upstreams.set(&settings.carriers.list);
     let receipts = endpoint::router(service.clone(), Arc::clone(&upstreams));
     let site = site(&service, settings, &url, &metrics, &sender, receipts, &stop).await?;
-    let ops =
-        ops::router(Ops { service: service.clone(), metrics: Arc::clone(&metrics), stop: asked });
+    let ops = ops::router(Ops {
+        service: service.clone(),
+        metrics: Arc::clone(&metrics),
+        folders: Arc::new(data_files::folders(settings)),
+        stop: asked,
+    });
     let ops_stop = CancellationToken::new();
     let ops_connections = connections_of_operator(limits, &metrics);
     let ops = tokio::spawn(http::serve(operator, None, ops, ops_connections, ops_stop.clone()));

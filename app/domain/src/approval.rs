@@ -55,10 +55,11 @@ impl fmt::Display for StaffAct {
                     PriceChange::Base(prices) => write!(
                         f,
                         "Set the base prices to {} and {}",
-                        prices.local, prices.international
+                        prices.local.shown(),
+                        prices.international.shown()
                     ),
                     PriceChange::Prefix(prefix, Some(price)) => {
-                        write!(f, "Set the price of the prefix {prefix} to {price}")
+                        write!(f, "Set the price of the prefix {prefix} to {}", price.shown())
                     }
                     PriceChange::Prefix(prefix, None) => {
                         write!(f, "Remove the price of the prefix {prefix}")

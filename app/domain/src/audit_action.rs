@@ -1,4 +1,12 @@
-//! The actions of the audit log, as codes and as sentences.
+//! The actions of the audit log, as codes and as sentences, and the texts of its entries.
+
+use crate::limits::LimitField;
+use crate::{Money, Timestamp};
+
+/// The action whose texts have limits by their codes.
+const LIMITS: &str = "application.limits";
+/// The characters that may follow an amount or a time.
+const MARKS: [char; 3] = [',', ':', ';'];
 
 /// The codes of actions, and what was done to the subject. The filter lists them in this order.
 pub const ACTIONS: &[(&str, &str)] = &[
@@ -55,6 +63,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("deposit.return", "Returned a deposit to the bank"),
     ("statement.columns", "Chose the columns of bank statements"),
     ("statement.confirm", "Confirmed a bank statement"),
+    ("statement.line", "Marked a line of a bank statement as done"),
     ("price.set", "Changed a price"),
     ("approval.ask", "Asked for an approval"),
     ("approval.approve", "Approved a request"),
@@ -95,6 +104,56 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("webhook.remove", "Removed an endpoint"),
 ];
 
+/// Returns a text of an entry as the desk shows it: like [`with_amounts`], and with times as in
+/// tables. The log stores texts as programs write them, and never changes.
+pub fn readable(action: &str, text: &str, currency: &str) -> String {
+    let shown = with_amounts(action, text, currency);
+    let words = shown.split(' ').map(|word| {
+        let value = word.trim_end_matches(MARKS);
+        match Timestamp::parse(value).filter(|_| value.ends_with('Z')) {
+            Some(at) => format!("{} UTC{}", at.to_table(), &word[value.len()..]),
+            None => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a text of an entry with at least two decimals and the currency in each amount, and with
+/// the names of limits.
+pub fn with_amounts(action: &str, text: &str, currency: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let (mut shown, mut before) = (Vec::new(), "");
+    for (place, word) in words.iter().copied().enumerate() {
+        let value = word.trim_end_matches(MARKS);
+        let next = words.get(place + 1).copied();
+        let amount = Money::parse(&value.replace(',', "")).ok();
+        let limit = LimitField::parse(word).filter(|_| action == LIMITS);
+        shown.push(match (amount, limit) {
+            (Some(amount), _) if is_amount(action, place, before, next) => {
+                format!("{} {currency}{}", amount.shown(), &word[value.len()..])
+            }
+            (_, Some(limit)) => limit.label().to_owned(),
+            _ => word.to_owned(),
+        });
+        before = word;
+    }
+    shown.join(" ")
+}
+
+/// Returns whether a number in an entry of this action is an amount. `place` is its position among
+/// the words of its text, and `before` and `next` are the words around it.
+fn is_amount(action: &str, place: usize, before: &str, next: Option<&str>) -> bool {
+    match action {
+        // A bank ID may be a number too, but the amount comes first.
+        "deposit.add" | "deposit.assign" | "deposit.return" => place == 0,
+        "price.set" => before != "change",
+        LIMITS => before == LimitField::SpendPerDay.as_str(),
+        "application.notices" => before == "balance:",
+        "messages.discard" => next == Some("released"),
+        _ => false,
+    }
+}
+
 /// Returns what was done. `None` if no action has this code.
 pub fn sentence(action: &str) -> Option<&'static str> {
     ACTIONS.iter().find(|(code, _)| *code == action).map(|(_, sentence)| *sentence)
@@ -104,7 +163,38 @@ pub fn sentence(action: &str) -> Option<&'static str> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::ACTIONS;
+    use super::{ACTIONS, readable};
+
+    #[test]
+    fn amounts_and_times_are_shown_as_on_other_pages() {
+        for (action, text, shown) in [
+            ("deposit.add", "1003.5 4711 credited", "1,003.50 USD 4711 credited"),
+            ("deposit.return", "2: wrong account 12", "2.00 USD: wrong account 12"),
+            ("deposit.assign", "1 b; the payer wrote 5", "1.00 USD b; the payer wrote 5"),
+            (
+                "price.set",
+                "local 0.05, international 0.25 from 2026-11-21T08:30:00.000Z",
+                "local 0.05 USD, international 0.25 USD from 2026-11-21 08:30:00 UTC",
+            ),
+            ("price.set", "change 5 cancelled", "change 5 cancelled"),
+            ("price.set", "none", "none"),
+            (
+                "application.limits",
+                "spend_per_day 20, per_recipient_day 3",
+                "Spend per day 20.00 USD, Messages to a recipient per day 3",
+            ),
+            (
+                "application.notices",
+                "low balance: 5.00, batches: yes",
+                "low balance: 5.00 USD, batches: yes",
+            ),
+            ("messages.discard", "4 messages, 0.2 released", "4 messages, 0.20 USD released"),
+            ("account.note", "1 2026", "1 2026"),
+            ("account.note", "", ""),
+        ] {
+            assert_eq!(readable(action, text, "USD"), shown);
+        }
+    }
 
     #[test]
     fn every_action_has_one_sentence_of_its_own() {

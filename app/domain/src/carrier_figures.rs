@@ -22,6 +22,8 @@ words! {
         Delivered = "delivered",
         Failed = "failed",
         Expired = "expired",
+        /// A receipt that matched no message when it came.
+        Unmatched = "unmatched",
     }
 }
 
@@ -39,7 +41,7 @@ pub struct CarrierCounts {
     receipt_seconds: u64,
 }
 
-/// The counts of a carrier over the last times.
+/// The counts of a carrier over several recent periods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentCounts {
     pub five_minutes: CarrierCounts,
@@ -98,9 +100,14 @@ impl CarrierCounts {
         self.get(CarrierEvent::Failed) + self.get(CarrierEvent::Expired)
     }
 
-    /// Returns the number of final receipts.
+    /// Returns the number of final receipts for our messages.
     pub fn receipts(&self) -> u64 {
         self.get(CarrierEvent::Delivered) + self.undelivered()
+    }
+
+    /// Returns the number of final receipts, with those that matched no message.
+    pub fn all_receipts(&self) -> u64 {
+        self.receipts() + self.get(CarrierEvent::Unmatched)
     }
 
     /// Returns the delivered share of the final receipts, in percent. `None` without receipts.
@@ -120,7 +127,7 @@ impl CarrierCounts {
         })
     }
 
-    /// Returns what was counted since an earlier time.
+    /// Returns the counts since an earlier time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut counts = *self;

@@ -122,10 +122,12 @@ words! {
         SenderNames = "sender names",
         Deposits = "deposits",
         Mails = "mails",
-        /// Messages of handsets to numbers that no application has.
+        /// Messages from handsets to numbers that no application has.
         Inbound = "inbound messages",
         /// Requests for reset links that no mail server can deliver.
         Resets = "reset links",
+        /// Lines of bank statements that couldn't be credited.
+        BankLines = "bank lines",
     }
 }
 

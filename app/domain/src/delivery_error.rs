@@ -56,7 +56,25 @@ words! {
     }
 }
 
+/// The maximum length of a carrier's own code. An SMPP error number has two octets (SMPP 3.4,
+/// 5.3.2.31), and some carriers write a longer one.
+const CODE_CHARS_MAX: usize = 8;
+
 impl DeliveryError {
+    /// Returns the code, followed by the carrier's own if there is one. Anything else that a carrier
+    /// writes there is left out, because customers see it.
+    pub fn with_number(self, code: Option<&str>) -> String {
+        let is_code = |text: &&str| {
+            text.len() <= CODE_CHARS_MAX
+                && text.bytes().all(|b| b.is_ascii_alphanumeric())
+                && text.bytes().any(|b| b != b'0')
+        };
+        match code.filter(is_code) {
+            Some(code) => format!("{self}_{code}"),
+            None => self.as_str().to_owned(),
+        }
+    }
+
     /// Parses a code, with or without a suffix. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|error| {

@@ -142,14 +142,14 @@ impl DeskAct {
         )
     }
 
-    /// Whether the action takes something away. Its button is red.
+    /// Whether the action takes something away. Its button is red. Signing out isn't such an action:
+    /// the account can sign in again.
     pub const fn takes_away(self) -> bool {
         matches!(
             self,
             Self::Suspend
                 | Self::Reject
                 | Self::Disable
-                | Self::SignOut
                 | Self::Demote
                 | Self::ResetFactor
                 | Self::RemoveNumber

@@ -1,4 +1,4 @@
-//! Events: what an integrator's program wants to hear about.
+//! Events, which tell an integrator's program what happened.
 
 use std::fmt;
 

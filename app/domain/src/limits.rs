@@ -183,8 +183,8 @@ pub struct SendLimits {
     pub leaked_key: Guard,
     /// Whether a live key may change the limits.
     pub changed_by_api: bool,
-    /// Whether texts are sent with replacements for characters outside GSM-7. This is no limit, but
-    /// decides sends like one.
+    /// Whether texts are sent with replacements for characters outside GSM-7. This isn't a limit,
+    /// but it decides sends as limits do.
     pub replace_characters: bool,
     /// The IANA name of the account's time zone, whose days and hours the limits use. `None` for
     /// UTC.

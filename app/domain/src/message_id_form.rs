@@ -47,7 +47,7 @@ impl MessageIdForm {
         }
     }
 
-    /// Returns the IDs that may be stored for the message of a receipt, if the carrier uses this
+    /// Returns the IDs under which the message of a receipt may be stored. The carrier uses this
     /// form, but the settings had another form when the answer was stored.
     pub fn stored_for_receipt(self, id: &str) -> Vec<String> {
         let mut stored = Vec::new();
@@ -92,8 +92,8 @@ impl MessageIdForm {
         answers
     }
 
-    /// Returns whether one of the IDs `looked_up` would find a message whose answer comes after the
-    /// settings have changed to this form. `stored` is the ID under which the form `present` has
+    /// Returns whether one of the IDs `looked_up` would find a message whose answer comes after a
+    /// change of the settings to this form. `stored` is the ID under which the form `present` has
     /// stored the same answer.
     pub fn finds_new_answer(self, present: Self, stored: &str, looked_up: &[String]) -> bool {
         let answers = present.answers_stored_as(stored).into_iter();
@@ -107,8 +107,8 @@ impl MessageIdForm {
             .any(|(answer, _)| looked_up.contains(&self.of_answer(&answer)))
     }
 
-    /// Returns the answers that are stored as this ID, and for each whether zeros and case are as
-    /// the carrier wrote them.
+    /// Returns the answers that are stored as this ID. The flag of each says whether its zeros and
+    /// case are as the carrier wrote them.
     fn answers_stored_as(self, stored: &str) -> Vec<(String, bool)> {
         let verbatim = (stored.to_owned(), true);
         let converted = match self {

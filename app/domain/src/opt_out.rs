@@ -100,15 +100,15 @@ impl CommandWords {
     }
 }
 
-/// The first letter of what is stored instead of an erased number. Digits sort before it.
+/// The first letter of the text that is stored instead of an erased number. Digits sort before it.
 pub const ERASED: char = 'x';
 /// Keeps hashes of numbers apart from everything else that is derived from the same secret.
 const PURPOSE: &[u8] = b"heliograph erased opt-out";
 /// Half of the hash suffices, because nobody can choose numbers that collide without the key.
 const HASH_BYTES: usize = 16;
 
-/// Returns what the opt-out of an erased number is stored as. Without the key, nobody can find the
-/// number by hashing all numbers. `number` is as carriers get it.
+/// Returns the text that is stored instead of an erased number. Without the key, nobody can find
+/// the number by hashing all numbers. `number` is as carriers get it.
 pub fn erased(key: &[u8; SECRET_BYTES], number: &str) -> String {
     let hash = mac(key, &[PURPOSE, number.as_bytes()]);
     let hex = hash[..HASH_BYTES].iter().flat_map(|byte| [byte >> 4, byte & 0xf]);

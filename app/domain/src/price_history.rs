@@ -179,7 +179,7 @@ impl PriceHistory {
         Self::new(known.cloned().collect())
     }
 
-    /// Returns what a change would do to the prices at the time `from`. Both base prices have a
+    /// Returns the effects of a change on the prices at the time `from`. Both base prices have a
     /// step, and so has the price of a prefix. A cancelled change has its steps from the time at
     /// which it would have come into force.
     pub fn steps(&self, change: &PriceChange, from: Timestamp) -> Vec<PriceStep> {

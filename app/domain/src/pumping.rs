@@ -10,10 +10,11 @@ const SLOT_MS: i64 = 2 * 60 * 1000;
 /// The slots of 10 minutes, and the slot that the window begins in.
 const SLOTS: usize = 6;
 
-/// So many messages to a country must be final before the share of delivered ones says anything.
+/// The number of messages to a country that must be final before the share of delivered ones is
+/// judged.
 const FINAL_MIN: i64 = 10;
 
-/// How messages to a country fared.
+/// The outcomes of messages to a country.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountryOutcomes {
     /// The messages within the last 10 minutes.

@@ -662,11 +662,27 @@ impl BatchRecord {
     }
 }
 
+/// The rows of an application's scheduled batches.
+///
+/// A scheduled message counts from its acceptance on, as any message does. A row of a scheduled
+/// batch counts as a message only once its batch begins, on that day: until then it has no
+/// transaction ID and may still be dropped with its batch. The statement of account has the price of
+/// the whole batch on the day of its acceptance. So that all figures agree, pages show the rows and
+/// their reserved price as such, and never among the messages of a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledRows {
+    pub rows: i64,
+    /// Their price, which the balance doesn't have any more.
+    pub reserved: Money,
+}
+
 /// The messages of an application's key that wait for their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCount {
     /// Their number, with the rows of scheduled batches.
     pub messages: i64,
+    /// The part of them that are rows of scheduled batches.
+    pub of_batches: ScheduledRows,
     /// Those that are due before the day ends in the account's time zone.
     pub today: i64,
     /// The time at which the next of them is due.
@@ -704,6 +720,17 @@ impl ConnectionState {
     pub const fn is_degraded(self) -> bool {
         matches!(self, Self::Probing | Self::Degraded)
     }
+}
+
+/// A process that goes on with earlier settings, because the new ones have an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedReload {
+    /// The slot of the node, from 0.
+    pub node: i64,
+    /// When it refused them.
+    pub at: Timestamp,
+    /// The error, in one line.
+    pub error: String,
 }
 
 /// A connection to a carrier, as of a few seconds ago.
@@ -895,6 +922,15 @@ pub struct BankLineCase {
     pub line: BankStatementLine,
     /// The applications that the payer may have meant. Empty unless the line is unmatched.
     pub suggestions: Vec<Reference>,
+}
+
+/// A line of a bank statement that couldn't be credited, until staff mark it as done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenBankLine {
+    pub statement_id: i64,
+    pub line: BankStatementLine,
+    /// The reference and the amount of the deposit with the same bank ID, if there is one.
+    pub stored: Option<(String, Money)>,
 }
 
 /// A file that is kept until staff have chosen its columns.

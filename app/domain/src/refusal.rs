@@ -342,8 +342,8 @@ pub enum Refusal {
     #[error("This deposit was returned to the bank before.")]
     DepositReturned,
     #[error(
-        "The file is no longer stored: its columns were chosen before, or more than an hour ago \
-         it was sent. Send it again."
+        "The file is no longer stored: its columns were already chosen, or it was sent more than \
+         an hour ago. Send it again."
     )]
     BankFileGone,
     #[error("A column can be used only once: choose a different column for each.")]
@@ -404,6 +404,12 @@ pub enum Refusal {
         /// The ID of the upload's batch.
         batch: String,
     },
+    #[serde(skip)]
+    #[error(
+        "Some messages are still being submitted, so nobody knows yet whether they were sent. Try \
+         again in a minute."
+    )]
+    StillSubmitting,
     #[error("This page of the list no longer exists. Start again from the first page.")]
     InvalidCursor,
     #[error(

@@ -76,8 +76,8 @@ impl Schedule {
     }
 }
 
-/// Returns true if a message that expires unsubmitted expires by its validity. Otherwise it expires
-/// at the end of the 48 hours, which begin at `base`.
+/// Returns true if a message that wasn't submitted expires by its validity. Otherwise it expires
+/// after 48 hours, counted from `base`.
 pub fn is_by_validity(expires_at: Option<Timestamp>, base: Timestamp) -> bool {
     expires_at.is_some_and(|at| at < base.plus_ms(LIFETIME_MS))
 }

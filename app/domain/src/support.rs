@@ -215,7 +215,7 @@ pub struct CarrierReceipts {
 }
 
 impl CarrierReceipts {
-    /// Returns what a suggested format would do, as a sentence.
+    /// Returns a sentence about the effect of a suggested format.
     pub fn advice(&self, suggested: SuggestedForm) -> String {
         let SuggestedForm { form, receipts } = suggested;
         let unmatched = self.unmatched;

@@ -66,7 +66,7 @@ impl TestClock {
         Timestamp::from_unix_ms(end - offset)
     }
 
-    /// Returns the latest real time since which the clock has run for `ms`.
+    /// Returns the latest real time from which the clock has run for `ms` until now.
     pub fn has_run_since(&self, now: Timestamp, ms: i64) -> Timestamp {
         let shown = now.unix_ms().saturating_add(self.offset_ms()).saturating_sub(ms);
         let mut until = i64::MAX;

@@ -114,11 +114,7 @@ fn Devices(
                     view! {
                         <PostForm form=others>
                             <PasswordField form=others/>
-                            <SubmitButton
-                                label="Sign out all other devices"
-                                form=others
-                                danger=true
-                            />
+                            <SubmitButton label="Sign out all other devices" form=others/>
                         </PostForm>
                     },
                 )

@@ -51,7 +51,7 @@ pub const NUMBER_PATH: &str = "/account/number";
 /// The path of the export of what is stored about a phone number.
 pub const NUMBER_EXPORT_PATH: &str = "/account/number.json";
 
-/// The signed-in account, and what the frame of every page shows of it.
+/// The signed-in account, with the data that the frame of every page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Viewer {
     pub account: AccountRecord,

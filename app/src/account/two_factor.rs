@@ -46,8 +46,8 @@ pub struct TwoFactor {
     /// New recovery codes, which are shown only once.
     new_codes: Vec<String>,
     offer: Option<Offer>,
-    /// Step-up authentication comes before a new secret is shown, so that nobody sets up a phone
-    /// for nothing. The refusal says what it takes.
+    /// Step-up authentication comes before a new secret is shown, so that nobody sets up a phone in
+    /// vain. The refusal says which credential is needed.
     missing: Option<Refusal>,
 }
 

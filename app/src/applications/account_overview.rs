@@ -1,7 +1,7 @@
 //! The overview of an account that has sent messages: its balance, the number, outcome and cost of
 //! its messages, and what its owner should know about.
 
-use domain::records::{AlarmRecord, ApplicationRecord, BatchRecord, MessageRecord};
+use domain::records::{AlarmRecord, ApplicationRecord, BatchRecord, MessageRecord, ScheduledRows};
 use domain::spending::Spending;
 use domain::support_hours::UsualTime;
 use domain::timestamp::DAY_MS;
@@ -58,6 +58,8 @@ pub struct AccountOverview {
     alarms: Vec<AlarmRecord>,
     /// The newest batches.
     batches: Vec<BatchRecord>,
+    /// The rows of scheduled batches, which the counts don't have.
+    scheduled: ScheduledRows,
     /// How long an activation usually takes, if one is pending.
     activation_usual: Option<UsualTime>,
     /// How long a sender name usually takes, if one is pending.
@@ -116,6 +118,7 @@ impl AccountOverview {
             failures: failures.await.ok(),
             alarms: found.alarms,
             batches: found.batches,
+            scheduled: found.scheduled,
             activation_usual: usual(Work::Activations, activation_waits).await?,
             sender_usual: usual(Work::SenderNames, sender_waits).await?,
             spending: Spending::before(day, &charged),
@@ -246,7 +249,7 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         let found = data.counts.iter().find(|count| count.status == wanted);
         found.map_or(0, |count| count.all)
     };
-    // Nobody tried to deliver what was cancelled.
+    // Cancelled messages don't count, because no carrier got them.
     let completed = sum(|count| count.all) - of(None) - of(Some(MessageStatus::Cancelled));
     let rate = rate((of(Some(MessageStatus::Delivered)), completed));
     let rate = rate.unwrap_or_else(|| "not known yet".to_owned());
@@ -254,10 +257,20 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let [today, month] = [today, month].map(|messages| counted(messages, "message"));
     let [spent_today, spent] = data.spent.map(|spent| format!("{} charged", amount(spent)));
     let balance = amount(balance);
+    let ScheduledRows { rows, reserved } = data.scheduled;
+    let scheduled = (rows > 0).then(|| {
+        let reserved = format!("{} reserved, not counted as messages yet", amount(reserved));
+        view! {
+            <Fact term="Scheduled batches">
+                {counted(rows, "row")} <div class="fine">{reserved}</div>
+            </Fact>
+        }
+    });
     view! {
         <Fact term="Balance">{balance} <div class="fine">{lasts}</div></Fact>
         <Fact term="Today">{today} <div class="fine">{spent_today}</div></Fact>
         <Fact term="This month">{month} <div class="fine">{spent}</div></Fact>
+        {scheduled}
         <Fact term="Delivery rate">
             {rate} <div class="fine">"of the final messages of 30 days, without cancelled ones"</div>
         </Fact>

@@ -1,7 +1,8 @@
 //! An application's history: who did what, when and why.
 
+use domain::audit_action::with_amounts;
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
-use domain::{LimitField, LostAnswer, Money};
+use domain::{LostAnswer, Money};
 use leptos::prelude::*;
 
 use crate::ui::{Table, in_zone};
@@ -23,6 +24,7 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
     let before = entry.before.as_deref().unwrap_or("none");
     let after = entry.after.as_deref().unwrap_or("none");
     let detail = entry.detail.as_deref().unwrap_or("none given");
+    let shown = |action, text: &str| with_amounts(action, text, currency);
     match entry.action {
         HistoryAction::Created => "The application was created.".to_owned(),
         HistoryAction::ActivationRequested => "Activation was requested.".to_owned(),
@@ -41,7 +43,10 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
             deposit(before, after, currency)
         }
         HistoryAction::Renamed => format!("The name changed to {after}. Before: {before}."),
-        HistoryAction::MailsChanged => format!("Mails changed to: {after}. Before: {before}."),
+        HistoryAction::MailsChanged => {
+            let [after, before] = [after, before].map(|text| shown("application.notices", text));
+            format!("Mails changed to: {after}. Before: {before}.")
+        }
         HistoryAction::LostAnswerChanged => format!(
             "Unconfirmed messages changed to: {}. Before: {}.",
             policy(after),
@@ -49,7 +54,8 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         ),
         HistoryAction::LimitsChanged => {
             let by = if entry.detail.is_some() { " by API" } else { "" };
-            format!("Limits changed{by} to: {}. Before: {}.", limits(after), limits(before))
+            let [after, before] = [after, before].map(|text| shown("application.limits", text));
+            format!("Limits changed{by} to: {after}. Before: {before}.")
         }
         HistoryAction::CodesChanged => {
             format!("Settings of one-time codes changed to: {after}. Before: {before}.")
@@ -65,19 +71,6 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::OptOutRemoved => format!("The opt-out of {detail} was removed."),
         HistoryAction::OptOutsImported => format!("A file of opt-outs was imported: {detail}."),
     }
-}
-
-/// Replaces the codes of limits by their names.
-fn limits(text: &str) -> String {
-    let parts = text.split(", ").map(|part| {
-        let Some((code, value)) = part.split_once(' ') else { return part.to_owned() };
-        let name = match LimitField::parse(code) {
-            Some(field) => field.label(),
-            None => code,
-        };
-        format!("{name} {value}")
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Describes a change of an endpoint. The detail is its ID, in some cases followed by its URL or

@@ -96,7 +96,7 @@ fn tried<'a>(
     (change, invalid)
 }
 
-/// Shows what limits would have refused, and a form for other values.
+/// Shows how many messages limits would have refused, and a form for other values.
 #[component]
 pub fn LimitTrialSection(reference: Reference) -> impl IntoView {
     let typed = VALUES.map(|(_, name, ..)| parameter(name));

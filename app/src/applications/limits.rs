@@ -89,8 +89,10 @@ impl LimitsForm {
 
     fn change(&self) -> Result<LimitsChange, Problem> {
         let mut change = LimitsChange::default();
-        for (field, text) in self.texts() {
-            change.add(field, text).map_err(|invalid| Cause::Limit(invalid.field))?;
+        let add = |(field, text)| change.add(field, text).err();
+        let wrong: Vec<_> = self.texts().into_iter().filter_map(add).collect();
+        if !wrong.is_empty() {
+            return Err(Cause::Limits(wrong.into_iter().map(|wrong| wrong.field).collect()).into());
         }
         change.changed_by_api = Some(self.changed_by_api == ALLOWED);
         Ok(change)
@@ -148,6 +150,8 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {choice(
                     LimitField::TrafficPumping,
                     &GUARDS,
+                    "Somebody pumps traffic by making your program send many messages to numbers \
+                     that earn money with them.",
                     limits.text(LimitField::TrafficPumping),
                     form,
                 )}
@@ -164,13 +168,11 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {choice(
                     LimitField::LeakedKey,
                     &GUARDS,
+                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
+                     over plain HTTP.",
                     limits.text(LimitField::LeakedKey),
                     form,
                 )}
-                <p class="hint">
-                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
-                     over plain HTTP."
-                </p>
                 <Choice
                     label="Changes by API"
                     name=BY_API
@@ -194,6 +196,7 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
         {choice(
             LimitField::International,
             &[("allowed", "Allowed"), ("off", "Refused")],
+            "A number is international unless it has 8 digits and no plus sign.",
             limits.text(LimitField::International),
             form,
         )}
@@ -208,6 +211,8 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
         {choice(
             LimitField::RefuseDoubtful,
             &[("false", "Sent, with a warning"), ("true", "Refused")],
+            "A number is doubtful if it begins with 0, has 7 or 9 digits, or is the home \
+             country's code and a local number.",
             limits.text(LimitField::RefuseDoubtful),
             form,
         )}
@@ -259,7 +264,7 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
     .into_any()
 }
 
-/// Shows what the limits refused.
+/// Shows how many messages and requests the limits refused.
 fn refused(refusals: &[(String, String, i64)]) -> AnyView {
     if refusals.is_empty() {
         return view! { <p>"Within the last 7 days, the limits refused nothing."</p> }.into_any();
@@ -296,6 +301,7 @@ fn field(limit: LimitField, hint: String, value: String, form: FormState) -> Any
 fn choice(
     limit: LimitField,
     options: &[(&'static str, &'static str)],
+    hint: &'static str,
     in_force: String,
     form: FormState,
 ) -> AnyView {
@@ -303,5 +309,9 @@ fn choice(
     let owned = |(value, text): &(&str, &str)| ((*value).to_owned(), (*text).to_owned());
     let options = options.iter().map(owned).collect();
     let chosen = form.typed(name).unwrap_or(in_force);
-    view! { <Choice label=limit.label() name options chosen form/> }.into_any()
+    view! {
+        <Choice label=limit.label() name options chosen form/>
+        <p class="hint">{hint}</p>
+    }
+    .into_any()
 }

@@ -1,5 +1,5 @@
-//! The banner on the list of applications: what keeps the SMS application from sending, and what
-//! to do about it.
+//! The banner on the list of applications: it says what keeps the SMS application from sending, and
+//! what to do about it.
 
 use domain::readiness::Blocker;
 use domain::records::ApplicationRecord;
@@ -19,7 +19,7 @@ pub struct NextStep {
 #[cfg(feature = "ssr")]
 impl NextStep {
     /// Returns the next step for the SMS application among these, or `None` if it can send or there
-    /// is none. What the customer can do comes before what staff must do.
+    /// is none. A step of the customer comes before a step of staff.
     pub async fn find(
         service: &Service,
         applications: &[ApplicationRecord],

@@ -82,8 +82,8 @@ fn Application(
             {shown_once(keys)}
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
-            <Overview application currency=data.currency default_sender=data.default_sender/>
-            <Scheduled reference scheduled=data.scheduled form=cancel/>
+            <Overview application currency=data.currency.clone() default_sender=data.default_sender/>
+            <Scheduled reference scheduled=data.scheduled currency=data.currency form=cancel/>
             {sends
                 .then(|| view! { <Deposits reference payment/> })}
             <h2 id="history">"History"</h2>

@@ -38,17 +38,23 @@ pub async fn cancel_scheduled(
 pub fn Scheduled(
     reference: Reference,
     scheduled: ScheduledCount,
+    currency: String,
     form: FormState,
 ) -> impl IntoView {
     let sentence = "Everything that was scheduled is cancelled.";
     view! {
         <AcceptedNotice parameter="cancelled" sentence/>
-        {(scheduled.messages > 0).then(|| view! { <Waiting reference scheduled form/> })}
+        {(scheduled.messages > 0).then(|| view! { <Waiting reference scheduled currency form/> })}
     }
 }
 
 #[component]
-fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> impl IntoView {
+fn Waiting(
+    reference: Reference,
+    scheduled: ScheduledCount,
+    currency: String,
+    form: FormState,
+) -> impl IntoView {
     let confirm = parameter("confirm");
     let count = counted(scheduled.messages, "message");
     let filter = ReportFilter {
@@ -81,9 +87,23 @@ fn Waiting(reference: Reference, scheduled: ScheduledCount, form: FormState) -> 
     };
     let shown = counted(scheduled.messages, "message");
     let today = format!(", {} of them today", scheduled.today);
+    let of_batches = scheduled.of_batches;
+    let of_batches = (of_batches.rows > 0).then(|| {
+        let rows = counted(of_batches.rows, "row");
+        let reserved = of_batches.reserved.shown();
+        view! {
+            <p class="fine">
+                {format!(
+                    "{rows} of scheduled batches are among them. {reserved} {currency} is reserved \
+                     for these. They are counted as messages on the day on which they are sent.",
+                )}
+            </p>
+        }
+    });
     view! {
         <h2 id="scheduled">"Scheduled"</h2>
         <p><a href=list>{shown}</a> {today} {next} {zone} "."</p>
+        {of_batches}
         {buttons}
     }
 }

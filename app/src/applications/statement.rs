@@ -206,6 +206,10 @@ fn by_day(
     view! {
         <h3>{of.name()}</h3>
         <p>{format!("Application {reference}, amounts in {currency}. Days are UTC.")}</p>
+        <p class="fine not-printed">
+            "A batch is charged as a whole on the day of its acceptance, also if it is scheduled for \
+             a later day. Overviews and reports count its messages when they are sent."
+        </p>
         {months(page, month, is_current)}
         {facts(&month.totals, currency)}
         {days}

@@ -131,15 +131,15 @@ pub fn outcomes() -> impl IntoView {
         <p>
             <code>"POST /sms/test/clock/<TEST_KEY>"</code>
             " with " <code>"advance"</code>
-            " moves the clock of the application's test side ahead by that many seconds, up to 35 \
+            " moves the clock of the application's test key ahead by that many seconds, up to 35 \
              days in all. Scheduled messages, expiries, receipts and further attempts to deliver \
              events then follow at once, so a test of two days takes a second. "
             <code>"sendat"</code> " and " <code>"send_at"</code>
             " are times of this clock. Times of what has happened, such as "
             <code>"created_at"</code> ", the filters of reports, quiet hours, "
             <code>"webhook-timestamp"</code>
-            ", test money and daily limits keep to real time. What you send while the clock moves \
-             counts as sent afterwards. " <code>"reset=1"</code>
+            ", test money and daily limits keep to real time. Messages that you send while the clock \
+             moves count as sent afterwards. " <code>"reset=1"</code>
             " goes back to real time: messages and batches that are still scheduled wait for their \
              times again, and all other pauses go on from where they are. Live messages and live \
              endpoints never move."

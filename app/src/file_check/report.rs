@@ -9,8 +9,7 @@ use super::export::how_to_export;
 use crate::reports::{counted, grouped};
 use crate::ui::Table;
 
-/// Rows that deserve a look: what is special about them, the API's warning if it has one, and where
-/// they are.
+/// Rows that the user should check: a description, the API's warning if it has one, and the lines.
 struct Doubt {
     rows: Lines,
     what: String,
@@ -78,7 +77,7 @@ fn verdict(report: &FileReport) -> AnyView {
     view! { <p class="alert" role="alert">{sentence}</p> }.into_any()
 }
 
-/// Renders what is wrong: with the file, and with its lines.
+/// Renders the faults of the file and of its lines.
 fn faults(report: &FileReport) -> impl IntoView + use<> {
     let findings: Vec<_> =
         report.findings.iter().map(|found| view! { <li>{described(found)}</li> }).collect();

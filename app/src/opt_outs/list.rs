@@ -203,14 +203,14 @@ fn listed(reference: Reference, query: &OptOutsQuery, opt_outs: &[OptOutRecord])
         })
         .time(in_zone("Added (UTC)"), |opt_out| opt_out.created_at)
         .styled(BUTTONS, "Action", |opt_out| {
-            // An erased number can be removed only by who searches for it.
+            // An erased number can be removed only after a search for it.
             let number = opt_out.number.as_ref().map(|number| format!("+{number}"));
             let remove = number.unwrap_or_else(|| query.number.clone());
             (!remove.is_empty()).then(|| {
                 let label = format!("Remove {remove}");
                 let query = OptOutsQuery { remove, ..query.clone() };
                 let href = query.address(reference, "");
-                view! { <a class="button button-quiet" href=href aria-label=label>"Remove"</a> }
+                view! { <a class="button button-danger" href=href aria-label=label>"Remove"</a> }
             })
         })
         .in_region_or("Opt-outs", empty)

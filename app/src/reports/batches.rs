@@ -12,7 +12,7 @@ use crate::ui::{StateMark, Table, in_zone, pager};
 use {
     crate::problem::{Cause, Problem},
     crate::ui::last,
-    domain::{BatchId, Reference, Refusal, Timestamp, ids},
+    domain::{BatchId, MessageStatus, Reference, Refusal, Timestamp, ids},
     service::{BatchFilter, MessageFilter, Service},
 };
 
@@ -21,7 +21,8 @@ use {
 const BATCHES: i64 = 5;
 
 /// Returns a page of the batches that match the filters, newest first. Returns `None` if a filter
-/// applies only to messages.
+/// applies only to messages. The rows of a scheduled batch aren't messages yet, so the filter for
+/// scheduled messages also finds the batch.
 #[cfg(feature = "ssr")]
 pub async fn find(
     service: &Service,
@@ -30,13 +31,16 @@ pub async fn find(
     filter: &ReportFilter,
     wanted: &MessageFilter,
 ) -> Result<Option<Paged<BatchRecord>>, Problem> {
-    if wanted.status.is_some() || wanted.number.is_some() || wanted.transid.is_some() {
+    let scheduled = wanted.status == Some(MessageStatus::Scheduled);
+    let has_status = wanted.status.is_some() && !scheduled;
+    if has_status || wanted.number.is_some() || wanted.transid.is_some() {
         return Ok(None);
     }
     let (from, below) = bounds(filter, wanted)?;
     let query = BatchFilter {
         requestid: wanted.requestid.clone(),
         key: wanted.key,
+        scheduled,
         limit: BATCHES,
         cursor: below.map(|id| id.to_string()),
     };
@@ -101,8 +105,18 @@ pub fn batches_section(
         }
         .into_any()
     };
+    let is_of_scheduled = filter.status == BatchStatus::Scheduled.as_str();
+    let rows = is_of_scheduled.then(|| {
+        view! {
+            <p class="fine">
+                "The rows of these batches become messages at the time of the batch, and count as \
+                 messages of that day."
+            </p>
+        }
+    });
     view! {
         <h2 id="batches">"Batches"</h2>
+        {rows}
         {listed(&batches.items, currency, nothing)}
         {pager}
     }

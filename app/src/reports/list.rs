@@ -52,7 +52,7 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
                 today=reports.today
                 problem
             />
-            <div id="found" class="found">{sections}</div>
+            <div id="found">{sections}</div>
         </Page>
     }
 }
@@ -106,9 +106,14 @@ fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoVi
     view! {
         {reload}
         {contents}
-        // On a narrow screen, the style sheet puts the chart below the list.
+        // A narrow screen shows the chart once its reader asks for it, so that the first message is
+        // seen at once. The switch works without scripts.
         {found.chart.map(|chart| {
-            view! { <div class="chart-section"><ChartSection chart filter currency/></div> }
+            view! {
+                <input type="checkbox" id="chart-shown" class="chart-switch"/>
+                <label for="chart-shown" class="chart-switch-label">"Show the chart"</label>
+                <div class="chart-section"><ChartSection chart filter currency/></div>
+            }
         })}
         {first}
         {messages}

@@ -1,4 +1,4 @@
-//! Bars of what went well and what didn't, by period.
+//! Bars of good and bad outcomes, by period.
 
 use leptos::prelude::*;
 

@@ -21,8 +21,7 @@ impl Fill {
         Self(ink, bar.turn, bar.stripe)
     }
 
-    /// Returns the fill of what is delivered or failed: whole for good, striped for everything
-    /// else.
+    /// Returns the fill of good and bad outcomes: whole for good ones, striped for bad ones.
     pub const fn of_outcome(is_good: bool) -> Self {
         if is_good { Self("ink-good", 0, 6) } else { Self("ink-bad", 45, 3) }
     }

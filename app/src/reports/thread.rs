@@ -45,19 +45,15 @@ pub async fn thread(
     let (limit, messages) = (MESSAGES, service.messages());
     // An old message is shown with its own conversation.
     let to = Some(message.created_at.plus_ms(DAY_MS));
-    let forms = number.forms(service.country_code());
+    let number = Some(number);
     let inbound =
-        InboundFilter { number: Some(number), key, limit, to, ..InboundFilter::default() };
+        InboundFilter { number: number.clone(), key, limit, to, ..InboundFilter::default() };
     let received = messages.account_inbound(account_id, reference, &inbound).await?.items;
     if received.is_empty() {
         return Ok(Vec::new());
     }
-    let mut sent = Vec::new();
-    for number in forms {
-        let number = Some(number.digits().to_owned());
-        let filter = MessageFilter { number, key, limit, to, ..MessageFilter::default() };
-        sent.extend(messages.account_messages(account_id, Some(reference), &filter).await?.items);
-    }
+    let filter = MessageFilter { number, key, limit, to, ..MessageFilter::default() };
+    let sent = messages.account_messages(account_id, Some(reference), &filter).await?.items;
     let received = received.into_iter().map(|message| ThreadMessage {
         at: message.received_at,
         is_inbound: true,

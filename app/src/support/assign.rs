@@ -244,7 +244,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
     }
 }
 
-/// Renders what can be done to assign the deposit, or why nothing can.
+/// Renders the ways to assign the deposit, or why it can't be assigned.
 fn action(
     (deposit, decided): (&DepositRecord, Option<Decided>),
     typed: &str,

@@ -2,8 +2,7 @@
 
 use std::iter;
 
-use domain::Money;
-use domain::audit_action::{ACTIONS, sentence};
+use domain::audit_action::{ACTIONS, readable, sentence};
 use domain::records::Paged;
 use domain::support::AuditRecord;
 use leptos::prelude::*;
@@ -188,7 +187,8 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Subject"
                 name="subject"
                 value=filter.subject
-                hint="An email, a reference, a transaction ID, a carrier."
+                hint="An email, a transaction ID, a carrier, or a reference: also finds its messages \
+                      and batches."
                 form
             />
             <Choice label="Action" name="action" options chosen=filter.action/>
@@ -219,20 +219,11 @@ pub fn audit_table(entries: &[AuditRecord], currency: &str) -> AnyView {
 
 /// Renders the values before and after a change, and its details.
 fn change(entry: &AuditRecord, currency: &str) -> impl IntoView + use<> {
-    // Only entries about deposits have balances.
-    let is_money = entry.action.starts_with("deposit.");
-    let value = |text: &Option<String>| {
-        let text = text.as_deref()?;
-        let amount = Money::parse(text).ok().filter(|_| is_money);
-        Some(
-            amount
-                .map_or_else(|| text.to_owned(), |amount| format!("{} {currency}", amount.shown())),
-        )
-    };
+    let value = |text: &Option<String>| Some(readable(&entry.action, text.as_deref()?, currency));
     let values = match (value(&entry.before), value(&entry.after)) {
         (Some(before), Some(after)) => Some(format!("{before} → {after}")),
         (before, after) => before.or(after),
     };
-    let detail = entry.detail.clone();
+    let detail = value(&entry.detail);
     view! { {values} {detail.map(|detail| view! { <div class="fine">{detail}</div> })} }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use domain::Timestamp;
 use domain::carrier_figures::{CarrierCounts, CarrierEvent, RecentCounts};
 use domain::printable::printable;
-use domain::records::CarrierRecord;
+use domain::records::{CarrierRecord, RefusedReload};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     }
 }
 
-/// Renders what a carrier did lately.
+/// Renders a carrier's figures of the last minutes, hour and day.
 pub fn figures(carrier: &CarrierNow) -> AnyView {
     let RecentCounts { five_minutes, hour, day } = carrier.record.recent;
     let rows = [("5 min", five_minutes), ("hour", hour), ("day", day)];
@@ -136,6 +136,28 @@ pub fn last_errors(carrier: &CarrierNow) -> Option<AnyView> {
     });
     let others: Vec<_> = others.collect();
     (!others.is_empty()).then(|| view! { <ul class="fine">{others}</ul> }.into_any())
+}
+
+/// Warns staff that processes go on with earlier settings.
+pub fn reload_warning(refused: &[RefusedReload]) -> Option<AnyView> {
+    let rows = refused.iter().map(|RefusedReload { node, at, error }| {
+        let error = printable(error).into_owned();
+        view! { <li>{format!("Process {node}, ")} <DateTime at=*at/> ": " {error}</li> }
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then(|| {
+        view! {
+            <div class="notice">
+                <p>
+                    "The settings have an error and weren't reloaded. The server goes on with the \
+                     earlier settings. Ask the operator to correct the file and to run "
+                    <code>"heliograph carrier reload"</code>"."
+                </p>
+                <ul>{rows}</ul>
+            </div>
+        }
+        .into_any()
+    })
 }
 
 /// Formats a time span in its two largest units.

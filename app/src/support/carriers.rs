@@ -2,11 +2,12 @@
 
 use domain::DeskAct;
 use domain::incident::IncidentRecord;
+use domain::records::RefusedReload;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::{CarrierNow, connections, facts, figures, last_errors};
+use super::carrier::{CarrierNow, connections, facts, figures, last_errors, reload_warning};
 use super::confirm::confirm_button;
 use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
@@ -27,6 +28,7 @@ pub struct CarriersNow {
     carriers: Vec<CarrierNow>,
     /// The open notes.
     incidents: Vec<IncidentRecord>,
+    refused_reloads: Vec<RefusedReload>,
 }
 
 #[cfg(feature = "ssr")]
@@ -46,6 +48,7 @@ impl CarriersNow {
         Ok(Self {
             carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
             incidents: service.delivery().incidents().await?,
+            refused_reloads: service.delivery().refused_reloads().await?,
         })
     }
 }
@@ -97,6 +100,7 @@ fn Carriers(carriers: CarriersNow, notes: IncidentForms) -> impl IntoView {
                 "We submit no more messages to a drained carrier. It still delivers the messages \
                  that it has. Waiting messages take another route if there is one."
             </p>
+            {move || live.with(|live| reload_warning(&live.refused_reloads))}
             <div class="visually-hidden" role="status">
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>

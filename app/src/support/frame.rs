@@ -30,7 +30,7 @@ const LINKS: [(Link, Option<Work>); 14] = [
     (("/support/applications", "Applications"), Some(Work::Activations)),
     (("/support/senders", "Sender names"), Some(Work::SenderNames)),
     (("/support/deposits", "Deposits"), Some(Work::Deposits)),
-    (("/support/import", "Import"), None),
+    (("/support/import", "Import"), Some(Work::BankLines)),
     ((APPROVALS, "Approvals"), None),
     (("/support/mail", "Mail"), Some(Work::Mails)),
     (("/support/inbound", "Unassigned messages"), Some(Work::Inbound)),

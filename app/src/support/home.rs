@@ -1,12 +1,13 @@
 //! `/support`: the home page of staff, with the pending work.
 
 use domain::decision::Work;
-use domain::records::{CarrierRecord, CarrierState, WaitingWork};
+use domain::records::{CarrierRecord, CarrierState, RefusedReload, WaitingWork};
 use domain::support::UnpaidUse;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::carrier::reload_warning;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -27,6 +28,7 @@ pub struct SupportView {
     missing: Vec<String>,
     /// Whether all messages are held, because a backup was restored.
     held: bool,
+    refused_reloads: Vec<RefusedReload>,
 }
 
 /// Loads the pending work and the carriers for staff.
@@ -50,6 +52,7 @@ pub async fn load_support() -> Result<SupportView, Problem> {
         held: service.operations().hold_since().await?.is_some(),
         unpaid: service.operations().unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.delivery().carriers().await?,
+        refused_reloads: service.delivery().refused_reloads().await?,
         strained: service.accounts().strained_limits().into_iter().map(str::to_owned).collect(),
     })
 }
@@ -62,7 +65,7 @@ pub fn SupportPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: SupportView) -> impl IntoView {
-    let SupportView { waiting, unpaid, carriers, strained, missing, held } = data;
+    let SupportView { waiting, unpaid, carriers, strained, missing, held, refused_reloads } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = CarrierState::ALL
         .into_iter()
@@ -75,6 +78,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     view! {
         <Page title="Support">
             {held.then(held_warning)}
+            {reload_warning(&refused_reloads)}
             {(!missing.is_empty()).then(|| missing_warning(&missing))}
             {unpaid.map(unpaid_warning)}
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
@@ -97,7 +101,7 @@ fn held_warning() -> impl IntoView {
     }
 }
 
-/// Warns staff that customers can't be told something, because a setting is missing.
+/// Warns staff that customers miss information, because a setting is missing.
 fn missing_warning(missing: &[String]) -> impl IntoView {
     let rows = missing.iter().map(|name| {
         let effect = match name.as_str() {
@@ -161,6 +165,7 @@ fn link(work: Work) -> impl IntoView {
         Work::Mails => ("Mails that failed", "/support/mail"),
         Work::Inbound => ("Messages without an application", "/support/inbound"),
         Work::Resets => ("Reset links requested", "/support/mail"),
+        Work::BankLines => ("Bank lines that weren't credited", "/support/import"),
     };
     view! { <a href=href>{title}</a> }
 }

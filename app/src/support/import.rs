@@ -5,20 +5,21 @@
 use domain::Refusal;
 use domain::decision::Decided;
 use domain::records::{
-    BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
+    BankLineCase, BankStatement, KeptBankFile, LineOutcome, OpenBankLine, Paged, StatementReport,
 };
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::deposits::details;
-use super::desk::by;
+use super::desk::{by, row_form};
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, next_link, parameter, tabs,
+    BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
+    next_link, parameter, tabs,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -38,7 +39,7 @@ pub const REFUSED_FILE: &str = "refused-file";
 /// The number of lines on a page.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 50;
-/// The pause between two looks at a statement whose lines are being credited, in milliseconds.
+/// The pause between two queries of a statement whose lines are being credited, in milliseconds.
 #[cfg(feature = "hydrate")]
 const LOOK_MS: u64 = 2000;
 
@@ -50,6 +51,8 @@ pub struct ImportView {
     /// The file whose columns staff have to choose.
     file: Option<KeptBankFile>,
     selected: Option<SelectedStatement>,
+    /// The lines of all statements that couldn't be credited, until staff mark them as done.
+    open: Vec<OpenBankLine>,
     statements: Vec<BankStatement>,
     currency: String,
 }
@@ -103,6 +106,7 @@ pub async fn load_import(
         refused: if is_gone { Some(Refusal::BankFileGone.to_string()) } else { refused },
         file: kept,
         selected,
+        open: money.open_bank_lines().await?,
         statements: money.bank_statements().await?,
         currency: current.site().currency.clone(),
     })
@@ -123,6 +127,14 @@ pub async fn confirm_statement(
         leptos_axum::redirect(APPROVALS_PATH);
     }
     Ok(())
+}
+
+/// Marks a line that couldn't be credited as done.
+#[server(prefix = "/fn", endpoint = "handle-bank-line")]
+pub async fn handle_bank_line(statement: i64, line: i64) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let actor = Actor::Account(account.id);
+    Ok(current.service().money().handle_bank_line(&actor, statement, line).await?)
 }
 
 /// Stores which columns are which, for all files with this header, and reads the kept file.
@@ -166,6 +178,7 @@ pub async fn choose_columns(
 struct Forms {
     confirm: FormState,
     columns: FormState,
+    line: FormState,
 }
 
 #[component]
@@ -173,6 +186,7 @@ pub fn ImportPage() -> impl IntoView {
     let forms = Forms {
         confirm: FormState::new::<ConfirmStatement>("confirm-alert"),
         columns: FormState::new::<ChooseColumns>("columns-alert"),
+        line: FormState::new::<HandleBankLine>("line-alert"),
     };
     let number = |text: Option<String>| text.and_then(|id| id.parse().ok());
     let (statement, file) = (parameter("statement"), parameter("file"));
@@ -184,6 +198,7 @@ pub fn ImportPage() -> impl IntoView {
         drop(changed.get());
         forms.confirm.accepted.track();
         forms.columns.accepted.track();
+        forms.line.accepted.track();
         LoadImport {
             statement: number(statement.get()),
             outcome: outcome.get(),
@@ -219,11 +234,12 @@ const fn is_under_way_now(statement: &BankStatement) -> bool {
 
 #[component]
 fn Import(data: ImportView, forms: Forms) -> impl IntoView {
-    let ImportView { refused, file, selected, statements, currency } = data;
+    let ImportView { refused, file, selected, open, statements, currency } = data;
     view! {
         <Page title="Import a bank statement" back=("/support/deposits", "Deposits")>
             {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
             {file.map(|file| view! { <Columns file form=forms.columns/> })}
+            {(!open.is_empty()).then(|| open_lines(&open, &currency, forms.line))}
             {selected.map(|selected| view! { <Report selected currency form=forms.confirm/> })}
             <form class="form" method="post" action=IMPORT_FILE_PATH enctype="multipart/form-data">
                 <div class="field">
@@ -413,6 +429,43 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })
         .in_region_or("Lines", "There are no such lines.")
+}
+
+/// Renders the lines that couldn't be credited.
+fn open_lines(lines: &[OpenBankLine], currency: &str, form: FormState) -> impl IntoView + use<> {
+    let table = Table::wide(lines)
+        .column("Statement and line", |open| {
+            let href = format!("{IMPORT_PATH}?statement={}", open.statement_id);
+            let line = format!(", line {}", open.line.line);
+            view! { <a href=href>{open.statement_id}</a> {line} }
+        })
+        .styled("key", "Bank id", |open| deposit_link(&open.line.bank_id))
+        .column("Reference as written", |open| open.line.reference.clone())
+        .column("Payer and purpose", |open| {
+            details(open.line.payer.as_deref(), open.line.purpose.as_deref())
+        })
+        .money("Amount", currency, |open| open.line.amount.shown())
+        .column("Outcome", |open| title(open.line.outcome))
+        .column("Stored deposit", |open| {
+            let stored = open.stored.as_ref();
+            stored.map(|(reference, amount)| format!("{} for {reference}", amount.shown()))
+        })
+        .styled(BUTTONS, "Action", move |open| {
+            let (statement, line) = (open.statement_id.to_string(), open.line.line.to_string());
+            let about = format!("line {line} of statement {statement}");
+            let fields = vec![("statement", statement), ("line", line)];
+            row_form(form, "Mark as done", &about, fields, None)
+        })
+        .in_region("Lines that weren't credited");
+    view! {
+        <h2>"Lines that weren't credited"</h2>
+        <p>
+            "Compare each line with the stored deposit and with the bank. Mark the line as done \
+             when its money is where it belongs."
+        </p>
+        <FormAlert form/>
+        {table}
+    }
 }
 
 fn listed(statements: &[BankStatement]) -> AnyView {

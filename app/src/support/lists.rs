@@ -23,7 +23,7 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
 pub const REASONS_HINT: &str =
     "Write one reason per line. Confirmations suggest them. Customers read the reason you send.";
 
-/// Renders the form that changes a list.
+/// Renders the form that changes a list. The page shows its problem, because it may have several.
 #[component]
 pub fn ListForm(
     list: StaffList,
@@ -33,11 +33,13 @@ pub fn ListForm(
     form: FormState,
 ) -> impl IntoView {
     let id = format!("list-{}", list.as_str());
-    let text = form.typed(list.as_str()).unwrap_or(lines.join("\n"));
+    let typed = form.typed(list.as_str());
+    let came_back = typed.is_some();
+    let text = typed.unwrap_or(lines.join("\n"));
     view! {
-        <details>
+        <details open=came_back>
             <summary>{heading}</summary>
-            <PostForm form>
+            <PostForm form without_alert=true>
                 <input type="hidden" name="list" value=list.as_str()/>
                 <TextArea label=heading id name="lines" rows="6" text hint/>
                 <SubmitButton label="Save" form/>

@@ -1,4 +1,4 @@
-//! `/support/margin`: what customers pay compared with what carriers charge.
+//! `/support/margin`: compares what customers pay with what carriers charge.
 
 use domain::Timestamp;
 use domain::records::{MarginFigures, MarginReport, MarginRow};

@@ -44,7 +44,7 @@ pub async fn load_support_message(transid: String) -> Result<MessageView, Proble
     })
 }
 
-/// Decides about a message whose outcome is unknown, when the carrier has told it.
+/// Decides about a message whose outcome is unknown, after the carrier has told staff.
 #[server(prefix = "/fn", endpoint = "decide-message")]
 pub async fn decide_message(
     transid: String,
@@ -104,7 +104,6 @@ fn Decision(transid: Transid, form: FormState) -> impl IntoView {
             "The carrier didn't answer the submit. Ask the carrier what became of the message, and \
              decide. A message that is submitted once more may arrive twice. This can't be undone."
         </p>
-        <FormAlert form/>
         <PostForm form>
             <input type="hidden" name="transid" value=transid.to_string()/>
             {move || was_sent.get().then(|| view! { <StepUpField form/> })}

@@ -32,7 +32,7 @@ impl Queue {
         }
     }
 
-    /// Returns the address of the case that has waited longest, or of the queue if none waits.
+    /// Returns the address of the case that has waited longest, or of the queue if it is empty.
     ///
     /// # Errors
     /// `Cause::Failed` if the database can't be read.

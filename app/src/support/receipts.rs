@@ -60,6 +60,7 @@ fn Receipts(lists: Lists) -> impl IntoView {
             {answers_chart(&hours)}
             <h2>"Receipts in the last 24 hours"</h2>
             {receipts_chart(&hours)}
+            {unmatched_count(&hours)}
             <h2>"Receipts that match no message"</h2>
             {advice}
             {unmatched_table(&unmatched.receipts)}
@@ -83,9 +84,19 @@ fn receipts_chart(hours: &[HourCounts]) -> AnyView {
     chart("receipts", "receipt", ("Delivered", "Not delivered"), &bars)
 }
 
+/// Renders the number of receipts that aren't in the chart, because they matched no message.
+fn unmatched_count(hours: &[HourCounts]) -> Option<AnyView> {
+    let unmatched: u64 = hours.iter().map(|hour| hour.counts.get(CarrierEvent::Unmatched)).sum();
+    let sentence = || format!("{} matched no message.", counted(count(unmatched), "receipt"));
+    (unmatched > 0).then(|| view! { <p class="fine">{sentence()}</p> }.into_any())
+}
+
+fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// Returns a bar for each hour. `parts` returns how many events were good, and how many bad.
 fn bars(hours: &[HourCounts], parts: impl Fn(&HourCounts) -> (u64, u64)) -> Vec<OutcomeBar> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let bar = |hour: &HourCounts| {
         let (good, bad) = parts(hour);
         let name = ShownZone::read(|zone| zone.to_table(hour.began_at));

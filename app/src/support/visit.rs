@@ -110,7 +110,7 @@ pub async fn load_visit(
     let account = owner.account_id;
     let filter = MessageFilter { limit: LINES, cursor: messages, ..MessageFilter::default() };
     let found = service.messages().account_messages(account, Some(reference), &filter).await?;
-    let filter = BatchFilter { requestid: None, key: None, limit: LINES, cursor: batches };
+    let filter = BatchFilter { limit: LINES, cursor: batches, ..Default::default() };
     let batches = service.messages().account_batches(account, Some(reference), &filter).await?;
     let filter = StatementFilter { cursor: cursor.as_deref(), limit: LINES, ..Default::default() };
     let local_price = service.money().price_list().await?.prices.local;
@@ -336,7 +336,7 @@ fn Visit(
     }
 }
 
-/// Renders all that a decision about an application needs to know of its owner.
+/// Renders the facts about an application's owner that a decision needs.
 fn applicant_section(applicant: &Applicant, reference: Reference) -> impl IntoView + use<> {
     let Applicant { account, created_at, disabled_at, .. } = applicant.clone();
     let state = if account.closed {

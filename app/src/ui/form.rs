@@ -123,23 +123,22 @@ impl FormState {
     /// Whether the problem is about a field.
     pub fn is_about(&self, field: &str) -> bool {
         self.problem.with(|problem| {
-            let cause = problem.as_ref().map(|problem| &problem.cause);
-            cause.and_then(Cause::field) == Some(field)
+            problem.as_ref().is_some_and(|problem| problem.cause.sentence_beside(field).is_some())
         })
     }
 
     /// Shows the problem's sentence next to the field that it is about.
     pub(super) fn beside(self, id: String, field: &'static str) -> impl IntoView {
         move || {
-            let sentence = (self.problem).with(|problem| Some(problem.as_ref()?.sentence()));
-            let sentence = sentence.filter(|_| self.is_about(field));
+            let sentence =
+                (self.problem).with(|problem| problem.as_ref()?.cause.sentence_beside(field));
             let id = id.clone();
             sentence.map(|sentence| view! { <p id=id class="field-problem">{sentence}</p> })
         }
     }
 
-    /// Returns the problem's refusal while it fulfils a condition. A page that tracks it shows what
-    /// changed meanwhile.
+    /// Returns the problem's refusal while it fulfils a condition. A page that tracks it can show
+    /// the current state.
     pub fn refused_with(self, is_it: fn(&Refusal) -> bool) -> Memo<Option<Refusal>> {
         Memo::new(move |_| {
             self.problem.with(|problem| match &problem.as_ref()?.cause {
@@ -212,6 +211,9 @@ pub fn PostForm(
     /// Whether the form is only a button within a line, without room for a problem.
     #[prop(optional)]
     inline: bool,
+    /// Whether the page shows the problem elsewhere, because it has several such forms.
+    #[prop(optional)]
+    without_alert: bool,
     children: Children,
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
@@ -231,7 +233,7 @@ pub fn PostForm(
             node_ref=node
             on:submit=move |event| submit(&event, form)
         >
-            {(!inline).then(|| view! { <FormAlert form/> })}
+            {(!inline && !without_alert).then(|| view! { <FormAlert form/> })}
             {children()}
         </form>
     }

@@ -77,7 +77,7 @@ impl From<&WebhookRecord> for State {
     fn from(endpoint: &WebhookRecord) -> Self {
         match (endpoint.disabled, endpoint.failing_since) {
             (Some(_), _) => Self(BAD, "disabled"),
-            (None, Some(_)) => Self(UNCLEAR, "failing"),
+            (None, Some(_)) => Self(BAD, "failing"),
             (None, None) => Self(GOOD, "active"),
         }
     }

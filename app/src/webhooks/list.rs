@@ -101,7 +101,7 @@ fn listed(endpoints: &[Endpoint], base: &str) -> AnyView {
         )
 }
 
-/// Returns the name of a key in a sentence's end or a table.
+/// Returns the name of a key, for the end of a sentence or for a table.
 pub const fn key_name(kind: KeyKind) -> &'static str {
     match kind {
         KeyKind::Live => "Live",

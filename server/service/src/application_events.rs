@@ -30,6 +30,8 @@ pub(crate) enum Cause<'a> {
         count: i64,
         /// A masked number.
         example: Option<&'a str>,
+        /// Describes what triggered the alarm.
+        detail: &'a str,
         at: Timestamp,
     },
     OptOut {
@@ -86,10 +88,11 @@ impl Cause<'_> {
                 money([("balance", *balance), ("threshold", *threshold)], currency)
             }
             Self::KeyReplaced(kind) => json!({"kind": kind.as_str()}).to_string(),
-            Self::LimitAlarm { kind, count, example, at } => json!({
+            Self::LimitAlarm { kind, count, example, detail, at } => json!({
                 "limit": kind.as_str(),
                 "count": count,
                 "example": example,
+                "detail": detail,
                 "at": at.to_string(),
             })
             .to_string(),

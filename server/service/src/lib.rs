@@ -102,11 +102,11 @@ pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;
 pub use delivery::raw_receipts::RawReceipt;
 pub use delivery::receipts::{
-    CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, WrittenReceipt, message_ids,
-    user_reference,
+    CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, Receipt, ReceiptMatch, WrittenReceipt,
+    message_ids, user_reference,
 };
 pub use delivery::route_trial::{RouteTrial, TrialMessage, TriedRoute};
-pub use delivery::routing::{CarrierInfo, Network};
+pub use delivery::routing::{CarrierInfo, NamedState, NamedStates, Network};
 pub use delivery::test_messages::TestReceipt;
 pub use delivery::waiting_receipts::ReceiptFilter;
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};

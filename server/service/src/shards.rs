@@ -1,6 +1,6 @@
-//! Shards, which hold the rows of an account's applications in a database that can be distributed
-//! over servers. Work for one application runs in its shard. Work for all applications runs shard
-//! by shard.
+//! Shards. A database that can be distributed over servers stores the rows of all applications of
+//! an account in one shard. Work for one application runs in its shard. Work for all applications
+//! runs shard by shard.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

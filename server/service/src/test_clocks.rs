@@ -39,13 +39,13 @@ pub struct MovedClock {
 enum Attempt {
     Moved(MovedClock),
     Refused(Reason),
-    /// Some rows still have to follow the move before.
+    /// The previous move isn't finished: some rows still have to follow it.
     Following,
 }
 
 impl Messages<'_> {
-    /// Moves the clock of a test key. Everything of the key that waits for a time follows before
-    /// this returns.
+    /// Moves the clock of a test key. When this returns, all rows of the key that wait for a time
+    /// have followed.
     ///
     /// # Errors
     /// `IdempotencyMismatch`. The reason is `TestKeyRequired` for a live key, and
@@ -77,7 +77,7 @@ impl Messages<'_> {
             }
         };
         if let Err(error) = self.follow_clock(shard, of).await {
-            tracing::error!(detail = ?error, "the rest of a test side follows its clock later");
+            tracing::error!(detail = ?error, "some rows of a test key will follow its clock later");
         }
         for wakeup in [Wakeup::ClockMoved, Wakeup::Queued, Wakeup::BatchAccepted] {
             self.inner.wake(wakeup);
@@ -85,8 +85,8 @@ impl Messages<'_> {
         Ok(Ok(moved))
     }
 
-    /// Lets what still waits follow the clocks that were moved. Returns all clocks that don't show
-    /// real time.
+    /// Lets the remaining rows follow the clocks that were moved. Returns all clocks that don't
+    /// show real time.
     pub async fn follow_clocks(&self) -> Result<Vec<(ApplicationId, TestClock)>> {
         let moved = self.in_each_shard(|shard| async move {
             let rows = test_clocks::moved(&mut self.store().read_at(shard).await?).await?;

@@ -50,16 +50,16 @@ pub(crate) fn day(name: Option<&str>, now: Timestamp) -> i64 {
     local(&find(name), now).day()
 }
 
-/// Returns the end of the quiet hours that a time is in, by the clocks of the zone with this name:
-/// the first later time at which the clocks show a time outside the hours. If clocks skip the time
-/// at which the hours end, they end when the clocks change. Returns `None` if the time is outside
-/// the hours.
+/// Returns the end of the quiet hours that a time is in, by the clocks of the zone with this name.
+/// The end is the first later time at which the clocks show a time outside the hours. If clocks
+/// skip the time at which the hours end, they end when the clocks change. Returns `None` if the
+/// time is outside the hours.
 pub(crate) fn quiet_end(name: Option<&str>, hours: QuietHours, at: Timestamp) -> Option<Timestamp> {
     let zone = find(name);
     let mut end = at;
     while let Some(left) = hours.ms_left(local(&zone, end).unix_ms().rem_euclid(DAY_MS)) {
         let by_this_offset = end.plus_ms(left);
-        // If clocks change before, they decide again.
+        // If the clocks change before that, the hours are checked again then.
         let change = next_change(&zone, end);
         end = change.map_or(by_this_offset, |change| change.min(by_this_offset));
     }

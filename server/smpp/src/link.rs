@@ -102,8 +102,8 @@ pub(crate) struct Link {
     /// The serial numbers of unacknowledged deliveries.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
-    /// Whether the last answer since the last `publish` that decides it was a refusal that concerns
-    /// all submits (true) or an acceptance (false).
+    /// Whether the peer refuses all submits, by the last answer since the last `publish` that shows
+    /// it: true after a refusal that concerns all submits, false after an acceptance.
     pub(crate) held: Option<bool>,
     /// Events since the last `publish`.
     pub(crate) events: Vec<Event>,

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, MatchedPath};
-use axum::http::header::{AUTHORIZATION, REFERER, USER_AGENT};
+use axum::http::header::{ALLOW, AUTHORIZATION, REFERER, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use domain::leak::LeakSigns;
@@ -24,7 +24,7 @@ pub const TEMPLATES: [&str; 20] = [
     "/sms/reports/{key}",
     "/sms/reports/{key}/{transid}",
     "/sms/batches/{key}",
-    "/sms/batches/{key}/{batchid}",
+    BATCH,
     "/sms/cancel/{key}",
     "/sms/events/{key}",
     "/sms/inbound/{key}",
@@ -40,6 +40,7 @@ pub const TEMPLATES: [&str; 20] = [
     "/sms/verify/check/{key}",
 ];
 
+const BATCH: &str = "/sms/batches/{key}/{batchid}";
 /// The error detail for a request without a key.
 const NO_KEY: &str = "The request has no API key. Write it at the end of the path, such as \
     /sms/send/<API_KEY>, or into the header Authorization: Bearer <API_KEY>.";
@@ -119,11 +120,18 @@ impl Address {
         self.name(answer)
     }
 
-    /// Returns the response to a method that the route doesn't support.
-    pub fn refuse_method(&self, api: &Api) -> Answer {
+    /// Returns the response to a method that isn't one of the `allowed`.
+    pub fn refuse_method(&self, api: &Api, allowed: &'static str) -> Answer {
         let failure = Failure::of(Reason::MethodNotAllowed);
         self.note(api, Err(&failure));
-        self.name(failure.into_answer())
+        let mut answer = self.name(failure.into_answer());
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        answer
+    }
+
+    /// Whether the request is about one batch.
+    pub fn is_of_batch(&self) -> bool {
+        self.template == BATCH
     }
 
     /// Records the call for the application's owner.
@@ -134,10 +142,8 @@ impl Address {
             if is_known {
                 let applications = api.service.applications();
                 applications.note_key_use(&key, self.origin.address);
-                let failure = answered.err();
-                let (reason, masked) =
-                    (failure.map(Failure::reason), failure.and_then(Failure::recipient));
-                applications.note_origin(&key, self.origin, reason, masked);
+                let reason = answered.err().map(Failure::reason);
+                applications.note_origin(&key, self.origin, reason);
             }
             api.service.applications().note_call(&key, self.call(answered, is_known));
         }

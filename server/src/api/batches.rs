@@ -1,8 +1,6 @@
 //! `/sms/batches`: uploads and the statuses of their messages, and pausing uploads.
 
 use axum::extract::{Request, State};
-use axum::http::HeaderValue;
-use axum::http::header::ALLOW;
 use domain::{BatchId, Reason};
 use serde::Serialize;
 use serde_json::json;
@@ -149,9 +147,7 @@ struct ChangeBody {
 pub async fn change(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
     if address.id.is_none() {
         drop_rest(request.into_body());
-        let mut answer = address.refuse_method(&api);
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
-        return answer;
+        return address.refuse_method(&api, "GET");
     }
     let changed = take_change(&api, &address, request).await;
     address.answer(&api, changed)
@@ -226,7 +222,7 @@ fn filter(parameters: &Parameters) -> Result<BatchFilter, Failure> {
         requestid: requestid.map(|id| id.as_str().to_owned()),
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
-        key: None,
+        ..BatchFilter::default()
     };
     parameters.refuse_unknown()?;
     Ok(filter)

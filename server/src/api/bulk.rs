@@ -147,10 +147,9 @@ struct UploadedParts {
         bad row is left. A file that costs more than the balance is refused too. Otherwise the \
         whole price is reserved and the response comes at once, while the rows become messages. \
         Rows to numbers that have opted out become rejected messages, whose price is released; \
-        warnings has their number. The number of \
-        concurrent uploads is limited for each application, with its live and test keys together. \
-        A test key can have two, dry runs included. Any more are refused before their bodies are \
-        read.",
+        warnings has their number. The number of concurrent uploads is limited for each \
+        application, with its live and test keys together. A test key can have two, including dry \
+        runs. Further ones are refused before their bodies are read.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("message" = Option<schemas::Message>, Query,

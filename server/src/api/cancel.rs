@@ -48,10 +48,10 @@ struct CancelBody {
     path = "/sms/cancel/{key}",
     operation_id = "cancel",
     summary = "Cancel a message or a batch",
-    description = "Give transid or batchid. All messages are cancelled that no carrier has or may \
-        have: those that are scheduled or queued, and those that wait for another attempt. Their \
-        price is released. For a batch, the response has the final numbers, although its messages \
-        may become cancelled in the seconds after it.",
+    description = "Give transid or batchid. Cancels all messages that no carrier has or may have: \
+        those that are scheduled or queued, and those that wait for another attempt. Their price \
+        is released. For a batch, the response has the final numbers, even if some messages become \
+        cancelled only in the seconds after it.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("transid" = Option<schemas::Transid>, Query),

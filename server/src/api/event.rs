@@ -28,7 +28,7 @@ pub struct Event<'a> {
     pub data: Data<'a>,
 }
 
-/// What an event says.
+/// The data of an event.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Data<'a> {

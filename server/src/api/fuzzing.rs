@@ -19,7 +19,7 @@ const CHARACTERS_MAX: usize = 320;
 /// The largest file of an upload, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
 
-/// What an upload says, or its refusal.
+/// The content of an upload, or its refusal.
 pub type Uploaded = Result<UploadedFields, String>;
 
 /// The parameters of an upload.

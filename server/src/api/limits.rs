@@ -218,9 +218,9 @@ fn example() -> serde_json::Value {
     summary = "Change the limits",
     description = "Changes the given limits and returns all of them. At least one must be given; \
         an empty text turns a limit off, and null leaves it as it is. In JSON, numbers and true or \
-        false need no quotation marks. Addresses without that of the request itself are refused. \
-        Refused with limits_locked, unless the owner allows changes by API in the application's \
-        settings.",
+        false need no quotation marks. A list of addresses must include the address of the \
+        request itself. The call is refused with limits_locked unless the owner allows changes by \
+        API in the application's settings.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),

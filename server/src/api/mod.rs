@@ -45,7 +45,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response};
 use axum::routing::MethodRouter;
 use domain::Reason;
@@ -65,6 +65,9 @@ pub use state::{Api, SharedApi};
 
 /// The route template in logs and metrics for requests that match no route.
 const NO_ROUTE: &str = "/sms/…";
+
+/// The methods of a batch, also where axum matched the list because the key is in the header.
+const ON_BATCH: &str = "GET, POST";
 
 /// The schemas of refusals and parameters, which utoipa can't discover by itself.
 #[derive(OpenApi)]
@@ -117,7 +120,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     // With the key in the header, a batch has the same path as the list has with its key.
     let (schemas, paths, methods) = routes!(batches::list);
     let routes = add(routes, "GET", (schemas, paths, methods.post(batches::change)));
-    let routes = add(routes, "GET, POST", routes!(batches::one, batches::change));
+    let routes = add(routes, ON_BATCH, routes!(batches::one, batches::change));
     let routes = add(routes, "POST", routes!(cancel::post));
     let routes = add(routes, "GET", routes!(inbound::list));
     let routes = add(routes, "GET", routes!(events::list));
@@ -157,10 +160,7 @@ fn add(
 fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
     let refuse = move |State(api): State<SharedApi>, address: Address, request: Request| async move {
         frames::drop_rest(request.into_body());
-        let mut answer = address.refuse_method(&api);
-        let allowed = HeaderValue::from_static(allowed);
-        answer.headers_mut().insert(ALLOW, allowed);
-        answer
+        address.refuse_method(&api, if address.is_of_batch() { ON_BATCH } else { allowed })
     };
     methods.head(refuse).fallback(refuse)
 }

@@ -292,7 +292,7 @@ impl Files for NumberFiles<'_> {
     }
 }
 
-/// Reads what a POST asks for.
+/// Reads the change that a POST requests.
 async fn read(
     api: &Api,
     access: KeyAccess,

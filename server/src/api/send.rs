@@ -80,8 +80,8 @@ struct SendParametersBody {
     summary = "Send one message",
     description = "200 means that the message is stored and charged once. Any other response means \
         that nothing was stored or charged. With a test key, an account that never made a deposit \
-        has a daily number of messages, uploads included. Any more are refused as rate_limited \
-        until the next day (UTC).",
+        can send only a limited number of messages a day, including those of uploads. Further ones \
+        are refused as rate_limited until the next day (UTC).",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = schemas::Number, Query),

@@ -21,7 +21,7 @@ const START: [&str; 6] = ["number", "locale", "length", "ttl", "name", "verifyid
 const CHECK: [&str; 2] = ["verifyid", "otp"];
 /// The size of a body, in pages of a message. All values are short.
 const BODY_PAGES: usize = 1;
-/// What an otp must be.
+/// The valid form of an otp, for error messages.
 const OTP_ALLOWED: &str = "the digits of the code, 4 to 10 of them";
 
 /// The parameters of a verification: number, or verifyid alone to send a code again.
@@ -77,7 +77,7 @@ struct CheckBody {
     otp: String,
 }
 
-/// What an attempt found out.
+/// The outcome of an attempt.
 #[derive(Serialize, ToSchema)]
 struct Checked {
     #[serde(flatten)]
@@ -229,7 +229,8 @@ async fn not_started(api: &Api, key: &ApiKey, error: StartError) -> Failure {
     }
 }
 
-/// Reads what to start. Reports the first error in this order: number, locale, length, ttl, name.
+/// Reads the verification to start. Reports the first error in this order: number, locale, length,
+/// ttl, name.
 fn start_of(parameters: &Parameters) -> Result<StartOf, Failure> {
     if let Some(text) = parameters.optional("verifyid", Reason::InvalidParameter)? {
         if let Some(name) = START[..5].iter().find(|name| parameters.has(name)) {
@@ -279,8 +280,8 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
     operation_id = "verifyCheck",
     summary = "Check a one-time code",
     description = "All clients together have five attempts. A code is accepted once. \
-        Spaces and hyphens in otp are ignored, and other digits than 0 to 9 are read as these. An \
-        otp that isn't the verification's number of digits is refused as invalid_parameter, and \
+        Spaces and hyphens in otp are ignored, and the digits of other scripts are read as 0 to 9. \
+        An otp of another length than the verification's code is refused as invalid_parameter, and \
         costs no attempt.",
     params(
         ("key" = schemas::ApiKey, Path),

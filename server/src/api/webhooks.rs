@@ -361,7 +361,7 @@ async fn change(api: &Api, address: &Address, request: Request) -> Result<Answer
     Ok(shared_parameters::answered(response, changed.replayed))
 }
 
-/// Reads what a POST asks for.
+/// Reads the change that a POST requests.
 fn wanted(api: &Api, id: Option<&str>, parameters: &Parameters) -> Result<WebhookChange, Failure> {
     let Some(id) = id else {
         let url = parameters.required("url", Reason::InvalidParameter)?;

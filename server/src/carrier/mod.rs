@@ -1,6 +1,5 @@
 //! Carriers: the worker's interface to a connection, and the kinds of carriers.
 
-mod error_code;
 pub mod http;
 pub mod pace;
 pub mod refused;
@@ -132,7 +131,7 @@ pub struct ConnectionStatus {
     pub lost: u64,
     /// Refusals since the start.
     pub refused: Refused,
-    /// What is wrong and what the operator does about it.
+    /// The fault, and the operator's next step.
     pub last_error: Option<String>,
     /// When the last error was last seen, if that is known.
     pub last_error_at: Option<Instant>,

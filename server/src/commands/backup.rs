@@ -13,7 +13,7 @@ use url::Url;
 use super::{CommandError, Output};
 use crate::config::Settings;
 
-/// The words after a restore.
+/// The text that is printed after a restore.
 const NEXT: &str = "Copy secret.key into data_dir if it was there, then start the server. It holds \
                     all messages until you run `heliograph messages reconcile`.";
 

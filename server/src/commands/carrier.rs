@@ -14,6 +14,7 @@ use service::{
 use super::output::{Column, facts, or_dash, shown, table};
 use super::{CommandError, Output, carrier_test};
 use crate::cli::Carrier;
+use crate::config::Settings;
 use crate::json::DateTime;
 
 shown! {
@@ -197,10 +198,21 @@ const COLUMNS: [Column<Shown>; 7] = [
     }),
 ];
 
-pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<(), CommandError> {
+pub async fn run(
+    service: &Service,
+    settings: &Settings,
+    command: Carrier,
+    output: Output,
+) -> Result<(), CommandError> {
+    let delivery = service.delivery();
+    // The settings may have a fault. Then they name no carriers.
+    let carriers = async || match settings.fault {
+        Some(_) => delivery.served_carriers().await,
+        None => delivery.carriers().await,
+    };
     let done = match command {
-        Carrier::List => return list(service, output).await,
-        Carrier::Show { name } => return show(service, &name, output).await,
+        Carrier::List => return list(carriers().await?, output),
+        Carrier::Show { name } => return show(carriers().await?, &name, output),
         Carrier::Reload => return all(service, CarrierCommand::Reload, output).await,
         Carrier::Rebind { name } => {
             return all(service, CarrierCommand::Rebind(name), output).await;
@@ -335,8 +347,7 @@ fn candidate_table(candidates: &[(&Receipt, &Candidate)]) -> String {
     )
 }
 
-async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let carriers = service.delivery().carriers().await?;
+fn list(carriers: Vec<CarrierRecord>, output: Output) -> Result<(), CommandError> {
     let carriers: Vec<Shown> = carriers.into_iter().map(Into::into).collect();
     Ok(output.print(&carriers, |carriers| {
         let connections: Vec<_> = carriers.iter().flat_map(named_connections).collect();
@@ -348,8 +359,7 @@ async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
     })?)
 }
 
-async fn show(service: &Service, name: &str, output: Output) -> Result<(), CommandError> {
-    let carriers = service.delivery().carriers().await?;
+fn show(carriers: Vec<CarrierRecord>, name: &str, output: Output) -> Result<(), CommandError> {
     let carrier = carriers.into_iter().find(|carrier| carrier.name == name);
     let carrier = Shown::from(carrier.ok_or(service::Error::from(Refusal::NoSuchCarrier))?);
     Ok(output.print(&carrier, |carrier| {

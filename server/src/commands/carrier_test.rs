@@ -52,7 +52,7 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// Waits a moment, and returns the new answers.
+    /// Waits briefly, and returns the new answers.
     async fn next(&mut self) -> Result<Vec<CommandAnswer>, CommandError> {
         tokio::time::sleep(ANSWERS_PAUSE).await;
         let mut answers = self.service.delivery().command_answers(self.id).await?;

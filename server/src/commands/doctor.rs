@@ -135,10 +135,8 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
 }
 
 fn of_disk(folder: &Path) -> Finding {
-    // A folder that the first start creates will be on the disk of its parent.
-    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
-    match rustix::fs::statvfs(existing) {
-        Ok(disk) => judge_disk(folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
+    match data_files::free_bytes(folder) {
+        Ok(free) => judge_disk(folder, free),
         Err(error) => Finding::fault("disk", format!("{}: {error}", shown(folder))),
     }
 }

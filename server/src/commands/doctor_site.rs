@@ -109,8 +109,8 @@ async fn site(
         }
         None if answer.status().is_success() => {
             let text = format!(
-                "{base_url} answers. Only with the database can be checked whether it leads to \
-                 this installation"
+                "{base_url} answers. Without the database, the doctor can't check whether it leads \
+                 to this installation"
             );
             Finding::warning(CHECK, text)
         }

@@ -18,7 +18,7 @@ struct Held {
     waiting: i64,
 }
 
-/// What a reconciliation did.
+/// The outcome of a reconciliation.
 #[derive(Serialize)]
 struct Shown {
     by_receipts: usize,

@@ -87,7 +87,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Deposit(command) => deposit::run(&service, command, output).await,
         Command::Margin(days) => margin::run(&service, days, output).await,
         Command::Price(command) => price::run(&service, command, output).await,
-        Command::Carrier(command) => carrier::run(&service, command, output).await,
+        Command::Carrier(command) => carrier::run(&service, settings, command, output).await,
         Command::Incident(command) => incident::run(&service, command, output).await,
         Command::StaffList(command) => staff_list::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
@@ -148,6 +148,7 @@ pub fn network(settings: &Settings) -> Network {
             CarrierKind::Smpp(smpp) => Some(smpp.message_id),
             CarrierKind::Http(_) | CarrierKind::Sandbox => None,
         },
+        named: carrier.named_states(),
         rewriting: carrier.rewriting.clone(),
     };
     Network {

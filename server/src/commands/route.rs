@@ -8,7 +8,7 @@ use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output};
 use crate::cli::RouteCommand;
 
-/// Which way a message would take.
+/// The route that a message would take, and the reasons.
 #[derive(Serialize)]
 struct Shown {
     /// The number with country code.

@@ -48,8 +48,8 @@ pub fn read(path: &Path) -> Result<Table, ConfigError> {
     let bytes = std::fs::read(path)
         .map_err(|error| ConfigError::new(format!("can't read {file}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = line_at(error.as_bytes(), valid);
+        let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        let line = valid.filter(|byte| **byte == b'\n').count() + 1;
         ConfigError::new(format!("{file}, line {line}: not valid UTF-8"))
     })?;
     parse(&text, &file.to_string())
@@ -57,7 +57,8 @@ pub fn read(path: &Path) -> Result<Table, ConfigError> {
 
 /// Parses the text of a file. `file` is its name for errors.
 pub fn parse(text: &str, file: &str) -> Result<Table, ConfigError> {
-    let line = |offset| line_at(text.as_bytes(), offset);
+    let ends: Vec<usize> = text.match_indices('\n').map(|(offset, _)| offset).collect();
+    let line = |offset| ends.partition_point(|end| *end < offset) + 1;
     let parsed = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
         let at = line(span.start);
@@ -70,11 +71,6 @@ pub fn parse(text: &str, file: &str) -> Result<Table, ConfigError> {
         ConfigError::new(format!("{file}, line {at}: not valid TOML: {what}"))
     })?;
     Ok(table(parsed.into_inner(), &line))
-}
-
-fn line_at(bytes: &[u8], offset: usize) -> usize {
-    let before = bytes.iter().take(offset);
-    before.filter(|byte| **byte == b'\n').count() + 1
 }
 
 fn table(table: DeTable<'_>, line: &impl Fn(usize) -> usize) -> Table {

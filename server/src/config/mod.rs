@@ -69,7 +69,7 @@ const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
 const LINES_CHARS: usize = 1_000;
 /// The longest URL of a link in the footer.
 const LINK_BYTES: usize = 1_000;
-/// What a demo has where the settings say nothing.
+/// The settings of a demo, unless they are set.
 const DEMO_CONTACT: &str = "support@example.org, +266 2231 0000, Monday to Friday 8:00 to 17:00";
 const DEMO_DEPOSIT_TIME: &str = "1 to 3 working days";
 const DEMO_OPERATOR: &str = "Heliograph demo\n1 Example Street\nTax number: 000000";
@@ -143,8 +143,7 @@ pub struct Settings {
     pub carriers: Carriers,
     /// The settings file that was read, if there is one.
     pub file: Option<PathBuf>,
-    /// What is wrong with the file's carriers or routes, or with the whole file, if they were left
-    /// out.
+    /// The faults of the file's carriers or routes, or of the whole file, if they were left out.
     pub fault: Option<String>,
     values: Values,
     tables_shown: carriers::Shown,
@@ -309,7 +308,7 @@ impl Settings {
         self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{bound}"))
     }
 
-    /// Returns the settings of a demo, which shows something where these say nothing.
+    /// Returns the settings of a demo, which has examples for the texts that aren't set.
     pub fn of_demo(&self) -> Self {
         let mut settings = self.clone();
         settings.footer.support_contact.get_or_insert_with(|| DEMO_CONTACT.to_owned());

@@ -77,7 +77,7 @@ const fn summary(kind: EventType) -> &'static str {
         LimitAlarm => {
             "The application is used in a suspicious way, 80 % of its spend of the day are spent, \
             or it sends to an international number for the first time in 30 days. example is a \
-            masked number"
+            masked number. Events of earlier versions have no detail"
         }
         OptOutRemoved => "A number was removed from the opt-outs. source says who removed it",
         Test => "The owner tested the endpoint",
@@ -104,12 +104,17 @@ fn data(kind: EventType) -> Value {
         Activated | Suspended | Reinstated => object([("status", text()), ("reason", optional())]),
         SenderAccepted | SenderRejected => object([("sender", text()), ("reason", optional())]),
         KeyReplaced => object([("kind", json!({"type": "string", "enum": ["live", "test"]}))]),
-        LimitAlarm => object([
-            ("limit", json!({"type": "string", "enum": AlarmKind::ALL.map(AlarmKind::as_str)})),
-            ("count", json!({"type": "integer"})),
-            ("example", optional()),
-            ("at", json!({"$ref": "#/components/schemas/DateTime"})),
-        ]),
+        LimitAlarm => {
+            let kinds = AlarmKind::ALL.map(AlarmKind::as_str);
+            let mut alarm = object([
+                ("limit", json!({"type": "string", "enum": kinds})),
+                ("count", json!({"type": "integer"})),
+                ("example", optional()),
+                ("at", json!({"$ref": "#/components/schemas/DateTime"})),
+            ]);
+            alarm["properties"]["detail"] = text();
+            alarm
+        }
         OptOutAdded | OptOutRemoved => json!({"$ref": "#/components/schemas/OptOut"}),
         Test => object([]),
     }
@@ -120,4 +125,16 @@ fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let properties: Map<_, _> =
         fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
     json!({"type": "object", "required": names.as_slice(), "properties": properties})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_of_earlier_versions_fit_without_a_detail() {
+        let alarm = data(LimitAlarm);
+        assert_eq!(alarm["required"], json!(["limit", "count", "example", "at"]));
+        assert_eq!(alarm["properties"]["detail"], json!({"type": "string"}));
+    }
 }

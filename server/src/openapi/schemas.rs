@@ -98,7 +98,7 @@ schemas! {
         .pattern(Some("^[0-9A-Za-z]{1,11}$"))
         .examples([json!("Shop")])
         .build();
-    Otp = text("What the person typed.").examples([json!("123456")]).build();
+    Otp = text("The code as the person typed it.").examples([json!("123456")]).build();
     CheckFailure = choice(
         &domain::verify::CheckFailure::ALL.map(domain::verify::CheckFailure::as_str),
         "Why the number isn't verified.",

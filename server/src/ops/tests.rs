@@ -47,7 +47,7 @@ async fn all_metrics() -> String {
         broken_ledgers: 0,
         unpaid: Some(UnpaidUse { messages: 0, bytes: 0, bytes_max: 0 }),
         oldest_transaction_ms: Some(0),
-        ..readings(&service).await
+        ..readings(&service, &BTreeSet::from([folder.path().to_owned()])).await
     };
     let text = metrics.render(Some(readings));
     service.close().await;

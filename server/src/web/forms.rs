@@ -52,8 +52,14 @@ const REFUSED: Way = Way { name: "heliograph-form", kept: Duration::MINUTE, pref
 /// its code.
 const SIGNED_OUT: Way =
     Way { name: "heliograph-signed-out-form", kept: Duration::minutes(10), prefix: "signed out " };
+/// The session entry with a refused form whose cookie would be too long. It is sealed as in a
+/// cookie, and the cookie is there too, without the typed text.
+const LONG_FORM: &str = "long-form";
 /// Browsers drop a cookie of more than 4,096 bytes, including its name and attributes.
 const SEALED_BYTES_MAX: usize = 3_800;
+/// The maximum size of a form that a session keeps. The longest message or note fits, with room for
+/// a list of numbers.
+const LONG_FORM_BYTES_MAX: usize = 32 * 1024;
 /// How far the clock of the doctor's machine may be behind that of the server.
 const CLOCKS_APART_MS: i64 = 3_600_000;
 /// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
@@ -78,6 +84,8 @@ struct Sealed {
     at_ms: i64,
     /// The account that owns the form, if the form waits for a sign-in.
     account_id: Option<i64>,
+    /// Whether the typed text is in the session, because it is too long for the cookie.
+    is_long: bool,
     form: ReturnedForm,
 }
 
@@ -112,18 +120,22 @@ impl Forms {
         }
         let owner = device_cookie::of(request.headers(), is_https(&self.base_url))
             .and_then(|cookie| account_of_device(&cookie));
+        let session = request.extensions().get::<Session>().cloned();
         let (request, posted) = posted(request).await;
         let (mut response, refused) = refused(next.run(request).await).await;
         let kept = match (&refused, &page) {
             (Some(form), Some(page)) if form.problem.cause == Cause::SignedOut => {
-                posted.zip(owner).and_then(|(text, owner)| self.keep(form, &text, page, owner))
+                match posted.zip(owner) {
+                    Some((text, owner)) => self.keep(form, &text, page, owner).await,
+                    None => None,
+                }
             }
             _ => None,
         };
         if wants_page {
             let limited = retry_after_of_limit(&response);
             let sentence = refused.as_ref().map(|form| form.problem.cause.sentence().into_owned());
-            response = self.lead(response, refused, page.as_deref());
+            response = self.lead(response, refused, page.as_deref(), session).await;
             if let (Some(retry_after), Some(sentence)) = (limited, sentence) {
                 response = wait_at_form(response, retry_after, sentence);
             }
@@ -142,11 +154,12 @@ impl Forms {
     /// Redirects a browser without scripts: to the page that the function names, or back to the
     /// form's page. If the form was refused, the address names the form, so that the browser
     /// scrolls to it.
-    fn lead(
+    async fn lead(
         &self,
         response: Response,
         refused: Option<ReturnedForm>,
         page: Option<&str>,
+        session: Option<Session>,
     ) -> Response {
         if refused.is_none() && !response.status().is_success() {
             // The response isn't from a server function.
@@ -167,7 +180,7 @@ impl Forms {
         };
         let mut answer = led_to(back);
         if let Some(form) = refused
-            && let Some(cookie) = self.cookie_of(&REFUSED, form, page, None)
+            && let Some(cookie) = self.cookie_of(&REFUSED, form, page, None, session).await
         {
             answer.headers_mut().append(SET_COOKIE, cookie);
         }
@@ -176,7 +189,7 @@ impl Forms {
 
     /// Returns the cookie that keeps a form until its account has signed in again. The form has
     /// every text that was posted, except secrets, whatever its function does with them.
-    fn keep(
+    async fn keep(
         &self,
         form: &ReturnedForm,
         posted: &[u8],
@@ -197,7 +210,7 @@ impl Forms {
             }
             form.problem.typed = typed;
         }
-        self.cookie_of(&SIGNED_OUT, form, page, Some(owner))
+        self.cookie_of(&SIGNED_OUT, form, page, Some(owner), None).await
     }
 
     /// Returns the page of this site that a request comes from.
@@ -209,21 +222,41 @@ impl Forms {
         (guard::is_ours(&origin, host, &self.base_url) && is_local(page)).then(|| page.to_owned())
     }
 
-    /// Returns the cookie that brings a form back to its page.
-    fn cookie_of(
+    /// Returns the cookie that brings a form back to its page. If the form is too long for a cookie,
+    /// the session keeps the text. If nobody is signed in, the text is lost: otherwise, strangers
+    /// could fill the database.
+    async fn cookie_of(
         &self,
         way: &Way,
         form: ReturnedForm,
         page: &str,
         account_id: Option<i64>,
+        session: Option<Session>,
     ) -> Option<HeaderValue> {
-        let mut sealed = Sealed { at_ms: self.service.clock().now().unix_ms(), account_id, form };
+        let at_ms = self.service.clock().now().unix_ms();
+        let mut sealed = Sealed { at_ms, account_id, is_long: false, form };
         let mut text = self.seal(way, &sealed, page)?;
         if text.len() > SEALED_BYTES_MAX {
+            if let Some(session) = session
+                && text.len() <= LONG_FORM_BYTES_MAX
+                && self.is_signed_in(&session).await
+            {
+                sealed.is_long = session.insert(LONG_FORM, &text).await.is_ok();
+            }
             sealed.form.problem.typed.clear();
             text = self.seal(way, &sealed, page)?;
         }
         self.cookie(way, text, way.kept)
+    }
+
+    /// Returns whether an account is signed in with a session. The session's ID alone proves
+    /// nothing, because it comes from the client's cookie.
+    async fn is_signed_in(&self, session: &Session) -> bool {
+        let Some(id) = session.id() else {
+            return false;
+        };
+        let found = self.service.accounts().session_follower(&id.to_string()).await;
+        found.is_ok_and(|account| account.is_some())
     }
 
     fn seal(&self, way: &Way, sealed: &Sealed, page: &str) -> Option<String> {
@@ -237,8 +270,16 @@ impl Forms {
 
     /// Shows a page. If a form came back to the page, shows it too, but only once.
     async fn show(&self, mut request: Request, next: Next) -> Response {
-        let returned = if let Some(Sealed { form, .. }) = self.opened(&REFUSED, &request) {
-            Some(Returned { way: &REFUSED, form: Some(form) })
+        let returned = if let Some(sealed) = self.opened(&REFUSED, &request) {
+            let session = request.extensions().get::<Session>().cloned();
+            let page = request.uri().path_and_query().map(ToString::to_string);
+            let sealed = match (session, page) {
+                (Some(session), Some(page)) if sealed.is_long => {
+                    self.long_form(&session, &page, sealed).await
+                }
+                _ => sealed,
+            };
+            Some(Returned { way: &REFUSED, form: Some(sealed.form) })
         } else if let Some(sealed) = self.opened(&SIGNED_OUT, &request) {
             let session = request.extensions().get::<Session>().cloned();
             self.after_sign_in(sealed, session).await
@@ -271,17 +312,30 @@ impl Forms {
         })
     }
 
+    /// Returns a form with the text that the session keeps, and removes it from the session. If
+    /// another form was refused meanwhile, returns the form without its text.
+    async fn long_form(&self, session: &Session, page: &str, sealed: Sealed) -> Sealed {
+        let text = session.remove::<String>(LONG_FORM).await.ok().flatten();
+        let whole = text.and_then(|text| self.unsealed(&REFUSED, page, &text));
+        whole.filter(|whole| whole.at_ms == sealed.at_ms).unwrap_or(sealed)
+    }
+
     /// Opens the cookie of the requested page.
     fn opened(&self, way: &Way, request: &Request) -> Option<Sealed> {
         if request.method() != Method::GET {
             return None;
         }
-        let page = request.uri().path_and_query()?.as_str();
         let text = cookies::brought(request.headers(), way.name, is_https(&self.base_url))?;
-        let about = format!("{}{page}", way.prefix);
-        let sealed: Sealed = serde_json::from_slice(&seal::open(&self.key, &about, &text)?).ok()?;
+        let page = request.uri().path_and_query()?.as_str();
+        let sealed = self.unsealed(way, page, &text)?;
         let age_ms = self.service.clock().now().unix_ms() - sealed.at_ms;
         (i128::from(age_ms) <= way.kept.whole_milliseconds()).then_some(sealed)
+    }
+
+    /// Opens a form that was sealed for a page.
+    fn unsealed(&self, way: &Way, page: &str, text: &str) -> Option<Sealed> {
+        let about = format!("{}{page}", way.prefix);
+        serde_json::from_slice(&seal::open(&self.key, &about, text)?).ok()
     }
 }
 
@@ -319,7 +373,7 @@ impl Knock {
         let form = ReturnedForm { function: String::new(), problem: Cause::Failed.into() };
         // The server's clock may be ahead of this one.
         let at_ms = now.plus_ms(CLOCKS_APART_MS).unix_ms();
-        let sealed = Sealed { at_ms, account_id: None, form };
+        let sealed = Sealed { at_ms, account_id: None, is_long: false, form };
         let text = seal_form(key, &REFUSED, &sealed, Self::PAGE, nonce)?;
         let name = cookies::cookie_name(REFUSED.name, is_https);
         Some(Self { cookie: format!("{name}={text}"), is_https })
@@ -416,7 +470,8 @@ mod tests {
             (&SIGNED_OUT, 601_000, "/login", false),
             (&SIGNED_OUT, 0, "/", false),
         ] {
-            let sealed = Sealed { at_ms: now_ms - age_ms, account_id: None, form: form.clone() };
+            let at_ms = now_ms - age_ms;
+            let sealed = Sealed { at_ms, account_id: None, is_long: false, form: form.clone() };
             let text = forms.seal(way, &sealed, "/login").unwrap();
             let opened = |way: &Way, name: &str| {
                 let request = Request::get(page)
@@ -437,12 +492,19 @@ mod tests {
         let posted = b"text=It+is+down&carrier=&password=x&credential=123456&code=1";
         let problem = form.problem.clone().typed("deposit", "").typed("text", "");
         let form = ReturnedForm { problem, ..form };
-        let cookie = forms.keep(&form, posted, "/login", 7).unwrap();
+        let cookie = forms.keep(&form, posted, "/login", 7).await.unwrap();
         let request = Request::get("/login").header(COOKIE, cookie).body(Body::empty()).unwrap();
         let kept = forms.opened(&SIGNED_OUT, &request).unwrap();
         let typed = [("text", "It is down"), ("carrier", ""), ("deposit", "")];
         assert_eq!(kept.form.problem.typed, typed.map(|(a, b)| (a.to_owned(), b.to_owned())));
         assert_eq!(kept.account_id, Some(7));
+        // The longest note fits into the cookie.
+        let posted = format!("text={}", "x".repeat(2000));
+        let cookie = forms.keep(&form, posted.as_bytes(), "/login", 7).await.unwrap();
+        assert!(cookie.len() < 4096, "{}", cookie.len());
+        let request = Request::get("/login").header(COOKIE, cookie).body(Body::empty()).unwrap();
+        let kept = forms.opened(&SIGNED_OUT, &request).unwrap().form.problem;
+        assert_eq!(kept.text_of("text").map(|text| text.len()), Some(2000));
         service.close().await;
     }
 }

@@ -3,18 +3,27 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use app::counter::COUNT_PATH;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use axum::http::header::{
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, LOCATION, REFERER, SET_COOKIE,
+};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use domain::{Category, Email, KeyKind, MessageStatus, Money, Password, Reference};
+use domain::ids::Shard;
+use domain::records::BankStatement;
+use domain::{
+    ApplicationId, Category, Email, KeyKind, MessageStatus, Money, Password, Reason, Reference,
+    Timestamp, Transid,
+};
 use serde_json::Value;
 use service::{
-    Actor, CarrierReceipt, DepositRequest, Limits, Service, WebhookChange, WrittenReceipt,
+    Actor, AuditFilter, CarrierReceipt, DepositRequest, Lease, Limits, Origin, SANDBOX_CARRIER,
+    SendRequest, Service, StartOf, StartRequest, SubmitOutcome, Submitted, WebhookChange,
+    WrittenReceipt,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +68,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// The method, the path in the router, the arguments of a server function, and the outcomes. Names
 /// in braces are replaced by the customer's data.
-const TABLE: [(&str, &str, &str, Row); 209] = [
+const TABLE: [(&str, &str, &str, Row); 210] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -258,6 +267,7 @@ const TABLE: [(&str, &str, &str, Row); 209] = [
     ("POST", "/support/import/file", "", STAFF),
     ("GET", "/fn/support-import", "", STAFF),
     ("POST", "/fn/confirm-statement", "statement=0", STAFF),
+    ("POST", "/fn/handle-bank-line", "statement=0&line=1", STAFF),
     ("POST", "/fn/choose-columns", "file=0&bank_id=0&reference=1&amount=2", STAFF),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),
@@ -438,6 +448,15 @@ impl World {
         }
         let form = format!("code={}", secret.code(self.service.clock().now()));
         session_of(&post(&self.portal, "/fn/sign-in-code", &form, Some(cookie)).await)
+    }
+
+    /// Returns a page's HTML, without the markers for its scripts.
+    async fn page(&self, path: &str, cookie: &str) -> String {
+        let request = Request::get(path).header(ACCEPT, "text/html");
+        let answer = ask(&self.portal, request, Some(cookie.to_owned()), Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap().replace("<!>", "")
     }
 
     /// Returns the outcome of a row for a person, in a new session.
@@ -703,21 +722,71 @@ async fn a_receipt_names_the_customer() {
 async fn staff_import_a_bank_statement() {
     let world = World::new().await;
     let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let statement = import(&world, &cookie, "bank-1", "1,50").await;
+    let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
+    assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
+    assert!(statement.confirmed_at.is_none());
+}
+
+/// Sends a statement with one payment to the world's application. Returns the stored statement.
+async fn import(world: &World, cookie: &str, bank_id: &str, amount: &str) -> BankStatement {
     let form = format!(
         "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"bank.csv\"\r\n\r\n\
-         id;reference;amount\r\nbank-1;{};1,50\r\n\r\n--cut--\r\n",
+         id;reference;amount\r\n{bank_id};{};{amount}\r\n\r\n--cut--\r\n",
         world.reference
     );
     let request = Request::post("/support/import/file")
         .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
-    let answer = ask(&world.portal, request, Some(cookie), Body::from(form)).await;
+    let answer = ask(&world.portal, request, Some(cookie.to_owned()), Body::from(form)).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     let statement = world.service.money().bank_statements().await.unwrap().remove(0);
     let expected = format!("/support/import?statement={}", statement.id);
     assert_eq!(answer.headers()[LOCATION], expected.as_str());
-    let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
-    assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
-    assert!(statement.confirmed_at.is_none());
+    statement
+}
+
+#[tokio::test]
+async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let mut statement = 0;
+    for amount in ["1,50", "2,00"] {
+        statement = import(&world, &cookie, "bank-1", amount).await.id;
+        let money = world.service.money();
+        money.confirm_statement(Actor::CommandLine, statement).await.unwrap();
+        money.credit_statements().await.unwrap();
+    }
+    let page = async |path: &str| shown(&world, &cookie, path).await;
+    let pending = "<a href=\"/support/import\">Bank lines that weren't credited</a>";
+    let home = page("/support").await;
+    let (_, row) = home.split_once(pending).unwrap();
+    let (row, _) = row.split_once("</tr>").unwrap();
+    assert!(row.contains(">1<"), "{home}");
+    let counted = ">Import</a> <span title=\"1 waiting\" class=\"count\">";
+    assert!(home.contains(counted), "{home}");
+    let list = page("/support/import").await;
+    let stored = format!("1.50 for {}", world.reference);
+    for shown in [stored.as_str(), "bank-1", "Mark as done", "2.00"] {
+        assert!(list.contains(shown), "{shown}: {list}");
+    }
+    let form = format!("statement={statement}&line=2");
+    // The second time changes nothing.
+    for _ in 0..2 {
+        let answer = post(&world.portal, "/fn/handle-bank-line", &form, Some(cookie.clone())).await;
+        assert!(answer.status().is_redirection() || answer.status().is_success());
+    }
+    assert!(!page("/support/import").await.contains("Mark as done"));
+    assert!(!page("/support").await.contains(counted));
+    let filter = AuditFilter {
+        subject: Some(statement.to_string()),
+        action: Some("statement.line".to_owned()),
+        limit: 9,
+        ..AuditFilter::default()
+    };
+    let entries = world.service.support().audit(&filter).await.unwrap().items;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].detail.as_deref(), Some("line 2"));
+    world.service.close().await;
 }
 
 /// Returns a multipart form with these fields, and without its end.
@@ -841,6 +910,10 @@ async fn a_file_that_cannot_be_read_is_explained() {
             ],
         ),
         (b"57000001,a\r57000002,b\r", &["(Macintosh)", "1: 57000001,a␍57000002,b"]),
+        (
+            b"5.7E+07,a\n",
+            &["A spreadsheet wrote the number with an exponent", "1: 5.7E+07,a", "as text before"],
+        ),
         (b"", &["The file is empty."]),
         (b"\xef\xbb\xbf\r\n\n", &["The file is empty."]),
     ] {
@@ -904,22 +977,48 @@ async fn an_application_checks_two_files_at_once() {
 }
 
 /// Creates a new account with an application for SMS, and signs in.
-async fn shop(world: &World) -> (service::NewApplication, String) {
+async fn shop(world: &World, sender: Option<&str>) -> (service::NewApplication, String) {
     let email = Email::parse("shop@example.org").unwrap();
     let password = Password::parse(PASSWORD).unwrap();
     let accounts = world.service.accounts();
     let account = accounts.add_account(&Actor::System, &email, &password, false).await.unwrap();
-    let sender = domain::SenderName::parse("Shop").unwrap();
+    let sender = sender.map(|name| domain::SenderName::parse(name).unwrap());
     let applications = world.service.applications();
-    let creating = applications.create_application(account.id, Category::Sms, Some(&sender));
+    let creating = applications.create_application(account.id, Category::Sms, sender.as_ref());
     (creating.await.unwrap(), world.sign_in("shop@example.org").await)
+}
+
+/// Like [`shop`], with an Active application that has sent six messages to a number.
+async fn sending_shop(world: &World) -> (service::NewApplication, String) {
+    let (new, cookie) = shop(world, None).await;
+    world.service.applications().approve(&Actor::System, new.reference).await.unwrap();
+    let deposit = DepositRequest {
+        bank_id: "b3".to_owned(),
+        reference: new.reference.to_string(),
+        amount: Money::from_micros(1_000_000),
+    };
+    world.service.money().add_deposit(&Actor::System, &deposit).await.unwrap();
+    for _ in 0..6 {
+        let send = SendRequest {
+            key: new.live_key.clone(),
+            number: domain::Number::parse("57000001").unwrap(),
+            message: domain::MessageText::parse("Hi".to_owned(), 1).unwrap(),
+            requestid: None,
+            schedule: domain::Schedule::default(),
+            idempotency: None,
+            dry_run: false,
+            origin: Origin::default(),
+        };
+        world.service.messages().send(send).await.unwrap();
+    }
+    (new, cookie)
 }
 
 #[tokio::test]
 async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let (new, cookie) = shop(&world).await;
+    let (new, cookie) = shop(&world, Some("Shop")).await;
     let page = async |path: &str| {
         let request = Request::get(path).header(ACCEPT, "text/html");
         let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
@@ -952,7 +1051,7 @@ async fn the_addresses_that_used_a_key_can_be_filled_into_the_limits() {
 async fn the_settings_show_what_limits_would_have_refused() {
     let world = World::new().await;
     let applications = world.service.applications();
-    let (new, cookie) = shop(&world).await;
+    let (new, cookie) = shop(&world, Some("Shop")).await;
     let page = async |query: &str| {
         let path = format!("/applications/{}/settings{query}", new.reference);
         let request = Request::get(&path).header(ACCEPT, "text/html");
@@ -983,6 +1082,94 @@ async fn the_settings_show_what_limits_would_have_refused() {
     let saved = applications.send_limits(new.reference).await.unwrap();
     assert_eq!(saved, domain::SendLimits::default());
     world.service.close().await;
+}
+
+#[tokio::test]
+async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
+    let world = World::new().await;
+    let messages = world.service.messages();
+    let (new, cookie) = sending_shop(&world).await;
+    let own = format!("/applications/{}", new.reference);
+    let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
+    for sentence in [
+        "tried on the 6 live messages of the last 7 days",
+        "At 5 an hour to a recipient: 1 would have been refused.",
+        "At 4 a day to a recipient: 2 would have been refused.",
+        "At a spend of 0.25 a day: 1 would have been refused.",
+        "Without international numbers: 0 would have been refused.",
+    ] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+
+    let started = messages.authorize_start(Some(new.live_key.expose()), None).await;
+    let (access, defaults) = started.ok().unwrap();
+    let number = domain::Number::parse("57000002").unwrap();
+    let of = StartOf::New { number, locale: None, digits: 6, ttl_s: 600, name: None };
+    let (key, origin) = (new.live_key.clone(), Origin::default());
+    let request = StartRequest { key, of, idempotency: None, origin };
+    let started = messages.start_verification(&access.access, &defaults, request).await;
+    let started = started.ok().unwrap();
+    let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let handed = claimed.iter().find(|handed| Some(handed.id) == started.transid).unwrap();
+    let code = handed.message.as_str().split(' ').next().unwrap();
+    let (typed, id) = (domain::verify::TypedCode::parse(code), started.code.unwrap().id);
+    let checked = messages.check_code(&access.access, &id.to_string(), typed.unwrap(), None).await;
+    assert_eq!(checked.unwrap().failure, None);
+    let page = world.page(&format!("{own}/verify"), &cookie).await;
+    let cost = "1 of 1 numbers were verified (100 %). A verified number cost 0.05 USD on average.";
+    assert!(page.contains(cost), "{page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn an_alarm_is_shown_until_it_is_read_and_refusals_are_counted() {
+    let world = World::new().await;
+    let applications = world.service.applications();
+    let (new, cookie) = sending_shop(&world).await;
+    let address = Some("192.0.2.7".parse().unwrap());
+    let origin = Origin { address, leak: Some(domain::Leak::Browser) };
+    for reason in [None, Some(Reason::InternationalDisabled), Some(Reason::InternationalDisabled)] {
+        applications.note_origin(&new.live_key, origin, reason);
+    }
+    applications.store_alarms().await.unwrap();
+    let own = format!("/applications/{}", new.reference);
+    let [alarm] = &*applications.alarms(account_of(&world).await, new.reference).await.unwrap()
+    else {
+        panic!("no alarm")
+    };
+    let shown = world.page(&own, &cookie).await;
+    for part in [
+        "Leaked API key",
+        &alarm.at.to_string(),
+        "A browser used the API key. It came from 192.0.2.7.",
+        &format!("<a href=\"{own}/keys\">Replace key</a>"),
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let overview = world.page("/applications", &cookie).await;
+    assert!(overview.contains(&format!("{own}#alarms")), "{overview}");
+    let settings = world.page(&format!("{own}/settings"), &cookie).await;
+    let refused = format!("2: {} (", Reason::InternationalDisabled.sentence());
+    assert!(settings.contains(&refused), "{refused}: {settings}");
+    let mails = world.service.operations().mails(None, 100).await.unwrap().items;
+    let mail = mails.iter().find(|mail| mail.kind == domain::MailKind::LimitAlarm).unwrap();
+    assert_eq!(mail.recipient, "shop@example.org");
+    assert!(mail.text.contains("It came from 192.0.2.7."), "{}", mail.text);
+
+    let form = format!("reference={}&up_to={}", new.reference, alarm.id);
+    let read = post(&world.portal, "/fn/read-alarms", &form, Some(cookie.clone())).await;
+    assert!(read.status().is_success() || read.status().is_redirection());
+    for path in [&own, "/applications"] {
+        let shown = world.page(path, &cookie).await;
+        assert!(!shown.contains("Leaked API key"), "{path}: {shown}");
+    }
+    world.service.close().await;
+}
+
+/// Returns the account that [`shop`] created.
+async fn account_of(world: &World) -> i64 {
+    let found = world.service.accounts().find_account("shop@example.org").await.unwrap();
+    found.unwrap().id
 }
 
 #[tokio::test]
@@ -1019,12 +1206,38 @@ async fn the_keys_page_lists_the_addresses_that_used_a_key() {
 }
 
 #[tokio::test]
+async fn staff_see_a_refused_reload_until_the_settings_are_reloaded() {
+    let world = World::new().await;
+    let delivery = world.service.delivery();
+    let cookie = world.sign_in("staff@example.org").await;
+    let page = async |path: &str| {
+        let request = Request::get(path).header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let error = "heliograph.toml: line 4: kind must be smpp";
+    delivery.report_reload(Some(error.to_owned())).await.unwrap();
+    for path in ["/support", "/support/carriers"] {
+        let page = page(path).await;
+        for part in [error, "earlier settings", "heliograph carrier reload"] {
+            assert!(page.contains(part), "{path}, {part}: {page}");
+        }
+    }
+    delivery.report_reload(None).await.unwrap();
+    for path in ["/support", "/support/carriers"] {
+        assert!(!page(path).await.contains("earlier settings"), "{path}");
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
 async fn staff_see_the_receipts_of_a_carrier_by_hour() {
     let world = World::new().await;
     let delivery = world.service.delivery();
-    let receipt = |id: &str, status| CarrierReceipt {
-        message_ids: vec![id.to_owned()],
-        status,
+    let stranger = CarrierReceipt {
+        message_ids: vec!["1".to_owned()],
+        status: MessageStatus::Delivered,
         error: None,
         user_reference: None,
         number: String::new(),
@@ -1033,9 +1246,23 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
         received_at: None,
         written: WrittenReceipt::default(),
     };
-    let receipts =
-        vec![receipt("1", MessageStatus::Delivered), receipt("2", MessageStatus::Failed)];
-    delivery.record_carrier_receipts("sandbox", receipts).await.unwrap();
+    delivery.record_carrier_receipts("sandbox", vec![stranger]).await.unwrap();
+    let answered = |id, outcome| Submitted {
+        id: Transid(id),
+        application_id: ApplicationId(1),
+        lease: Lease {
+            token: 1,
+            shard: Shard::FIRST,
+            until: Timestamp::from_unix_ms(0),
+            not_after: Instant::now(),
+        },
+        segments: 1,
+        outcomes: vec![(1, outcome)],
+    };
+    let refused = SubmitOutcome::Refused { error: "refused".to_owned() };
+    let accepted = SubmitOutcome::Accepted { carrier_message_id: None };
+    let answers = vec![answered(1, accepted), answered(2, refused)];
+    delivery.record_submitted("sandbox", answers).await.unwrap();
     delivery.store_carrier_figures().await.unwrap();
     let cookie = world.sign_in("staff@example.org").await;
     let path = "/support/carriers/sandbox/receipts";
@@ -1044,9 +1271,122 @@ async fn staff_see_the_receipts_of_a_carrier_by_hour() {
     assert_eq!(answer.status(), StatusCode::OK);
     let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
     let page = String::from_utf8(body.to_vec()).unwrap();
-    let title = "2 receipts, 1 of them not delivered; the table has the figures by hour";
-    for part in [title, "There were no submits.", "fill-receipts-bad"] {
+    let title = "2 submits, 1 of them not accepted; the table has the figures by hour";
+    let unmatched = "1 receipt matched no message.";
+    for part in [title, "There were no receipts.", unmatched, "fill-answers-bad"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     world.service.close().await;
+}
+
+/// Posts a form from a page as a browser without scripts does. Returns the cookies that the browser
+/// has then, and the page to which the form comes back.
+async fn returned(
+    world: &World,
+    cookie: &str,
+    (page, function): (&str, &str),
+    form: String,
+) -> (String, String) {
+    let request = Request::post(function)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(ACCEPT, "text/html")
+        .header(CONTENT_LENGTH, form.len())
+        .header(REFERER, format!("http://test{page}"));
+    let answer = ask(&world.portal, request, Some(cookie.to_owned()), Body::from(form)).await;
+    assert_eq!(answer.status(), StatusCode::FOUND);
+    let kept = answer.headers().get_all(SET_COOKIE).into_iter();
+    let kept = kept.filter_map(|kept| kept.to_str().ok()?.split(';').next());
+    let kept: Vec<_> = kept.collect();
+    // A form never makes a new session.
+    let is_known = |set: &&str| set.starts_with("heliograph-form=") || **set == *cookie;
+    assert!(kept.iter().all(is_known), "{kept:?}");
+    let kept = kept.into_iter().find(|kept| kept.starts_with("heliograph-form=")).unwrap();
+    assert!(kept.len() < 4000, "{}", kept.len());
+    let cookies = format!("{cookie}; {kept}");
+    let shown = shown(world, &cookies, page).await;
+    (cookies, shown)
+}
+
+async fn shown(world: &World, cookies: &str, page: &str) -> String {
+    let request = Request::get(page).header(ACCEPT, "text/html");
+    let answer = ask(&world.portal, request, Some(cookies.to_owned()), Body::empty()).await;
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap().replace("<!>", "")
+}
+
+#[tokio::test]
+async fn a_refused_form_without_scripts_names_every_fault_and_keeps_long_texts() {
+    let world = World::new().await;
+    let cookie = world.sign_in("customer@example.org").await;
+    let page = world.filled("/applications/{reference}/settings");
+    let form = world.filled(
+        "reference={reference}&traffic_pumping=alarm&leaked_key=alarm&per_recipient_hour=many\
+         &spend_per_day=1,000&quiet_hours=21:00-08:00",
+    );
+    let (_, shown_page) = returned(&world, &cookie, (&page, "/fn/set-limits"), form).await;
+    assert_eq!(shown_page.matches("aria-invalid=\"true\"").count(), 2, "{shown_page}");
+    for text in [
+        "Correct these fields: Messages to a recipient per hour, Spend per day.",
+        "This must be a whole number from 1 to 1000000, or empty for no limit.",
+        "This must be an amount above 0 like 1000.50",
+        "value=\"1,000\"",
+        "value=\"many\"",
+        "value=\"21:00-08:00\"",
+    ] {
+        assert!(shown_page.contains(text), "{text}: {shown_page}");
+    }
+
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let page = world.filled("/support/accounts/{account}");
+    let note = "A note that is much longer than it may be. ".repeat(200);
+    let form = format!("id={}&text={}", world.account, note.replace(' ', "+"));
+    let (cookies, shown_page) = returned(&world, &cookie, (&page, "/fn/add-note"), form).await;
+    assert!(shown_page.contains(note.trim_end()), "{shown_page}");
+    // It comes back once.
+    let again = shown(&world, &cookies, &page).await;
+    assert!(!again.contains("A note that is"), "{again}");
+    let form = format!("id={}&text={}", world.account, note.repeat(5).replace(' ', "+"));
+    let (_, shown_page) = returned(&world, &cookie, (&page, "/fn/add-note"), form).await;
+    assert!(!shown_page.contains("A note that is"), "too long to keep: {shown_page}");
+
+    // Strangers can't store text, whatever session they claim to have.
+    let (name, _) = cookie.split_once('=').unwrap();
+    let claimed = format!("{name}={}", tower_sessions::session::Id::default());
+    let form = format!("email={}&new_password=x", "x".repeat(10_000));
+    let (_, shown_page) = returned(&world, &claimed, ("/register", "/fn/register"), form).await;
+    assert!(!shown_page.contains("xxxx"), "{shown_page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn no_page_has_an_id_twice() {
+    let world = World::new().await;
+    world.credit().await;
+    let mut twice = Vec::new();
+    for email in ["customer@example.org", STAFF_WITH_FACTOR] {
+        let cookie = world.sign_in(email).await;
+        for (method, path, arguments, _) in &TABLE {
+            if *method != "GET" || path.starts_with("/fn/") {
+                continue;
+            }
+            let target = world.filled(&format!("{path}?{arguments}"));
+            let request = Request::get(&target).header(ACCEPT, "text/html");
+            let answer = ask(&world.portal, request, Some(cookie.clone()), Body::empty()).await;
+            let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            // The others are files and streams.
+            if !kind.is_some_and(|kind| kind.starts_with("text/html")) {
+                continue;
+            }
+            let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let page = String::from_utf8(body.to_vec()).unwrap();
+            let mut seen = BTreeSet::new();
+            for id in page.split(" id=\"").skip(1).filter_map(|after| after.split('"').next()) {
+                if !seen.insert(id) {
+                    twice.push(format!("{target}: {id}"));
+                }
+            }
+        }
+    }
+    world.service.close().await;
+    assert!(twice.is_empty(), "{twice:#?}");
 }

@@ -1,4 +1,4 @@
-//! What is sent to an endpoint.
+//! The content of the requests to an endpoint.
 
 use bytes::Bytes;
 use service::WebhookSecret;

@@ -1,4 +1,4 @@
-//! What came of an attempt.
+//! The outcome of an attempt.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ const KEPT_BYTES_MAX: usize = 1024;
 /// The longest character in UTF-8. With this many more bytes, the last kept character is complete.
 const CHAR_BYTES_MAX: usize = 4;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The status of the answer. `None` if none came.
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// What is kept of an answer.
+/// The part of an answer that is kept.
 pub struct KeptAnswer {
     status: StatusCode,
     retry_after: Option<String>,

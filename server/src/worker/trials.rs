@@ -22,7 +22,7 @@ use crate::carrier::{CarrierConnection, CarrierReport};
 const ANSWERS_TIMEOUT: Duration = Duration::from_mins(3);
 /// How long a test waits for the receipts of its message.
 const RECEIPTS_TIMEOUT: Duration = Duration::from_mins(2);
-/// How often a test looks for receipts, and how often a trace stores what it has.
+/// How often a test searches for receipts, and how often a trace stores its PDUs.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// How much earlier than the test its receipt may have come, by the clock of another node.
 const CLOCKS_APART_MS: i64 = 5000;
@@ -235,8 +235,8 @@ struct Receipts<'a> {
     began: domain::Timestamp,
     /// The carrier message IDs of the segments, as far as the carrier gave any.
     ids: Vec<Option<String>>,
-    /// Whether the last look found a receipt for the number with another ID. The next look may find
-    /// the right ID.
+    /// Whether the last search found a receipt for the number with another ID. The next search may
+    /// find the right ID.
     is_suspicious: bool,
 }
 
@@ -293,7 +293,7 @@ impl Receipts<'_> {
         delivery.take_test_receipts(carrier, missing.to_vec(), self.began).await
     }
 
-    /// Returns the ID of a receipt for the number that no answer had, if it was there twice.
+    /// Returns the ID of a receipt for the number that no answer had, if two searches found it.
     async fn other_id(&mut self, service: &Service, missing: &[String]) -> Result<Option<String>> {
         if missing.is_empty() {
             return Ok(None);

@@ -29,7 +29,7 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         ..Sql::IN_SHARD
     };
-    /// An application without such a day counts from its creation.
+    /// For an application without such a day, counts from its creation.
     const INTERNATIONAL_AFTER: Sql = in_shard!(
         r"
         UPDATE applications SET international_day = $2
@@ -109,7 +109,7 @@ pub async fn note(
 }
 
 /// Stores that an application sent to an international number on a day. Returns true if it hasn't
-/// done so within the `days` before, and was created before them.
+/// done so in the `days` before that, and was created even earlier.
 pub async fn is_first_international(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

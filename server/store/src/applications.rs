@@ -528,7 +528,7 @@ pub async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner
     query(OWNER, id).fetch_one(conn, read).await
 }
 
-/// What a message of an application is sent with.
+/// The fields of an application that its messages are sent with.
 pub struct SendingRow {
     pub reference: Reference,
     pub sender: Option<String>,

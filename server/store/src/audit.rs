@@ -4,10 +4,10 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
-use domain::Timestamp;
 use domain::audit_action;
 use domain::decision::Decided;
 use domain::support::AuditRecord;
+use domain::{Reference, Timestamp};
 
 use super::query::{Argument, Connection, Row, query, query_of};
 use super::sql::{Sql, statements};
@@ -17,8 +17,8 @@ use crate::error::Result;
 statements! {
     const INSERT: Sql = Sql::same(r"
         INSERT INTO audit (at, actor, address, action, subject, before, after, detail,
-                           chain, number, hash)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+                           chain, number, hash, application)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
     const HAS_SINCE: Sql = Sql::same(r"
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
@@ -108,6 +108,21 @@ pub async fn insert(
     insert_change(conn, now, actor, action, subject, change).await
 }
 
+/// Like [`insert`], about a message or a batch of an application. Filters by the application's
+/// reference also find the entry.
+pub async fn insert_of(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    (application, subject): (Reference, &str),
+    detail: Option<&str>,
+) -> Result<()> {
+    let reference = application.to_string();
+    let change = Change::default().because(detail);
+    write(conn, now, actor, action, (subject, Some(&reference)), change).await
+}
+
 /// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
 /// because nothing has changed.
 pub async fn insert_change(
@@ -121,6 +136,17 @@ pub async fn insert_change(
     if change.before.is_some() && change.before == change.after {
         return Ok(());
     }
+    write(conn, now, actor, action, (subject, None), change).await
+}
+
+async fn write(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    (subject, application): (&str, Option<&str>),
+    change: Change<'_>,
+) -> Result<()> {
     debug_assert!(audit_action::sentence(action).is_some(), "{action} has no sentence");
     let chain = match actor {
         Actor::Account(id) => *id,
@@ -151,6 +177,7 @@ pub async fn insert_change(
         position.chain,
         position.number,
         hash.as_str(),
+        application,
     );
     query(INSERT, values).execute(conn).await.map(drop)
 }
@@ -173,6 +200,8 @@ pub struct Wanted {
     pub actor_begins: Option<String>,
     pub actor: Option<String>,
     pub subject: Option<String>,
+    /// The reference of an application that is the subject, or whose message or batch is.
+    pub of_application: Option<String>,
     pub action: Option<String>,
     /// Entries at or after this time.
     pub from: Option<Timestamp>,
@@ -181,8 +210,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the conditions that are set, each with its value. [`list`] replaces every `?` by the
-    /// number of the parameter.
+    /// Returns the conditions on columns that are set, each with its value. [`Wanted::listing`]
+    /// replaces every `?` by the number of the parameter.
     fn conditions(&self) -> Vec<(&'static str, Argument<'_>)> {
         let text = |condition, text: &'_ Option<String>| {
             text.clone().map(|text| (condition, Argument::from(text)))
@@ -198,6 +227,35 @@ impl Wanted {
         ];
         all.into_iter().flatten().collect()
     }
+
+    /// Returns the statement of a list and the values after its first two, the ID below which it
+    /// lists and the maximum number of entries. The statement consists of constant parts only, so
+    /// nothing can be injected.
+    pub(crate) fn listing(&self) -> (String, Vec<Argument<'_>>) {
+        let mut sql = LISTED.to_owned();
+        let (mut arguments, mut place) = (Vec::new(), 2);
+        for (condition, argument) in self.conditions() {
+            place += 1;
+            sql.push_str(" AND ");
+            sql.push_str(&condition.replace('?', &format!("${place}")));
+            arguments.push(argument);
+        }
+        let newest = "ORDER BY id DESC LIMIT $2";
+        let Some(reference) = &self.of_application else {
+            return (format!("{sql} {newest}"), arguments);
+        };
+        arguments.push(Argument::from(reference.clone()));
+        place += 1;
+        // Each half reads its newest entries from its own index. With OR, the database would read
+        // and sort all of them.
+        let sql = format!(
+            "SELECT * FROM ({sql} AND subject = ${place} {newest}) AS own \
+             UNION ALL \
+             SELECT * FROM ({sql} AND application = ${place} AND subject <> ${place} {newest}) \
+             AS about {newest}"
+        );
+        (sql, arguments)
+    }
 }
 
 /// Returns the entries with IDs below `below`, newest first.
@@ -207,16 +265,7 @@ pub async fn list(
     below: i64,
     limit: i64,
 ) -> Result<Vec<AuditRecord>> {
-    // The statement consists of constant parts only, so nothing can be injected.
-    let mut sql = LISTED.to_owned();
-    let (mut arguments, mut place) = (Vec::new(), 2);
-    for (condition, argument) in wanted.conditions() {
-        place += 1;
-        sql.push_str(" AND ");
-        sql.push_str(&condition.replace('?', &format!("${place}")));
-        arguments.push(argument);
-    }
-    sql.push_str(" ORDER BY id DESC LIMIT $2");
+    let (sql, arguments) = wanted.listing();
     query_of(sql, (below, limit)).bind(arguments).fetch_all(conn, record).await
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use domain::pricing::cost_at;
-use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use domain::records::{BatchRecord, BatchStatus, ScheduledRows, StatusCounts};
 use domain::{
     ApplicationId, BatchId, EventStream, Kind, MessageStatus, Money, Prices, PricesInForce,
     Reference, Timestamp, Transid,
@@ -81,6 +81,12 @@ statements! {
     );
     const LIST_OF_REQUEST: Sql = listed!(
         " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5",
+        "$6",
+        " ORDER BY id DESC LIMIT $4"
+    );
+    const LIST_SCHEDULED: Sql = listed!(
+        r" WHERE application_id = $1 AND test = $2 AND id < $3 AND waits_until IS NOT NULL
+              AND (CAST($5 AS TEXT) IS NULL OR requestid = $5)",
         "$6",
         " ORDER BY id DESC LIMIT $4"
     );
@@ -172,6 +178,7 @@ statements! {
     const SCHEDULED_ROWS: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at,
+               CAST(COALESCE(SUM(cost), 0) AS BIGINT) AS reserved,
                CAST(COALESCE(SUM(CASE WHEN waits_until < $3 THEN rows END), 0) AS BIGINT) AS soon
         FROM batches
         WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $4",
@@ -435,6 +442,19 @@ pub async fn list(
     records(conn, listing).await
 }
 
+/// Like [`list`], but returns only scheduled batches that haven't begun.
+pub async fn list_scheduled(
+    conn: &mut dyn Connection,
+    stream: EventStream,
+    below: i64,
+    requestid: Option<&str>,
+    limit: i64,
+) -> Result<Vec<BatchRecord>> {
+    let whose = (stream.application_id, stream.test);
+    let listing = query(LIST_SCHEDULED, (whose.0, whose.1, below, limit, requestid));
+    records(conn, listing).await
+}
+
 /// Reads the batches of a list, and combines the rows of each batch.
 async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
     let mut found = listing.fetch_all(conn, record).await?;
@@ -657,15 +677,19 @@ pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result
     finding.fetch_all(conn, |row| row.get("id")).await
 }
 
-/// Counts the rows of a key's scheduled batches that haven't begun. Returns the number of all these
-/// rows, the number of rows that are due before `until`, and when the next batch begins.
+/// Counts the rows of a key's scheduled batches that haven't begun. Returns all these rows, the
+/// number of rows that are due before `until`, and when the next batch begins.
 pub async fn scheduled_rows(
     conn: &mut dyn Connection,
     stream: EventStream,
     until: Timestamp,
-) -> Result<(i64, i64, Option<Timestamp>)> {
+) -> Result<(ScheduledRows, i64, Option<Timestamp>)> {
     let counting = query(SCHEDULED_ROWS, (stream.application_id, stream.test, until));
-    counting.fetch_one(conn, |row| Ok((row.get("n")?, row.get("soon")?, row.get("at")?))).await
+    let read = |row: &Row<'_>| {
+        let all = ScheduledRows { rows: row.get("n")?, reserved: row.get("reserved")? };
+        Ok((all, row.get("soon")?, row.get("at")?))
+    };
+    counting.fetch_one(conn, read).await
 }
 
 /// Returns the batches with rows that still have to be cancelled, or made due again after a pause.

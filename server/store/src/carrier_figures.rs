@@ -66,8 +66,7 @@ pub async fn since(
     Ok(carriers)
 }
 
-/// Returns the counts of a carrier in each period that began after this time, as far as there are
-/// any.
+/// Returns the counts of a carrier, for each period that began after this time and has counts.
 pub async fn of_carrier(
     conn: &mut dyn Connection,
     period_ms: i64,

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use domain::Timestamp;
-use domain::records::{ConnectionRecord, ConnectionState};
+use domain::records::{ConnectionRecord, ConnectionState, RefusedReload};
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -37,6 +37,12 @@ statements! {
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
                last_error, last_error_at, updated_at, node
         FROM connections ORDER BY carrier, node, number");
+    const REFUSED_RELOADS: Sql = Sql::same(r"
+        SELECT node, refused_at, error FROM refused_reloads ORDER BY node");
+    const REFUSE_RELOAD: Sql = Sql::same(r"
+        INSERT INTO refused_reloads (node, refused_at, error) VALUES ($1, $2, $3)
+        ON CONFLICT (node) DO UPDATE SET refused_at = $2, error = $3");
+    const FORGET_RELOAD: Sql = Sql::same("DELETE FROM refused_reloads WHERE node = $1");
     const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
     /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error,
     /// its time]]`.
@@ -117,6 +123,29 @@ pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRo
         carrier.receipts_unknown_state = unknown_state;
     }
     Ok(carriers)
+}
+
+/// Stores why a node refused to reload its settings. Without an error, it has reloaded them.
+pub async fn set_reload(
+    conn: &mut dyn Connection,
+    node: i64,
+    error: Option<&str>,
+    now: Timestamp,
+) -> Result<()> {
+    let setting = match error {
+        Some(error) => query(REFUSE_RELOAD, (node, now, error)),
+        None => query(FORGET_RELOAD, node),
+    };
+    setting.execute(conn).await.map(drop)
+}
+
+/// Returns the nodes that go on with earlier settings.
+pub async fn refused_reloads(conn: &mut dyn Connection) -> Result<Vec<RefusedReload>> {
+    let read = |row: &Row<'_>| {
+        let (node, at) = (row.get("node")?, row.get("refused_at")?);
+        Ok(RefusedReload { node, at, error: row.get("error")? })
+    };
+    query(REFUSED_RELOADS, ()).fetch_all(conn, read).await
 }
 
 /// Replaces the stored state of a node's connections.

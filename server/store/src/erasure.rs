@@ -136,7 +136,7 @@ statements! {
         "SELECT at, event_id, status, error, answer FROM webhook_attempts WHERE ",
         " ORDER BY at, webhook_id, id",
     );
-    /// The IDs that carriers gave the segments of messages to the number.
+    /// The carrier message IDs of the segments of messages to the number.
     const CARRIER_IDS: Sql = in_shard!(
         r"
         SELECT carrier, carrier_message_id
@@ -210,14 +210,14 @@ impl NumberOf<'_> {
             .await
     }
 
-    /// Returns the number of uploads of which rows still have to become messages. Their files may
-    /// have the number.
+    /// Returns the number of uploads with rows that aren't messages yet. Their files may contain
+    /// the number.
     pub async fn open_uploads(&self, conn: &mut dyn Connection) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_UPLOADS, (application_id, test)).fetch_one(conn, |row| row.get("n")).await
     }
 
-    /// Erases the answers of endpoints to events about the number, and carriers' words in the
+    /// Erases the answers of endpoints to events about the number, and the carriers' texts in the
     /// timelines of its messages. Must run before the messages are erased.
     pub async fn erase_traces(&self, conn: &mut dyn Connection) -> Result<()> {
         let EventStream { application_id, test } = self.stream;

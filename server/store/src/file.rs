@@ -12,6 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Error, Fault, Result};
+use crate::planted::is_planted;
 
 /// The number of statements that stay prepared. A commit group has about fifty.
 const PREPARED_MAX: usize = 256;
@@ -27,16 +28,16 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
-/// SQLite asks after this many steps of its virtual machine whether to interrupt a statement. A
-/// short read is interrupted when it has been asked [`SHORT_READ`] times: 5,000 steps take about
-/// 0.2 ms.
+/// SQLite calls the progress handler each time its virtual machine has done this many steps. The
+/// handler interrupts a short read at its [`SHORT_READ`]th call: 5,000 steps take about 0.2 ms.
 const STEPS: i32 = 1000;
 const SHORT_READ: u32 = 5;
 
 thread_local! {
     /// The number of pages in the log after the last commit on this thread.
     static PAGES: Cell<i32> = const { Cell::new(0) };
-    /// How often the short read of this thread may still be asked. `None` if none is running.
+    /// How often the progress handler may still be called before it interrupts this thread's short
+    /// read. `None` if no short read is running.
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
@@ -61,6 +62,9 @@ impl FileConnection {
         let conn = Connection::open_with_flags(file, flags)?;
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
+        if is_planted("commits-not-synced") {
+            conn.execute_batch("PRAGMA synchronous = NORMAL")?;
+        }
         conn.busy_handler(Some(wait_for_others))?;
         limit_short_reads(&conn)?;
         // With this setting, a statement's plan doesn't depend on the bound values. Without it,

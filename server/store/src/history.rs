@@ -240,7 +240,7 @@ pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> 
 }
 
 /// Deletes the figures of a day whose final test messages are deleted. If other messages of the day
-/// are left, only the counts of final messages go.
+/// are left, deletes only the counts of final messages.
 async fn forget_test_day(
     conn: &mut dyn Connection,
     application: ApplicationId,

@@ -37,7 +37,8 @@ macro_rules! held {
 statements! {
     const PLACE: Sql = Sql::same("SELECT place FROM installation WHERE id = 1");
     const SET_PLACE: Sql = Sql::same("UPDATE installation SET place = $1 WHERE id = 1");
-    /// The server, the database and the table. A restored dump has another table at least.
+    /// Names the server, the database and the table. In a restored dump, at least the table has
+    /// another number.
     const PLACE_ON_SERVER: Sql = Sql::postgres(r"
         SELECT concat_ws(':', s.system_identifier, d.oid, 'installation'::regclass::oid) AS place
         FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()");
@@ -56,6 +57,12 @@ statements! {
         " AND q.lease_token = 0 AND q.message_id > $3",
         " AND q.shard = $5 AND m.shard = $5",
         " ORDER BY q.message_id LIMIT $4"
+    );
+    const SUBMITTING: Sql = held!(
+        "1 AS found",
+        " AND q.lease_token <> 0 AND q.due_at > $3",
+        " AND q.shard = $4 AND m.shard = $4",
+        " LIMIT 1"
     );
     const UNEXPANDED: Sql = in_shard!(
         r"
@@ -124,8 +131,17 @@ pub async fn count(conn: &mut dyn Connection, since: Timestamp) -> Result<i64> {
     query(COUNT, values).fetch_one(conn, |row| row.get("n")).await
 }
 
-/// Returns an upload that was accepted, and due, before the hold began and whose rows aren't all
-/// messages yet.
+/// Whether messages that may have been submitted before the hold have a lease that isn't over.
+pub async fn is_submitting(
+    conn: &mut dyn Connection,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<bool> {
+    query(SUBMITTING, (since, compose_id(since.unix_ms(), 0), now)).finds(conn).await
+}
+
+/// Returns an upload that was accepted and due before the hold began, and that still has rows that
+/// aren't messages.
 pub async fn unexpanded(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<BatchId>> {
     let read = |row: &Row<'_>| Ok(BatchId(row.get("id")?));
     query(UNEXPANDED, since).fetch_optional(conn, read).await

@@ -27,8 +27,8 @@ macro_rules! listed {
 }
 
 statements! {
-    /// Returns the fingerprints of which there is no note at the time `$2`. `$1` is `[[fingerprint,
-    /// when its note expires]]`.
+    /// Returns the fingerprints that have no note at the time `$2`. `$1` is
+    /// `[[fingerprint, when its note expires]]`.
     const NOTE: Sql = Sql {
         sqlite: r"
             INSERT INTO inbound_seen (fingerprint, expires_at) VALUES (?1, ?2)
@@ -191,7 +191,7 @@ statements! {
         WHERE id IN (SELECT id FROM unassigned_inbound WHERE id < $1 ORDER BY id LIMIT $2)");
 }
 
-/// What the parts of a message have in common.
+/// The fields that all parts of a message share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PartsKey {
     pub carrier: String,

@@ -60,6 +60,7 @@ pub mod notices;
 pub mod opt_outs;
 pub mod outbox;
 pub mod passkeys;
+pub mod planted;
 mod postgres;
 #[cfg(test)]
 pub mod prepared;

@@ -154,7 +154,8 @@ pub async fn store<'f>(
 ) -> Result<()> {
     query(FORGET, day).execute(&mut *conn).await?;
     for ((reference, rule, carrier), figures) in figures {
-        // Bound in two parts, because no other statement needs a tuple of eleven values.
+        // Bound in two parts, because tuples of eleven values aren't implemented: no other
+        // statement needs them.
         let of = (day, reference.as_str(), rule, carrier, unfinished);
         let counts = [
             figures.messages.into(),

@@ -379,8 +379,8 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(id.unwrap_or(0))
 }
 
-/// Returns the next messages of a key that wait for their time, each with its time, at most
-/// `limit`. Times before `from` are left out.
+/// Returns at most `limit` scheduled messages of a key, each with its time. Leaves out times before
+/// `from`.
 pub async fn scheduled(
     conn: &mut dyn Connection,
     stream: EventStream,
@@ -391,8 +391,8 @@ pub async fn scheduled(
     finding.fetch_all(conn, |row| Ok((row.get("id")?, row.get("send_at")?))).await
 }
 
-/// Returns the number of messages of a key that wait for a time from `from` on, but before `until`.
-/// Reads all messages that were scheduled for these times.
+/// Returns the number of messages of a key that are scheduled for `from` or later, but before
+/// `until`. Reads all messages that were scheduled for these times.
 pub async fn count_scheduled(
     conn: &mut dyn Connection,
     stream: EventStream,
@@ -505,7 +505,7 @@ pub struct Overdue {
     pub failed: Option<String>,
 }
 
-/// The messages to look for that aren't final.
+/// Selects messages that aren't final.
 #[derive(Clone, Copy, Debug)]
 pub enum OverdueOf {
     /// Messages that were due at once, in the order of their IDs: from the first ID up to but not

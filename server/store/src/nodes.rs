@@ -28,6 +28,8 @@ statements! {
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
     const FORGET_CONNECTIONS: Sql = Sql::same(r"
         DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)");
+    const FORGET_RELOADS: Sql = Sql::same(r"
+        DELETE FROM refused_reloads WHERE node IN (SELECT slot FROM nodes WHERE token = 0)");
 }
 
 /// A process that serves the database, or has served it.
@@ -92,7 +94,8 @@ pub async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
     query(LAST_END, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
-/// Deletes the connections of processes that have ended.
+/// Deletes the connections of processes that have ended, and their refused reloads.
 pub async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
-    query(FORGET_CONNECTIONS, ()).execute(conn).await.map(drop)
+    query(FORGET_CONNECTIONS, ()).execute(&mut *conn).await?;
+    query(FORGET_RELOADS, ()).execute(conn).await.map(drop)
 }

@@ -111,6 +111,13 @@ statements! {
         "created_at",
         "FROM outbox WHERE state IN ('queued', 'kept') AND kind = 'reset' AND created_at <= $1"
     ));
+    /// Lines of bank statements that couldn't be credited.
+    const BANK_LINES: Sql = Sql::same(waiting!(
+        "confirmed_at",
+        "FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
+        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused')
+          AND s.confirmed_at <= $1"
+    ));
     const INBOUND: Sql = Sql::same(waiting!(
         "((id >> 21) + 1704067200000)",
         "FROM unassigned_inbound WHERE (id >> 21) + 1704067200000 <= $1"
@@ -252,6 +259,7 @@ pub async fn waiting(
         Work::Mails => MAILS,
         Work::Inbound => INBOUND,
         Work::Resets => RESETS,
+        Work::BankLines => BANK_LINES,
     };
     let read = |row: &Row<'_>| {
         Ok(Waiting {
@@ -271,7 +279,7 @@ pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Ti
 /// The beginning of a carrier's kind of reminder.
 const CARRIER: &str = "carrier:";
 
-/// Returns the carriers that staff were mailed about and that weren't back since.
+/// Returns the carriers that staff were mailed about and that haven't been back since.
 pub async fn failing_carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
     Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())

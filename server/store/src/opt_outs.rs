@@ -63,7 +63,7 @@ statements! {
             ON CONFLICT DO NOTHING",
         ..Sql::IN_SHARD
     };
-    /// Finds those of the numbers whose rows have these IDs. `$1` is
+    /// Finds the numbers that were stored with these IDs. `$1` is
     /// `[[application, test, number, ID]]`.
     const ADDED: Sql = Sql {
         sqlite: r"

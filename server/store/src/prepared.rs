@@ -273,8 +273,8 @@ async fn scheduled_messages_cost_nothing_until_they_are_due() {
         let mut statements = super::claims::STATEMENTS.iter().chain(super::queue::STATEMENTS);
         statements.find(|(its, _)| *its == name).unwrap().1.sqlite
     };
-    // The parameters are the time, the least ID, the limits and the lower bounds, and of the other
-    // statement the least ID, the lower bounds and the time.
+    // The parameters of the first statement are the time, the least ID, the limits and the lower
+    // bounds. Those of the second are the least ID, the lower bounds and the time.
     let taken = || {
         let due = sqlite_steps(&conn, find("DUE"), &[NOW, 0, 100, 100, 0, 0]);
         let waiting = sqlite_steps(&conn, find("WAITING"), &[NOW, NOW + 1]);
@@ -323,6 +323,50 @@ async fn postgres_counts_the_queue_without_its_scheduled_messages() {
         let plan = steps.join("\n");
         assert!(!plan.contains("Seq Scan on queue") && plan.contains("queue_due"), "{plan}");
         assert!(name == "NEXT_CARRIER" || plan.contains("due_at <="), "{plan}");
+    }
+}
+
+/// My Applications sums the scheduled batches of each application, which may have had many others.
+#[tokio::test]
+async fn lists_of_an_application_read_only_their_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let [sqlite, postgres] = stores(folder.path()).await;
+    let file = open_file(&sqlite);
+    let mut conn = postgres.connect().await.unwrap();
+    for statement in [
+        "INSERT INTO batches (shard, id, application_id, test, rows, pages, cost, price_local,
+             price_international, first_message_id, last_message_id, spool, created_at, price_id,
+             waits_until, spool_offset, expanded_rows, expanded_cost, open, released)
+         SELECT 1, i, i % 9, 0, 1, 1, 1, 1, 1, i, i, '', 0, 1, CASE WHEN i % 20 = 0 THEN i END, 0,
+             0, 0, 1, 0
+         FROM generate_series(1::bigint, 20000) i",
+        "ANALYZE batches",
+    ] {
+        conn.execute(statement).await.unwrap();
+    }
+    for (name, values) in
+        [("SCHEDULED_ROWS", "(1, 0, 1000, 1)"), ("LIST_SCHEDULED", "(1, 0, 20000, 50, NULL, 1)")]
+    {
+        let (_, sql) = super::batches::STATEMENTS.iter().find(|(its, _)| *its == name).unwrap();
+        let plan = sqlite_plan(&file, sql.sqlite).join("\n");
+        assert!(plan.contains("batches_scheduled"), "{name}: {plan}");
+        let prepared = format!("PREPARE {name} AS {}", sql.postgres);
+        conn.execute(AssertSqlSafe(prepared)).await.unwrap();
+        let plan = AssertSqlSafe(format!("EXPLAIN EXECUTE {name} {values}"));
+        let rows = conn.fetch_all(plan).await.unwrap();
+        let steps: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert!(steps.join("\n").contains("batches_scheduled"), "{name}: {steps:#?}");
+    }
+    let wanted = super::audit::Wanted {
+        of_application: Some("012345".to_owned()),
+        action: Some("batch.cancel".to_owned()),
+        ..super::audit::Wanted::default()
+    };
+    let (sql, _) = wanted.listing();
+    conn.prepare(AssertSqlSafe(sql.clone()).into_sql_str()).await.unwrap();
+    let plan = sqlite_plan(&file, &sql);
+    for index in ["audit_by_subject (subject=? AND ", "audit_by_application (application=? AND "] {
+        assert!(plan.iter().any(|step| step.contains(index)), "{plan:#?}");
     }
 }
 

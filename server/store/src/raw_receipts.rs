@@ -1,19 +1,21 @@
 //! Receipts as carriers sent them.
 
-use domain::Timestamp;
 use domain::ids::{compose_id, id_unix_ms};
 use domain::support::ReceiptKind;
+use domain::{Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
+use super::unmatched_receipts::WaitingReceipt;
 use crate::error::Result;
 
 /// The columns of a [`RawReceiptRow`].
 macro_rules! raw {
     ($($rest:literal),+) => {
         Sql::same(concat!(
-            "SELECT id, carrier, kind, written_id, parameter_id, number, state, error, raw ",
+            "SELECT id, carrier, kind, written_id, parameter_id, number, state, error, raw, ",
+            "message_id ",
             "FROM raw_receipts ",
             $($rest),+
         ))
@@ -21,28 +23,87 @@ macro_rules! raw {
 }
 
 statements! {
-    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error,
-    /// raw]]`.
+    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error, raw,
+    /// message]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                error, raw, message_id)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         postgres: r"
             INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw)
+                error, raw, message_id)
             SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   value ->> 5, value ->> 6, value ->> 7, value ->> 8
+                   value ->> 5, value ->> 6, value ->> 7, value ->> 8, (value ->> 9)::bigint
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
     const NEWEST: Sql = raw!("WHERE carrier = $1 ORDER BY id DESC LIMIT $2");
     const BY_ID: Sql = raw!("WHERE written_id = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
     const BY_NUMBER: Sql = raw!("WHERE number = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
+    const HAS_UNKNOWN: Sql = Sql::same(r"
+        SELECT 1 AS found FROM raw_receipts
+        WHERE carrier = $1 AND state = $2 AND kind = 'unknown_state' LIMIT 1");
+    const UNKNOWN: Sql = raw!(
+        "WHERE carrier = $1 AND state = $2 AND kind = 'unknown_state' ORDER BY id LIMIT $3"
+    );
+    /// `$1` is `[[ID, kind, error]]`.
+    const SET_KIND: Sql = Sql {
+        sqlite: "UPDATE raw_receipts SET kind = ?2, error = ?3 WHERE id = ?1",
+        postgres: r"
+            UPDATE raw_receipts SET kind = r.value ->> 1, error = r.value ->> 2
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.id = (r.value ->> 0)::bigint",
+        ..Sql::ANYWHERE
+    };
+    /// `$1` is `[[message, written ID, first ID, last ID]]`.
+    const SET_MESSAGE: Sql = Sql {
+        sqlite: r"
+            UPDATE raw_receipts SET message_id = ?1
+            WHERE carrier = ?5 AND written_id = ?2 AND id BETWEEN ?3 AND ?4
+              AND kind = 'final' AND message_id IS NULL",
+        postgres: r"
+            UPDATE raw_receipts SET message_id = (r.value ->> 0)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.carrier = $2 AND raw_receipts.written_id = r.value ->> 1
+              AND raw_receipts.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+              AND raw_receipts.kind = 'final' AND raw_receipts.message_id IS NULL",
+        ..Sql::ANYWHERE
+    };
+    /// For receipts without an ID: nothing else tells two of them to a number apart. `$1` is
+    /// `[[message, number, first ID, last ID]]`.
+    const SET_MESSAGE_OF_NUMBER: Sql = Sql {
+        sqlite: r"
+            UPDATE raw_receipts SET message_id = ?1
+            WHERE carrier = ?5 AND number = ?2 AND id BETWEEN ?3 AND ?4
+              AND written_id IS NULL AND kind = 'final' AND message_id IS NULL
+              AND NOT EXISTS (
+                  SELECT 1 FROM raw_receipts other
+                  WHERE other.carrier = ?5 AND other.number = ?2 AND other.id BETWEEN ?3 AND ?4
+                    AND other.written_id IS NULL AND other.kind = 'final'
+                    AND other.id <> raw_receipts.id)",
+        postgres: r"
+            UPDATE raw_receipts SET message_id = (r.value ->> 0)::bigint
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE raw_receipts.carrier = $2 AND raw_receipts.number = r.value ->> 1
+              AND raw_receipts.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+              AND raw_receipts.written_id IS NULL AND raw_receipts.kind = 'final'
+              AND raw_receipts.message_id IS NULL
+              AND NOT EXISTS (
+                  SELECT 1 FROM raw_receipts other
+                  WHERE other.carrier = $2 AND other.number = r.value ->> 1
+                    AND other.id BETWEEN (r.value ->> 2)::bigint AND (r.value ->> 3)::bigint
+                    AND other.written_id IS NULL AND other.kind = 'final'
+                    AND other.id <> raw_receipts.id)",
+        ..Sql::ANYWHERE
+    };
     const FORGET: Sql = Sql::same(r"
         DELETE FROM raw_receipts WHERE id IN (
             SELECT id FROM raw_receipts WHERE id < $1 ORDER BY id LIMIT $2)");
 }
+
+/// The largest difference between a receipt's IDs in the two tables.
+const SAME_MS: i64 = 2000;
 
 /// A receipt as it is stored.
 pub struct RawReceiptRow {
@@ -55,9 +116,13 @@ pub struct RawReceiptRow {
     pub parameter_id: Option<String>,
     pub number: String,
     pub state: String,
-    /// The error as a stable code. `None` if it reports none.
+    /// The error as a stable code. `None` if it reports none. If the state isn't known, the error is
+    /// as the carrier wrote it.
     pub error: Option<String>,
     pub raw: String,
+    /// The message that it was matched to. `None` if that isn't known. The carrier message ID may
+    /// find it then.
+    pub message_id: Option<Transid>,
 }
 
 impl RawReceiptRow {
@@ -80,7 +145,9 @@ pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result
     let values = rows.iter().map(|row| {
         let (id, kind) = (row.id, row.kind.as_str());
         let ids = (&row.written_id, &row.parameter_id);
-        (id, &row.carrier, kind, ids.0, ids.1, &row.number, &row.state, &row.error, &row.raw)
+        let texts = (&row.number, &row.state, &row.error, &row.raw);
+        let message = row.message_id.map(|id| id.0);
+        (id, &row.carrier, kind, ids.0, ids.1, texts.0, texts.1, texts.2, texts.3, message)
     });
     query(INSERT, ()).execute_each(conn, values).await.map(drop)
 }
@@ -99,6 +166,56 @@ pub async fn list(
     finding.fetch_all(conn, read).await
 }
 
+/// Whether a carrier has receipts with this state that wasn't known when they came.
+pub async fn has_unknown_state(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    state: &str,
+) -> Result<bool> {
+    query(HAS_UNKNOWN, (carrier, state)).finds(conn).await
+}
+
+/// Returns the oldest receipts with this state that wasn't known when they came.
+pub async fn with_unknown_state(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    state: &str,
+    limit: i64,
+) -> Result<Vec<RawReceiptRow>> {
+    query(UNKNOWN, (carrier, state, limit)).fetch_all(conn, read).await
+}
+
+/// Stores what the states of these receipts mean. Each has its ID, its kind and its error as a
+/// stable code.
+pub async fn set_kinds(
+    conn: &mut dyn Connection,
+    rows: &[(i64, ReceiptKind, Option<String>)],
+) -> Result<()> {
+    let values = rows.iter().map(|(id, kind, error)| (*id, kind.as_str(), error));
+    query(SET_KIND, ()).execute_each(conn, values).await.map(drop)
+}
+
+/// Stores the messages of receipts that were matched later. Leaves out receipts without an ID if
+/// several to the number came at about the same time.
+pub async fn set_messages<'a>(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    matched: impl Iterator<Item = (&'a WaitingReceipt, Transid)> + Send,
+) -> Result<()> {
+    let (mut named, mut of_numbers) = (Vec::new(), Vec::new());
+    for (waiting, message) in matched {
+        let at = |ms| compose_id(waiting.made_at().plus_ms(ms).unix_ms(), 0);
+        let (first, last) = (at(-SAME_MS), at(SAME_MS));
+        match waiting.text_id.as_deref().or(waiting.parameter_id.as_deref()) {
+            Some(id) => named.push((message, id, first, last)),
+            None if waiting.number.is_empty() => {}
+            None => of_numbers.push((message, &*waiting.number, first, last)),
+        }
+    }
+    query(SET_MESSAGE, carrier).execute_each(conn, named).await?;
+    query(SET_MESSAGE_OF_NUMBER, carrier).execute_each(conn, of_numbers).await.map(drop)
+}
+
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
     Ok(RawReceiptRow {
         id: row.get("id")?,
@@ -110,6 +227,7 @@ fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
         state: row.get("state")?,
         error: row.get("error")?,
         raw: row.get("raw")?,
+        message_id: row.get("message_id")?,
     })
 }
 

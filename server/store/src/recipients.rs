@@ -66,7 +66,7 @@ statements! {
             => " AND shard = $4",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// Numbers between these two can be longer. The limit bounds the work.
+    /// Numbers between these two may also be longer. The limit bounds the work.
     const SIMILAR: Sql = in_shard!(
         r"
         SELECT COUNT(*) AS n
@@ -168,8 +168,9 @@ pub async fn sent_since(
         .await
 }
 
-/// Returns how many messages of an application and a kind of key within the last 10 minutes went to
-/// numbers that begin with `block`, as carriers get them, and have [`VARIED_DIGITS`] more digits.
+/// Returns how many messages of an application and a kind of key went to a block of numbers within
+/// the last 10 minutes. These numbers, as carriers get them, are `block` and [`VARIED_DIGITS`] more
+/// digits.
 pub async fn similar(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),
@@ -190,7 +191,7 @@ pub async fn similar(
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// Returns a number of a block: its common digits, and this digit in the places of the others.
+/// Returns a number of a block: the common digits, followed by this digit for each of the others.
 fn varied(block: &str, digit: &str) -> String {
     format!("{block}{}", digit.repeat(VARIED_DIGITS))
 }

@@ -302,17 +302,20 @@ END $$;
 -- - The application's balances cover the sends.
 -- - None of the sends' idempotency keys has a stored answer.
 -- - None of the recipients has opted out, or got too many messages.
--- - No verification is started of a number that got a code after `cool_from`, and no code is sent
---   again that was sent again meanwhile, or whose verification has ended.
--- - With these sends, the application spends at most what its owner allows on a day. The spend of
---   the test key is what its test money lacks.
+-- - No send starts a verification of a number that got a code after `cool_from`.
+-- - No send repeats a code that another send has repeated in the meantime, or whose verification
+--   has ended.
+-- - With these sends, the application spends at most what its owner allows on a day. The test key
+--   has spent the difference between its full test balance and its current one.
 -- - With these sends, the test key sends at most `test_max` messages on this day, or the account
 --   has had a deposit.
 --
--- Returns the rows as they were before the charge, each with a flag that is true if the row is as
--- cached. Also returns the applications whose sends are stored, the answers that were already
--- stored for the keys, the recipients that have opted out or got too many messages, and the
--- verifications whose codes may not be sent.
+-- Returns:
+-- - the rows as they were before the charge, each with a flag that is true if the row is as cached
+-- - the applications whose sends are stored
+-- - the answers that were already stored for the keys
+-- - the recipients that have opted out, or got too many messages
+-- - the verifications whose codes may not be sent
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, recipients recipient_rows,
@@ -327,8 +330,8 @@ DECLARE
     balances BIGINT[];
     test_balances BIGINT[];
     last_transfers BIGINT[];
-    -- The applications that have sends with stored answers, or to recipients that have opted out or
-    -- got too many messages, or with codes that may not be sent.
+    -- The applications with a send that can't be stored: its answer is already stored, its
+    -- recipient has opted out or got too many messages, or its code may not be sent.
     repeated BIGINT[];
     stopped BIGINT[];
     flooding BIGINT[];
@@ -547,14 +550,16 @@ BEGIN
 END $$;
 
 -- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
--- messages among them. Instead of claiming the rows of suspended applications, and of batches that
--- are paused or cancelled, defers them. Doesn't
--- claim messages whose recipients have opted out, and returns them, so that the process rejects
--- them. If it doesn't, they are due again when the lease would end. Replies, which are free, and
--- messages of which a carrier has or may have a segment are claimed all the same.
+-- messages among them. Some of these rows aren't claimed:
+-- - Rows of suspended applications, and of paused or cancelled batches, are deferred.
+-- - Messages whose recipients have opted out are returned, so that the process rejects them. If the
+--   process dies before that, they are due again when the lease would have ended. Replies, which
+--   are free, are claimed all the same, and so are messages of which a carrier has or may have a
+--   segment.
+--
 -- Also returns all rows that were found, the claimed messages, and those of their segments that a
--- carrier has or may have, and when the next row is due, if fewer rows than `all_max` and fewer
--- single messages than `singles_max` were found.
+-- carrier has or may have. If fewer rows than `all_max` and fewer single messages than
+-- `singles_max` were found, returns when the next row is due.
 CREATE FUNCTION commit_group_claims(
     of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
@@ -567,7 +572,7 @@ DECLARE
     -- The rows of batches that are paused or cancelled.
     held_ids BIGINT[];
     due BIGINT[];
-    -- The rows among `due` that a stop of their batch would hold.
+    -- The rows among `due` that aren't claimed if their batch is paused or cancelled.
     due_of_batches BIGINT[];
     begun BIGINT[];
     -- The messages of applications that have opt-outs, and those whose recipients have opted out.
@@ -795,8 +800,9 @@ BEGIN
     FROM (
         SELECT id, cancelling, paused_at
         FROM batches WHERE id = ANY (batch_ids) ORDER BY id FOR NO KEY UPDATE) l;
-    -- The claims of this call looked for stopped batches before this lock. A batch that was stopped
-    -- in between must not lose rows any more, so the whole call is rolled back and made again.
+    -- The claims of this call looked for stopped batches before they had this lock. If a batch was
+    -- stopped in between, its rows must not be claimed, so the whole call is rolled back and made
+    -- again.
     IF stopped IS NOT NULL AND EXISTS (
         SELECT 1
         FROM unnest(counts)

@@ -1,6 +1,6 @@
 //! Bank statements that staff imported, and the order of their columns.
 
-use domain::records::{BankStatement, BankStatementLine, LineOutcome};
+use domain::records::{BankStatement, BankStatementLine, LineOutcome, OpenBankLine};
 use domain::{Money, Timestamp};
 
 use super::query::{Connection, Row, query};
@@ -100,6 +100,17 @@ statements! {
         "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
         "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
     );
+    const OPEN: Sql = Sql::same(r"
+        SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
+            l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
+        FROM bank_statement_lines l
+        LEFT JOIN deposits d ON d.bank_id = l.bank_id
+        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused')
+        ORDER BY l.statement_id, l.line LIMIT $1");
+    const HANDLE: Sql = Sql::same(r"
+        UPDATE bank_statement_lines SET handled_at = $3
+        WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
+          AND (outcome = 'conflict' OR outcome = 'refused')");
     const WAITING: Sql = Sql::same(r"
         SELECT COUNT(*) AS n
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
@@ -201,6 +212,18 @@ fn statement(row: &Row<'_>) -> Result<BankStatement> {
 
 fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
     row::word(row, "bank_statement_lines", "outcome", LineOutcome::parse)
+}
+
+fn line(row: &Row<'_>) -> Result<BankStatementLine> {
+    Ok(BankStatementLine {
+        line: row.get("line")?,
+        bank_id: row.get("bank_id")?,
+        reference: row.get("reference")?,
+        amount: row.get("amount")?,
+        payer: row.get("payer")?,
+        purpose: row.get("purpose")?,
+        outcome: outcome(row)?,
+    })
 }
 
 /// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
@@ -337,22 +360,33 @@ pub async fn lines(
     after: i64,
     limit: i64,
 ) -> Result<Vec<BankStatementLine>> {
-    let read = |row: &Row<'_>| {
-        Ok(BankStatementLine {
-            line: row.get("line")?,
-            bank_id: row.get("bank_id")?,
-            reference: row.get("reference")?,
-            amount: row.get("amount")?,
-            payer: row.get("payer")?,
-            purpose: row.get("purpose")?,
-            outcome: outcome(row)?,
-        })
-    };
     let listing = match of {
         None => query(LINES, (id, after, limit)),
         Some(of) => query(LINES_OF, (id, after, limit, of.as_str())),
     };
-    listing.fetch_all(conn, read).await
+    listing.fetch_all(conn, line).await
+}
+
+/// Returns the lines of all statements that couldn't be credited and aren't marked as done, at most
+/// `limit`, oldest statement first.
+pub async fn open_lines(conn: &mut dyn Connection, limit: i64) -> Result<Vec<OpenBankLine>> {
+    let read = |row: &Row<'_>| {
+        let reference: Option<String> = row.get("stored_reference")?;
+        let stored = reference.zip(row.get::<Option<Money>>("stored_amount")?);
+        Ok(OpenBankLine { statement_id: row.get("statement_id")?, line: line(row)?, stored })
+    };
+    query(OPEN, limit).fetch_all(conn, read).await
+}
+
+/// Marks a line that couldn't be credited as done. Returns false if that was stored before, or if
+/// there is no such line.
+pub async fn handle(
+    conn: &mut dyn Connection,
+    statement_id: i64,
+    line: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(HANDLE, (statement_id, line, now)).execute(conn).await? == 1)
 }
 
 /// Stores a part of a file whose columns staff are choosing.

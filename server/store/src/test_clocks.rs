@@ -41,9 +41,9 @@ statements! {
             SELECT id FROM applications WHERE reference = $1" => " AND shard = $2",
         ")" => " AND shard = $2",
     );
-    // Of each table in `FOLLOWING`: the last row of the next chunk, and the change of the chunk.
-    // `$2` is the row before the chunk. `$4` is how far the clock was moved, and `$5` how far it is
-    // ahead. Only scheduled messages and batches move back.
+    // Each table in `FOLLOWING` has a statement that finds the last row of the next chunk, and one
+    // that moves the chunk. `$2` is the row before the chunk. `$4` is how far the clock was moved,
+    // and `$5` how far it is ahead. Only scheduled messages and batches move back.
     const LAST_MESSAGE: Sql = in_shard!(
         r"
         SELECT MAX(id) AS last
@@ -54,9 +54,9 @@ statements! {
         " ORDER BY id LIMIT $4) AS chunk",
     );
     /// A row becomes due now at the earliest, so that the next scan covers it
-    /// ([`super::claims::ScanStart`]). The time of a scheduled row follows from `send_at`, which is
-    /// the clock's time. If a long move passes that time, the row expires as long after it becomes
-    /// due as if the move had stopped there.
+    /// ([`super::claims::ScanStart`]). The due time of a scheduled row is computed from `send_at`,
+    /// which is the clock's time. A long move may pass that time. The row is then due now, and the
+    /// time from then to its expiry stays the same.
     const MOVE_QUEUE: Sql = in_shard!(
         r"
         UPDATE queue SET
@@ -169,8 +169,8 @@ struct FollowingTable {
     last: Sql,
     /// Moves the times of a chunk.
     shift: Sql,
-    /// Whether rows get IDs as messages do when they are accepted. Those that were accepted after
-    /// the move don't follow it.
+    /// Whether a row's ID contains the time of its acceptance, like a message's. Rows that were
+    /// accepted after the move don't follow it.
     is_accepted: bool,
 }
 
@@ -239,7 +239,8 @@ pub async fn store(conn: &mut dyn Connection, row: &ClockRow) -> Result<()> {
     touched("test_clocks", 1, query(STORE, values).execute(conn).await?)
 }
 
-/// Returns the clocks that don't show real time, and those that some rows still have to follow.
+/// Returns the clocks that don't show real time, and those whose rows haven't all followed the
+/// newest move.
 pub async fn moved(conn: &mut dyn Connection) -> Result<Vec<ClockRow>> {
     query(MOVED, ()).fetch_all(conn, clock).await
 }
@@ -256,8 +257,7 @@ pub async fn of_reference(conn: &mut dyn Connection, reference: Reference) -> Re
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
-/// Lets the next rows follow the newest move of a clock that is locked. Returns false if all have
-/// followed.
+/// Moves the next rows by the newest move of a locked clock. Returns false if no rows are left.
 pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestamp) -> Result<bool> {
     let Some(following) = &mut row.following else { return Ok(false) };
     let Some(table) = FOLLOWING.get(following.table) else {

@@ -29,7 +29,7 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
         ..Sql::IN_SHARD
     };
-    /// Which of these messages have an entry with this detail.
+    /// Finds those of these messages that have an entry with this detail.
     const NOTED: Sql = Sql {
         sqlite: r"
             SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",

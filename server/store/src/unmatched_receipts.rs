@@ -28,20 +28,21 @@ statements! {
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
     /// `$1` is `[[receipt, carrier message ID, status, error, ID in the text, ID in the parameter,
-    /// state, number, sender, reference, submitted at]]`.
+    /// state, number, sender, reference, submitted at, received at]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
-                parameter_id, state, number, sender, user_reference, submitted_at, carrier, form,
-                received_at)
+                parameter_id, state, number, sender, user_reference, submitted_at, received_at,
+                carrier, form)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         postgres: r"
             INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
-                parameter_id, state, number, sender, user_reference, submitted_at, carrier, form,
-                received_at)
+                parameter_id, state, number, sender, user_reference, submitted_at, received_at,
+                carrier, form)
             SELECT (value ->> 0)::bigint, value ->> 1, (value ->> 2)::bigint, value ->> 3,
                    value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-                   (value ->> 9)::bigint, (value ->> 10)::bigint, $2, $3, $4
+                   (value ->> 9)::bigint, (value ->> 10)::bigint, (value ->> 11)::bigint,
+                   $2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -138,6 +139,7 @@ pub struct NewUnmatchedReceipt<'a> {
     pub sender: &'a str,
     pub user_reference: Option<u16>,
     pub submitted_at: Option<Timestamp>,
+    pub received_at: Timestamp,
 }
 
 /// An unmatched receipt with everything that it may be matched by.
@@ -180,7 +182,6 @@ pub async fn keep(
     rows: &[NewUnmatchedReceipt<'_>],
     carrier: &str,
     form: &str,
-    now: Timestamp,
 ) -> Result<()> {
     let values = rows.iter().map(|row| {
         (
@@ -195,9 +196,10 @@ pub async fn keep(
             row.sender,
             row.user_reference,
             row.submitted_at.map(Timestamp::unix_ms),
+            row.received_at.unix_ms(),
         )
     });
-    let keeping = query(INSERT, (carrier, form, now));
+    let keeping = query(INSERT, (carrier, form));
     keeping.execute_each(conn, values).await.map(drop)
 }
 

@@ -36,7 +36,9 @@ pub async fn of(
     let statement = match work {
         Work::Activations => ACTIVATIONS,
         Work::SenderNames => SENDER_NAMES,
-        Work::Deposits | Work::Mails | Work::Inbound | Work::Resets => return Ok(Vec::new()),
+        Work::Deposits | Work::Mails | Work::Inbound | Work::Resets | Work::BankLines => {
+            return Ok(Vec::new());
+        }
     };
     let read = |row: &Row<'_>| Ok((row.get("requested_at")?, row.get("decided_at")?));
     query(statement, (since, limit)).fetch_all(conn, read).await

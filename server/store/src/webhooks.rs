@@ -205,7 +205,7 @@ statements! {
         FROM webhook_attempts WHERE webhook_id = $1 AND event_id = $2" => " AND shard = $4",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// Counts by quarter hour among the newest attempts since `$2`.
+    /// Counts the newest attempts since `$2`, by quarter hour.
     const COUNTS: Sql = in_shard!(
         r"
         SELECT quarter, CAST(COUNT(*) AS BIGINT) AS attempts,
@@ -247,7 +247,7 @@ statements! {
         "SELECT id FROM webhooks WHERE removed_at IS NOT NULL" => " AND shard = $1",
         " ORDER BY removed_at LIMIT 1",
     );
-    /// Keeps events that were asked for by their IDs.
+    /// Keeps events that were requested by their IDs and haven't been attempted again.
     const DROP_FAILED: Sql = in_shard!(
         "DELETE FROM webhook_retries WHERE webhook_id = $1 AND attempts > 0" => " AND shard = $2",
     );

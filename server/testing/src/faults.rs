@@ -47,7 +47,23 @@ impl Clock {
     /// Makes the thread of this name panic when it next reads the time of day. The call fails once,
     /// which Rust's standard library considers impossible.
     pub fn make_panic(&self, thread: &str) {
-        self.0.order(&format!("{thread}\n"));
+        self.0.order(&format!("panic {thread}\n"));
+    }
+
+    /// Returns a clock for another process, with instructions of its own.
+    pub fn another(&self, name: &str) -> Self {
+        let order = self.0.order.with_file_name(name).with_extension("fault");
+        Self(Shim { library: self.0.library.clone(), order })
+    }
+
+    /// Sets the clock ahead by so many seconds, or behind if the number is negative.
+    pub fn shift(&self, seconds: i64) {
+        self.0.order(&format!("shift {seconds}\n"));
+    }
+
+    /// Sets the clock right.
+    pub fn heal(&self) {
+        std::fs::remove_file(&self.0.order).unwrap();
     }
 }
 

@@ -112,7 +112,9 @@ fn the_first_20_bad_rows_are_listed_and_all_are_counted() {
 fn a_file_of_another_program_is_explained_as_on_the_page_that_checks_files() {
     let server = TestServer::demo();
     for (file, is) in [
-        (&b"57000001;a\n57000002;b\n"[..], ForeignFile::Semicolons),
+        (&b"\xff\xfe5\x007\0,\0a\0\n\0"[..], ForeignFile::Utf16),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ForeignFile::OldWorkbook),
+        (b"57000001;a\n57000002;b\n", ForeignFile::Semicolons),
         (b"57000001\ta\n", ForeignFile::Tabs),
         (b"57000001,caf\xe9\n", ForeignFile::Windows1252),
         (b"57000001,a\r57000002,b\r", ForeignFile::OldMac),

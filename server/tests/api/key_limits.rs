@@ -49,6 +49,9 @@ fn limits_are_shown_and_changed() {
     let change = form(&[("spend_per_day", "0.1"), ("prefixes", "27, +49")]);
     let post = |key: &str| server.exchange(&posted(&path(key), FORM, change.as_bytes()));
     post(key).is(403, 500, "limits_locked");
+    // The body never arrives.
+    let unread = [("Content-Length", "10"), ("Content-Type", FORM)];
+    server.exchange(&bare("POST", &path(key), &unread)).is(403, 500, "limits_locked");
     limit(&server, &keys, &[], true);
     post(test_key).is(403, 500, "limits_locked");
     let changed = limits_of(&post(key));
@@ -214,6 +217,8 @@ fn a_leaked_key_causes_an_alarm_and_can_be_blocked() {
         (&alarm["data"]["limit"], &alarm["data"]["example"]),
         (&json!("leaked_key"), &Value::Null)
     );
+    let detail = alarm["data"]["detail"].as_str().unwrap();
+    assert!(detail.ends_with("It came from 127.0.0.1."), "{alarm}");
     let owner = keys.account_id;
     let shown = server.place.with_service(async |service| {
         service.applications().alarms(owner, keys.reference).await.unwrap()
@@ -227,6 +232,10 @@ fn a_leaked_key_causes_an_alarm_and_can_be_blocked() {
         let target = format!("/sms/send/{key}?number=57000001&message=Hi");
         server.exchange(&bare("GET", &target, sign)).is(403, 500, "leaked_key");
     }
+    // The body never arrives.
+    let unread = [("Content-Length", "10"), ("Content-Type", FORM), signs[0][0]];
+    let target = format!("/sms/bulk/{key}");
+    server.exchange(&bare("POST", &target, &unread)).is(403, 500, "leaked_key");
     balance(key, &[]).is(200, 200, "");
     assert_eq!(server.balance(key), "10");
     let refused = until("the counts", || {
@@ -234,7 +243,7 @@ fn a_leaked_key_causes_an_alarm_and_can_be_blocked() {
             service.applications().limit_refusals(owner, keys.reference).await.unwrap()
         });
         let (reason, count) = counts.into_iter().next()?;
-        (count == 8).then_some(reason)
+        (count == 9).then_some(reason)
     });
     assert_eq!(refused, "leaked_key");
     limit(&server, &keys, &[(LimitField::LeakedKey, "off")], true);

@@ -36,6 +36,16 @@ fn other_methods_never_send() {
             assert_eq!(answer.header("allow"), Some(allow), "{method} {target}");
         }
     }
+    // The key in a header makes the batch's path as long as the list's with its key.
+    let bearer = format!("Bearer {key}");
+    for (target, headers) in [
+        (format!("{batches}/b_0000000000000"), &[][..]),
+        ("/sms/batches/b_0000000000000".to_owned(), &[("Authorization", bearer.as_str())]),
+    ] {
+        let answer = server.exchange(&bare("OPTIONS", &target, headers));
+        answer.is(405, 500, "method_not_allowed");
+        assert_eq!(answer.header("allow"), Some("GET, POST"), "{target}");
+    }
     for (method, target) in [("POST", &reports), ("POST", &batches), ("GET", &bulk)] {
         server.exchange(&bare(method, target, &[])).is(405, 500, "method_not_allowed");
     }

@@ -36,6 +36,10 @@ fn filters_are_chips_that_can_be_removed() {
     settled(&server, server.key(), "58001988", "another");
     let mut browser = Browser::of_customer(&server);
 
+    for number in ["26658001987", "%2B266+58001987"] {
+        let found = page(&mut browser, &format!("/reports?number={number}&key=live"));
+        assert!(found.contains(">live</span>") && !found.contains(">another</span>"), "{found}");
+    }
     let found = page(&mut browser, "/reports?number=58+00+19-87&key=live");
     assert!(found.contains(">live</span>") && !found.contains(">tried</span>"), "{found}");
     assert!(!found.contains(">another</span>"), "{found}");
@@ -50,6 +54,10 @@ fn filters_are_chips_that_can_be_removed() {
     // Without a filter, the chart counts live messages and the list has all messages.
     let all = page(&mut browser, "/reports");
     assert!(all.contains("2 messages by day and status"), "{all}");
+    // The tab order follows what a narrow screen shows: the switch, the chart, the messages.
+    let place = |what: &str| all.find(what).unwrap_or_else(|| panic!("{what}: {all}"));
+    let places = ["id=\"chart-shown\"", "class=\"chart-section\"", "id=\"messages\""].map(place);
+    assert!(places.is_sorted(), "{places:?}");
     assert!(all.contains(">3 messages. "), "{all}");
     let days = link(&all, "7 days").unwrap();
     assert!(days.starts_with("/reports?from=20"), "{days}");

@@ -115,7 +115,9 @@ fn filters_find_what_they_name() {
     assert_eq!(ids(&format!("transid={first}")), std::slice::from_ref(&first));
     assert_eq!(ids("requestid=r").len(), 1);
     assert_eq!(ids("requestid=other").len(), 0);
-    assert_eq!(ids("number=57000001"), std::slice::from_ref(&first));
+    for number in ["57000001", "26657000001", "%2B26657000001", "+26657000001"] {
+        assert_eq!(ids(&format!("number={number}")), std::slice::from_ref(&first), "{number}");
+    }
     assert_eq!(ids("status=failed"), std::slice::from_ref(&failed));
     assert_eq!(ids("batchid=b_0000000000000").len(), 0);
     // The newest message comes first.

@@ -142,6 +142,9 @@ fn a_message_and_a_batch_are_cancelled() {
     assert_eq!(cancelled.json(), expected);
     post(&server, "cancel", key, &[("transid", &transid)]).is(409, 500, "not_cancellable");
     assert_eq!(report(&server, key, &json!(transid))["status"], json!("cancelled"));
+    let csv = server.get(&format!("/sms/reports/{key}?status=cancelled&format=csv")).text();
+    assert!(csv.lines().count() == 2 && csv.contains(&transid), "{csv}");
+    assert!(csv.contains(",cancelled,"), "{csv}");
     let batchid = uploaded(&server, key, &later)["batchid"].as_str().unwrap().to_owned();
     let query = format!("/sms/cancel/{key}?batchid={batchid}");
     let headers = [("Idempotency-Key", "one"), ("Content-Length", "0")];
@@ -245,6 +248,11 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     let shown = page(&mut browser, location(&answer));
     assert!(shown.contains("It is cancelled.") && shown.contains("cancelled in the portal"));
     assert!(!shown.contains("confirm=cancel"), "{shown}");
+    // The list has a filter, and the chart a pattern, for such messages.
+    let shown = page(&mut browser, "/reports?status=cancelled");
+    for part in [transid, "<option value=\"cancelled\" selected", "url(#", "fill-cancelled"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 
     let shown = page(&mut browser, &format!("/reports/{batchid}?confirm=pause"));
     assert!(shown.contains("Up to 2 messages (0.10 USD) wait until you resume"), "{shown}");
@@ -260,6 +268,7 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     let list = format!("/reports?application={}&status=scheduled", server.reference());
     assert!(shown.contains(&format!("href=\"{list}\">2 messages</a>")), "{shown}");
     assert!(shown.contains(" of them today"), "{shown}");
+    a_scheduled_batch_is_counted_by_its_rows(&server, &mut browser, batchid);
     let shown = page(&mut browser, &format!("{application}?confirm=cancel-scheduled"));
     assert!(shown.contains("2 messages aren't sent, and their price is released."), "{shown}");
     scheduled(&server, key, &later).is(200, 200, "");
@@ -272,6 +281,32 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
     assert_eq!((&found["status"], &found["counts"]["cancelled"]), (&json!("cancelled"), &json!(2)));
     assert_eq!(server.reports(key, "status=scheduled").len(), 0);
     assert_eq!(server.balance(key), before);
+}
+
+/// The application, the overview, the reports and the statement agree about a scheduled batch with
+/// two rows at 0.05 each, which are no messages yet.
+fn a_scheduled_batch_is_counted_by_its_rows(
+    server: &TestServer,
+    browser: &mut Browser<'_>,
+    batchid: &str,
+) {
+    let reference = server.reference();
+    let shown = page(browser, &format!("/applications/{reference}"));
+    let words = "2 rows of scheduled batches are among them. 0.10 USD is reserved for these.";
+    assert!(shown.contains(words), "{shown}");
+    let shown = page(browser, "/applications");
+    let (_, overview) = shown.split_once("<dt>Scheduled batches</dt>").unwrap();
+    assert!(overview.contains("2 rows") && overview.contains("0.10 USD reserved"), "{shown}");
+    let (_, today) = shown.split_once("<dt>Today</dt>").unwrap();
+    let (today, _) = today.split_once("</dd>").unwrap();
+    assert!(today.contains("1 message<") && today.contains("0.00 USD charged"), "{today}");
+    let list = format!("/reports?application={reference}&status=scheduled");
+    let shown = page(browser, &list);
+    assert!(shown.contains(batchid) && shown.contains("become messages at the time"), "{shown}");
+    assert!(!page(browser, "/reports?status=delivered").contains(batchid));
+    let shown = page(browser, &format!("/applications/{reference}/statement"));
+    assert!(shown.contains("charged as a whole on the day of its acceptance"), "{shown}");
+    assert!(shown.contains(batchid), "{shown}");
 }
 
 #[test]
@@ -304,10 +339,12 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "resume")];
     staff.post_from(&visit, "change-batch", &fields);
     assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("scheduled"));
-    let audit = page(&mut staff, &format!("/support/audit?subject={batchid}"));
-    for sentence in ["Paused a batch", "Resumed a batch"] {
-        let cell = format!("data-label=\"Action\" class=\"\">{sentence}<");
-        assert!(audit.contains(&cell), "{audit}");
+    for subject in [batchid, server.reference()] {
+        let audit = page(&mut staff, &format!("/support/audit?subject={subject}"));
+        for sentence in ["Paused a batch", "Resumed a batch"] {
+            let cell = format!("data-label=\"Action\" class=\"\">{sentence}<");
+            assert!(audit.contains(&cell), "{audit}");
+        }
     }
     let shown = page(&mut owner, &address);
     assert!(!shown.contains("Paused by support") && shown.contains("confirm=pause"), "{shown}");

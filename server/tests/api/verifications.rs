@@ -23,7 +23,7 @@ fn a_code_is_started_shown_masked_and_checked() {
     let transid = started["transid"].as_str().unwrap();
     let report = server.get(&format!("/sms/reports/{key}/{transid}")).json();
     let text = report["report"]["message"].as_str().unwrap();
-    assert!(text.starts_with("•••••• é o seu código"), "{text}");
+    assert!(text.starts_with("•••••• é a sua chave de acesso"), "{text}");
     let again = call(&server, "start", key, &[("verifyid", &id)]);
     again.is(429, 500, "rate_limited");
     call(&server, "start", key, &[("number", "00000001")]).is(429, 500, "rate_limited");

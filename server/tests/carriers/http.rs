@@ -137,14 +137,16 @@ fn a_test_message_is_followed_to_the_receipt_of_an_http_carrier() {
     started.stop();
 }
 
+/// Once the settings name the status, the receipt counts.
 #[test]
-fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing() {
-    let (_upstream, started) = accepting();
+fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing_until_it_is_named() {
+    let (upstream, started) = accepting();
     let transid = started.send("57000001", "Hello");
     started.until(&transid, "submitted");
     let id = name(&transid);
     for status in ["ENROUTE", "SKIPPED", "REPLACED"] {
-        assert_eq!(get(&started.server, &[("id", &id), ("status", status)]).status, 200);
+        let receipt = [("id", &*id), ("status", status), ("reason", "27")];
+        assert_eq!(get(&started.server, &receipt).status, 200);
     }
     let log = until("a line about the status", || {
         let log = started.server.log();
@@ -156,6 +158,10 @@ fn an_unknown_status_is_logged_once_a_minute_and_changes_nothing() {
         assert!(lines[0].contains(part), "{}", lines[0]);
     }
     assert_eq!(started.report(&transid)["status"], "submitted");
+    let named = r#"failed = ["UNDELIV", "SKIPPED"]"#;
+    started.write(&settings(&upstream.address).replace(r#"failed = "UNDELIV""#, named));
+    started.server.place.json(&["carrier", "reload"]);
+    assert_eq!(started.until(&transid, "failed")["error"], "handset_unavailable_27");
     started.stop();
 }
 

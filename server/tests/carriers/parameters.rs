@@ -19,7 +19,9 @@ fn a_submit_has_the_parameters_of_the_settings() {
          { tag = 0x1400, type = \"string\", value = \"1001{application}\" },\n\
          { tag = 0x1401, type = \"c-string\", value = \"{sender}/{number}/{transid}\" },\n\
          { tag = 0x1402, type = \"integer\", value = 258 },\n\
-         { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n]\n",
+         { tag = 0x1403, type = \"hex\", value = \"00ff\" },\n\
+         { tag = 0x1404, type = \"string\", value = { Other = \"1108\" } },\n\
+         { tag = 0x1405, type = \"c-string\", value = { HELIOGRAPH = \"1107\" } },\n]\n",
     ));
     smsc.until_bound();
     let transid = started.send("57000001", "Hello");
@@ -41,9 +43,16 @@ fn a_submit_has_the_parameters_of_the_settings() {
             tlv(0x1401, named.as_bytes()),
             tlv(0x1402, &[0, 0, 1, 2]),
             tlv(0x1403, &[0, 0xFF]),
+            tlv(0x1405, b"1107\0"),
         ];
         assert!(body.ends_with(&vendors.concat()), "{body:X?}");
     }
+    // The carrier gets what is left of a message's validity.
+    let fields = [("number", "57000003"), ("message", "Hello"), ("validity", "30")];
+    let sent = started.server.send(started.key(), &fields).json();
+    started.until(sent["transid"].as_str().unwrap(), "submitted");
+    let left = smsc.submits().pop().unwrap().validity_period;
+    assert!(left == "000000003000000R" || left.starts_with("0000000029"), "{left}");
     started.stop();
 }
 
@@ -51,12 +60,13 @@ fn a_submit_has_the_parameters_of_the_settings() {
 #[test]
 fn a_backup_address_is_used_while_the_first_fails() {
     let smsc = Scripted::start(accept);
-    let backup = format!("backup_address = \"{}\"", smsc.address);
+    let backup = format!("backup_address = \"{}\"\nvalidity_period = false", smsc.address);
     let settings = settings(&smsc, &backup).replacen(&smsc.address, "127.0.0.1:1", 1);
     let started = Started::start(&settings);
     smsc.until_bound();
     let transid = started.send("57000001", "Hello");
     started.until(&transid, "submitted");
+    assert_eq!(smsc.submits()[0].validity_period, "");
     until("the error of the first address", || {
         let connection = started.connection("acme");
         let error = connection["last_error"].as_str().unwrap_or_default();

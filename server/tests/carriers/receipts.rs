@@ -165,6 +165,14 @@ fn a_receipt_finds_a_message_that_was_accepted_without_an_id() {
         smsc.deliver(&body);
         assert_eq!(started.report(transid)["status"], "delivered", "{place}");
     }
+    // Staff see their messages, although none of these has the ID in the receipt.
+    let found = until("stored receipts", || {
+        let found = receipts(&started, &[]);
+        (found["receipts"].as_array().unwrap().len() == 2).then_some(found)
+    });
+    for (receipt, transid) in found["receipts"].as_array().unwrap().iter().rev().zip(&sent) {
+        assert_eq!(receipt["transid"], transid.as_str(), "{found}");
+    }
     started.stop();
 }
 
@@ -270,6 +278,7 @@ fn a_suggested_format_also_matches_new_messages() {
         let suggested = serde_json::json!([{"message_id": form, "receipts": 1}]);
         assert_eq!(found["suggestions"], suggested, "{found}");
         let advice = format!("set message_id = \"{form}\"");
+        assert_eq!(started.carrier("acme")["reason"], Value::Null);
         assert!(found["receipts"][0]["reason"].as_str().unwrap().ends_with(&advice), "{found}");
         for stranger in 0..9 {
             assert!(!started.server.log().contains("--unmatched"), "{}", started.server.log());
@@ -283,6 +292,11 @@ fn a_suggested_format_also_matches_new_messages() {
         let shown = String::from_utf8(shown).unwrap();
         let count = shown.lines().find(|line| line.starts_with("Unmatched receipts"));
         assert!(count.is_some_and(|line| line.ends_with(" 10")), "{shown}");
+        let reason = "10 of the last 10 receipts match no message: /support/carriers/acme/receipts";
+        until("the reason", || {
+            let found = started.carrier("acme")["reason"].clone();
+            found.as_str().is_some_and(|found| found.starts_with(reason)).then_some(())
+        });
 
         let started = started.restarted(&settings(&smsc, &format!("message_id = \"{form}\"")));
         started.until_all(&[transid], "delivered");
@@ -320,6 +334,28 @@ fn receipts_are_kept_as_the_carrier_sent_them() {
     assert_eq!(by_number["receipts"].as_array().unwrap().len(), 4, "{by_number}");
     let carriers = started.server.place.json(&["carrier", "list"]);
     assert_eq!(carriers[0]["receipts_unknown_state"], 1, "{carriers}");
+    started.stop();
+}
+
+#[test]
+fn a_carrier_whose_receipts_have_unknown_states_says_so() {
+    let (smsc, started) = start(accept);
+    let sent = started.send_to(57_000_001..57_000_011);
+    started.until_all(&sent, "submitted");
+    for number in numbers(57_000_001..57_000_010) {
+        smsc.deliver(&receipt(&number, "VANISHED"));
+    }
+    until("the receipts", || {
+        let found = receipts(&started, &[]);
+        (found["receipts"].as_array().unwrap().len() == 9).then_some(())
+    });
+    assert_eq!(started.carrier("acme")["reason"], Value::Null, "nine are too few");
+    smsc.deliver(&receipt("26657000010", "VANISHED"));
+    let reason = "10 of the last 10 receipts have an unknown state: ask the carrier what it means";
+    until("the reason", || {
+        let found = started.carrier("acme")["reason"].clone();
+        found.as_str().is_some_and(|found| found.starts_with(reason)).then_some(())
+    });
     started.stop();
 }
 

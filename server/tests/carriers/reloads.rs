@@ -76,7 +76,7 @@ fn waiting_messages_follow_a_reload() {
 fn a_signal_reloads_the_settings_unless_they_have_an_error() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
     let started = Started::start(&carriers(&[("one", &one.address)]));
-    one.until_bound();
+    started.until_up("one");
     let broken = carriers(&[("two", &two.address)]).replace("kind = \"smpp\"", "kind = \"smtp\"");
     started.write(&broken);
     started.server.signal("HUP");
@@ -85,8 +85,20 @@ fn a_signal_reloads_the_settings_unless_they_have_an_error() {
         log.contains("weren't reloaded").then_some(log)
     });
     assert!(log.contains("kind must be smpp"), "{log}");
-    let refusal = started.server.place.refused(&["carrier", "list"]);
-    assert!(refusal.contains("kind must be smpp"), "{refusal}");
+    // The command names the error and shows what the server goes on with.
+    let place = &started.server.place;
+    for command in [&["carrier", "list"][..], &["carrier", "show", "one"]] {
+        let listed = place.run(command);
+        assert!(listed.status.success(), "{listed:?}");
+        let [shown, error] =
+            [listed.stdout, listed.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(shown.contains("one 0.1") && shown.contains("bound"), "{shown}");
+        for part in ["heliograph.toml", "line 3", "kind must be smpp", "earlier settings"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    let refused = place.refused(&["carrier", "reload"]);
+    assert!(refused.contains("kind must be smpp"), "{refused}");
     let sent = started.send("57000001", "Hello");
     started.until(&sent, "delivered");
 
@@ -140,24 +152,50 @@ fn a_reload_loses_no_message_in_flight() {
     started.stop();
 }
 
+/// Replaces the error `000` in a receipt.
+fn with_error(mut receipt: Vec<u8>, error: [u8; 3]) -> Vec<u8> {
+    let at = receipt.windows(7).position(|part| part == b"err:000").unwrap() + 4;
+    receipt[at..at + 3].copy_from_slice(&error);
+    receipt
+}
+
+/// One receipt has its ID in another format, and the other one also a state that isn't known.
 #[test]
-fn waiting_receipts_match_once_the_format_of_their_ids_is_reloaded() {
-    let one = Scripted::start(|_| vec![Act::Accept("ff01".to_owned())]);
+fn receipts_apply_once_the_format_of_their_ids_and_their_states_are_reloaded() {
+    let one = Scripted::start(|submit| vec![Act::Accept(format!("ff0{}", submit.before + 1))]);
     let settings = carriers(&[("one", &one.address)]);
     let started = Started::start(&settings);
-    let sent = started.send("57000001", "Hello");
-    let report = started.until(&sent, "submitted");
+    let (delivered, vanished) = (started.send("57000001", "Hello"), started.send("57000002", "Hi"));
+    started.until(&delivered, "submitted");
+    let report = started.until(&vanished, "submitted");
     let submitted = smsc_date(report["created_at"].as_str().unwrap());
-    one.deliver(&receipt_from("26657000001", "65281", &submitted, "DELIVRD"));
+    let ids = one.submits().into_iter().map(|submit| (submit.number, 65281 + submit.before));
+    for (number, id) in ids {
+        let state = if number.ends_with('1') { "DELIVRD" } else { "VANISHED" };
+        let receipt = receipt_from(&number, &id.to_string(), &submitted, state);
+        one.deliver(&with_error(receipt, *b"034"));
+    }
     let place = &started.server.place;
-    let unmatched = until("the receipt as unmatched", || {
-        let found = place.json(&["carrier", "receipts", "one", "--unmatched"]);
-        (found["receipts"] != serde_json::json!([])).then_some(found)
+    let found = until("both receipts", || {
+        let found = place.json(&["carrier", "receipts", "one"]);
+        (found["receipts"].as_array().unwrap().len() == 2).then_some(found)
     });
-    let suggested = unmatched["suggestions"].to_string();
-    assert!(suggested.contains("hex-to-decimal"), "{unmatched}");
-    started.write(&(settings + "message_id = \"hex-to-decimal\"\n"));
+    assert_eq!(found["suggestions"][0]["message_id"], "hex-to-decimal", "{found}");
+    let outcome = |found: &Value, state: &str| {
+        let receipts = found["receipts"].as_array().unwrap();
+        receipts.iter().find(|receipt| receipt["state"] == state).unwrap()["outcome"].clone()
+    };
+    assert_eq!(outcome(&found, "DELIVRD"), "unmatched");
+    assert_eq!(outcome(&found, "VANISHED"), "unknown_state");
+    let corrected = "message_id = \"hex-to-decimal\"\n\
+                     states = { \"VANISHED\" = \"failed\" }\n\
+                     errors = { \"034\" = \"handset_unavailable\" }\n";
+    started.write(&(settings + corrected));
     reload(&started);
-    started.until(&sent, "delivered");
+    started.until(&delivered, "delivered");
+    let report = started.until(&vanished, "failed");
+    assert_eq!(report["error"], "handset_unavailable_034", "{report}");
+    let found = place.json(&["carrier", "receipts", "one"]);
+    assert_eq!(outcome(&found, "VANISHED"), "matched");
     started.stop();
 }

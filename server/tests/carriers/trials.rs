@@ -207,10 +207,16 @@ fn a_code_is_shown_to_its_recipient_alone() {
         assert!(masked.contains("•••••• is your Heliograph code"), "{masked}");
     }
     assert!(shown[2].contains("message.delivered"), "{}", shown[2]);
+    let place = started.stop();
+    let backup = place.path().join("backup.db");
+    place.json(&["backup", backup.to_str().unwrap()]);
+    let stored = std::fs::read(&backup).unwrap();
+    let has = |word: &str| stored.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+    assert!(has("is your Heliograph code"), "the backup has the messages");
     for submit in smsc.submits() {
         let code = std::str::from_utf8(&submit.text[..10]).unwrap().to_owned();
         assert!(code.bytes().all(|byte| byte.is_ascii_digit()), "{code}");
         assert!(shown.iter().all(|text| !text.contains(&code)), "{code}: {shown:?}");
+        assert!(!has(&code), "{code} is in the backup");
     }
-    started.stop();
 }

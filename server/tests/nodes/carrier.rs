@@ -84,6 +84,13 @@ impl Carrier {
         self.state().submits.get(&number).copied().unwrap_or(0)
     }
 
+    /// Returns the carrier's own list of the messages that it got, as CSV.
+    pub fn list(&self) -> String {
+        let state = self.state();
+        let lines: Vec<&str> = state.submits.keys().map(String::as_str).collect();
+        format!("number\n{}\n", lines.join("\n"))
+    }
+
     /// Returns the number of submits.
     pub fn taken(&self) -> usize {
         self.state().taken

@@ -1,17 +1,21 @@
 //! Nodes with their database, their carrier, and the networks to both.
 
+use std::path::Path;
+
 use domain::LostAnswer;
 use serde_json::Value;
-use testing::faults::Disk;
+use testing::faults::{Clock, Disk};
 use testing::harness::{Keys, Place};
 use testing::postgres::Server;
 use testing::proxy::Proxy;
 
 use crate::carrier::Carrier;
+use crate::database;
 use crate::node::Node;
 
 /// The deposit of each application.
 pub const DEPOSIT: &str = "1000000";
+const SETTINGS: &str = "heliograph.toml";
 
 /// The fields are dropped in this order: the nodes end before the database.
 pub struct Cluster {
@@ -20,6 +24,8 @@ pub struct Cluster {
     pub networks: Networks,
     /// With SQLite, the disk of the data folder.
     pub disk: Option<Disk>,
+    /// The clock of each node's machine, if they can be wrong.
+    pub clocks: Vec<Clock>,
     pub place: Place,
     /// PostgreSQL. `None` for SQLite.
     database: Option<Server>,
@@ -58,20 +64,33 @@ impl Cluster {
              system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
             networks.carrier.address
         );
-        std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+        std::fs::write(place.path().join(SETTINGS), settings).unwrap();
         let disk = database.is_none().then(|| Disk::new(place.path()));
-        Self { nodes, carrier, networks, disk, place, database }
+        Self { nodes, carrier, networks, disk, clocks: Vec::new(), place, database }
+    }
+
+    /// Lets the clock of each node's machine be set wrong.
+    pub fn with_clocks(self) -> Self {
+        let clock = Clock::new(self.place.path());
+        let clocks = (0..self.nodes.len()).map(|node| clock.another(&node.to_string())).collect();
+        Self { clocks, ..self }
     }
 
     pub fn database(&self) -> &Server {
         self.database.as_ref().unwrap()
     }
 
-    /// Starts a node behind the proxies, and with SQLite on the disk that can fail.
+    /// Starts a node behind the proxies, on the disk and with the clock that can fail.
     pub fn start(&self, node: usize) {
         let disk = self.disk.as_ref().map(Disk::environment);
+        let clock = self.clocks.get(node).map(Clock::environment);
+        let shims = disk.into_iter().chain(clock);
+        let (libraries, orders): (Vec<_>, Vec<_>) =
+            shims.map(|[library, order]| (library.1, order)).unzip();
+        let libraries = libraries.join(":");
+        let preload = (!libraries.is_empty()).then_some(("LD_PRELOAD", libraries.as_str()));
         let url = self.networks.url.as_deref().map(|url| ("HELIOGRAPH_DATABASE_URL", url));
-        let environment: Vec<_> = disk.into_iter().flatten().chain(url).collect();
+        let environment: Vec<_> = orders.into_iter().chain(preload).chain(url).collect();
         self.nodes[node].start(&self.place, &environment);
     }
 
@@ -79,6 +98,23 @@ impl Cluster {
         for node in 0..self.nodes.len() {
             self.start(node);
         }
+    }
+
+    /// Restores a backup in another folder, and on PostgreSQL in another database. The nodes
+    /// start there from now on. What was in the old folder is lost.
+    pub fn restore(&mut self, backup: &Path) {
+        let place = match &self.database {
+            Some(server) => {
+                database::execute(server, &["CREATE DATABASE restored"]);
+                Place::on(&restored(&server.url))
+            }
+            None => Place::new(),
+        };
+        std::fs::copy(self.place.path().join(SETTINGS), place.path().join(SETTINGS)).unwrap();
+        place.json(&["restore", backup.to_str().unwrap()]);
+        self.networks.url = self.networks.url.as_deref().map(restored);
+        self.disk = self.database.is_none().then(|| Disk::new(place.path()));
+        self.place = place;
     }
 
     /// Creates an application whose messages aren't sent again if the carrier's answer is lost.
@@ -149,6 +185,12 @@ impl Cluster {
         }
         self.place.check();
     }
+}
+
+/// Returns the URL of the database that [`Cluster::restore`] creates.
+fn restored(url: &str) -> String {
+    let (server, _) = url.rsplit_once('/').unwrap();
+    format!("{server}/restored")
 }
 
 impl Networks {

@@ -1,5 +1,4 @@
-//! A client that moves the clock of a test key, and sends, schedules and cancels with that key. The
-//! nodes' own clocks can't be moved here: they are those of the machine.
+//! A client that moves the clock of a test key, and sends, schedules and cancels with that key.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -196,6 +196,11 @@ impl<'a> Load<'a> {
             while keyed && answers.last() == Some(&Outcome::Lost) && answers.len() < REPEATS {
                 answers.push(asking.ask(&request, "transid"));
             }
+            // A client may also repeat a request that was answered, for example after a crash.
+            if keyed && random.random_range(0..4) == 0 {
+                let again = asking.ask(&request, "transid");
+                answers.extend(Some(again).filter(|again| matches!(again, Outcome::Accepted(_))));
+            }
             self.note(application, numbers, false, answers);
             std::thread::sleep(PACE);
         }

@@ -1,11 +1,11 @@
 //! Processes are killed, processes sleep until after their leases, the database is restarted, the
-//! networks to the carrier and the database are slow, silent or cut, and the disk is full, while
-//! clients send and schedule, cancel messages and batches, pause and resume batches, and move a
-//! test key's clock.
+//! networks to the carrier and the database are slow, silent or cut, the disk is full, and clocks
+//! jump forwards and back, while clients send and schedule, cancel messages and batches, pause and
+//! resume batches, and move a test key's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -17,7 +17,7 @@ use crate::cluster::Cluster;
 use crate::events::Listener;
 use crate::judging::{answers, judge_with, refusals_say_that_waiting_helps, until_settled};
 use crate::jumps::Jumps;
-use crate::load::{Load, Outcome, SHORT, Sent};
+use crate::load::{Load, Outcome, Over, SHORT, Sent};
 use crate::stops::{Stops, resume_all};
 
 const SEED: u64 = 20_261_123;
@@ -34,6 +34,9 @@ const SLEEP_MS: std::ops::Range<u64> = 11_000..14_000;
 const PACE_MS: std::ops::Range<u64> = 500..3000;
 /// How long a network or a disk fails. Clients wait less than the longest time for their answers.
 const FAILS_MS: std::ops::Range<u64> = 500..4000;
+/// How far a clock jumps. It is longer than a lease, and than the time after which a node that isn't
+/// seen counts as ended.
+const JUMP_S: i64 = 35;
 /// The delay of a slow network.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -50,6 +53,9 @@ enum Event {
     Database(Failure),
     /// Nothing can be written to files with this ending.
     FullDisk(&'static str),
+    /// The clock of a node's machine jumps by these seconds, and back. With PostgreSQL, nodes follow
+    /// the database's clock, so it must have no effect.
+    Clock(i64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,10 +66,12 @@ enum Failure {
 }
 
 /// The events with nodes on PostgreSQL.
-const ON_POSTGRES: [Event; 10] = [
+const ON_POSTGRES: [Event; 12] = [
     Event::Sleep,
+    Event::Clock(JUMP_S),
     Event::Kill,
     Event::RestartFast,
+    Event::Clock(-JUMP_S),
     Event::RestartImmediate,
     Event::Carrier(Failure::Cut),
     Event::Database(Failure::Cut),
@@ -73,9 +81,11 @@ const ON_POSTGRES: [Event; 10] = [
     Event::Carrier(Failure::Slow),
 ];
 /// The events with one node on SQLite.
-const ON_SQLITE: [Event; 6] = [
+const ON_SQLITE: [Event; 8] = [
     Event::FullDisk("-wal"),
+    Event::Clock(JUMP_S),
     Event::Kill,
+    Event::Clock(-JUMP_S),
     Event::FullDisk(".rows"),
     Event::Carrier(Failure::Cut),
     Event::Carrier(Failure::Silent),
@@ -157,6 +167,11 @@ impl<'a> Storm<'a> {
                 std::thread::sleep(time);
                 disk.heal();
             }
+            Event::Clock(seconds) => {
+                cluster.clocks[node].shift(seconds);
+                std::thread::sleep(time);
+                cluster.clocks[node].heal();
+            }
             Event::Sleep => unreachable!("the caller goes on meanwhile"),
         }
     }
@@ -167,7 +182,7 @@ impl<'a> Storm<'a> {
             // These interrupt the submits of all processes. A crash of the database may leave the
             // result of a claim unknown, and so may a network.
             Event::Carrier(_) | Event::Database(_) => count * self.cluster.nodes.len(),
-            Event::Kill | Event::Sleep | Event::RestartImmediate => *count,
+            Event::Kill | Event::Sleep | Event::RestartImmediate | Event::Clock(_) => *count,
             Event::RestartFast | Event::FullDisk(_) => 0,
         });
         CLAIMED_MAX * faults.sum::<usize>()
@@ -208,6 +223,7 @@ fn full_disks_and_bad_networks_lose_nothing_on_sqlite() {
 
 /// Lets a storm rage under load, waits until it has no effect any more, and judges the result.
 fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
+    let cluster = cluster.with_clocks();
     let (events, begun) = (events(kinds), Instant::now());
     let (holding, resending) = (cluster.holding(), cluster.resending());
     cluster.carrier.delay(DELAY);
@@ -218,6 +234,8 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
     let mut storm = Storm::new(&cluster, kinds);
     let is_over = AtomicBool::new(false);
     let polled = std::thread::scope(|scope| {
+        // The polling stops even if the messages never settle.
+        let over = Over(&is_over);
         let polling = scope.spawn(|| listener.poll(&cluster.nodes, &is_over));
         scope.spawn(|| stops.run(&load));
         scope.spawn(|| jumps.run(&load));
@@ -227,7 +245,7 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
         }
         resume_all(&cluster, &[&holding, &resending]);
         until_settled(&cluster, &[&holding, &resending]);
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         polling.join().unwrap()
     });
     println!(
@@ -253,6 +271,10 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
     }
     assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
     jumps.judge(&cluster);
+    if cluster.disk.is_some() {
+        let log = cluster.nodes[0].log(&cluster.place);
+        assert!(log.contains("this machine's clock was set back"), "the clock never jumped");
+    }
     cluster.stop();
     sent
 }

@@ -1,9 +1,12 @@
-//! A test clock that one node moves, and the other node that delivers.
+//! Two nodes that share a test clock, and the attempts at a one-time code.
 
-use testing::client::{bare, encode};
+use std::io::Write as _;
+
+use testing::client::{bare, encode, exchange};
 use testing::harness::until;
 
 use crate::cluster::Cluster;
+use crate::load::{LONG, connect, read};
 
 const TWO_DAYS: i64 = 172_800;
 
@@ -17,7 +20,7 @@ fn a_clock_moved_on_one_node_moves_on_the_others() {
     let test = keys.test.expose();
     let post = |node: usize, target: &str| {
         let address = cluster.nodes[node].address().unwrap();
-        let answer = testing::client::exchange(&address, &bare("POST", target, &[]));
+        let answer = exchange(&address, &bare("POST", target, &[]));
         answer.is(200, 200, "");
         answer.json()
     };
@@ -44,5 +47,33 @@ fn a_clock_moved_on_one_node_moves_on_the_others() {
     reaches(&scheduled, "scheduled");
     post(0, &format!("/sms/test/clock/{test}?advance=3600"));
     reaches(&scheduled, "submitted");
+    five_attempts_are_allowed_on_both_nodes(&cluster, test);
     cluster.stop();
+}
+
+/// Guesses a code on 64 connections, half of them to each node.
+fn five_attempts_are_allowed_on_both_nodes(cluster: &Cluster, key: &str) {
+    let addresses: Vec<String> = cluster.nodes.iter().map(|node| node.address().unwrap()).collect();
+    let start = format!("/sms/verify/start/{key}?number=57000002");
+    let started = exchange(&addresses[0], &bare("POST", &start, &[])).json();
+    let id = started["verifyid"].as_str().unwrap();
+    let guess = format!("/sms/verify/check/{key}?verifyid={id}&otp=");
+    let wrong = bare("POST", &format!("{guess}000000"), &[]);
+    // All connections are open before the first guess.
+    let mut connections: Vec<_> =
+        (0..64).map(|n| connect(&addresses[n % addresses.len()], LONG).unwrap()).collect();
+    for connection in &mut connections {
+        connection.write_all(&wrong).unwrap();
+    }
+    let reasons: Vec<String> = connections
+        .iter_mut()
+        .map(|connection| read(connection).unwrap())
+        .map(|(status, body)| format!("{status} {}", body["reason"].as_str().unwrap()))
+        .collect();
+    let count = |reason: &str| reasons.iter().filter(|it| it.ends_with(reason)).count();
+    let counts = [count("200 wrong_code"), count("200 no_tries_left"), count("429 rate_limited")];
+    assert_eq!((counts[0], counts.iter().sum::<usize>()), (5, 64), "{reasons:?}");
+    // The code of test keys doesn't help any more.
+    let right = exchange(&addresses[1], &bare("POST", &format!("{guess}987654"), &[])).json();
+    assert_eq!((&right["verified"], &right["reason"]), (&false.into(), &"no_tries_left".into()));
 }

@@ -12,7 +12,7 @@ const CHARS: usize = 100;
 
 /// Returns the first lines of a file that starts with `head`, as they are read. The ASCII control
 /// characters are shown by their symbols, so that tabs and carriage returns can be seen. `is` has
-/// what the file is. Empty for a file that isn't text.
+/// the peculiarities of the file. Empty for a file that isn't text.
 pub fn first_lines(head: &[u8], is: &[ForeignFile]) -> Vec<String> {
     if is.iter().any(|foreign| foreign.is_binary()) {
         return Vec::new();

@@ -34,7 +34,7 @@ pub enum ForeignFile {
     Exponents,
 }
 
-/// Something that a file does differently, and where.
+/// A peculiarity of a file, and where it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFinding {
     pub file: ForeignFile,
@@ -79,7 +79,7 @@ impl ForeignFile {
         }
     }
 
-    /// Returns one sentence for a row or a file: what it is, and what to do.
+    /// Returns one sentence for a row or a file: the fault, and what to do.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Utf16 => {

@@ -8,7 +8,7 @@ use crate::{Money, NumberWarning};
 /// The number of lines that [`Lines`] lists.
 const LINES_MAX: usize = 5;
 
-/// The results of a check. Prices and counts other than `rows` cover the good rows.
+/// The results of a check. All prices and counts except `rows` are those of the good rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
     /// All rows, good and bad.

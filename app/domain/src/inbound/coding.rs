@@ -1,4 +1,4 @@
-//! What the octets of a payload mean, according to its `data_coding`.
+//! Decodes the octets of a payload according to its `data_coding`.
 
 use super::header::Header;
 use super::languages::Languages;
@@ -48,8 +48,8 @@ impl Coding {
             | 0x20..=0x3f | 0x60..=0x7f
             // Data coding and message class, with the bit for octets.
             | 0xf4..=0xf7 | 0xfc..=0xff => Self::Binary,
-            // The carrier's default, message waiting, message class, and reserved values, which §4
-            // says to read as the default alphabet.
+            // The carrier's default, message waiting, message class, and reserved values, which are
+            // read as the default alphabet (§4).
             _ => Self::Default,
         }
     }

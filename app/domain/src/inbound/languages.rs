@@ -136,9 +136,9 @@ impl Languages {
         find(table, code).or_else(|| gsm7::character(code))
     }
 
-    /// Returns the character of the septet after an escape. TS 23.038 §6.2.1.1 requires the
-    /// character of the main table if the extension table has none, and a space for an escape
-    /// without effect: before another escape, or at the end.
+    /// Returns the character of the septet after an escape. If the extension table has none, TS
+    /// 23.038 §6.2.1.1 requires the character of the main table. An escape without effect, before
+    /// another escape or at the end, becomes a space.
     fn extended_character(self, code: Option<u8>) -> Option<char> {
         let Some(code) = code.filter(|code| *code != gsm7::ESCAPE) else {
             return Some(' ');

@@ -87,8 +87,8 @@ pub fn is_complete(parts: &[ReceivedPart]) -> bool {
 /// any order. If a part arrived twice, the first one counts. [`MISSING_PARTS`] stands for each run
 /// of missing parts.
 ///
-/// Binary payloads become hexadecimal digits. What can't be decoded becomes U+FFFD. The text has no
-/// NUL; see [`without_nul`].
+/// Binary payloads become hexadecimal digits. Octets that can't be decoded become U+FFFD. The text
+/// has no NUL; see [`without_nul`].
 pub fn join(parts: &[ReceivedPart], default_alphabet: DefaultAlphabet) -> String {
     let mut text = String::new();
     // Consecutive parts with the same alphabet, not decoded yet.

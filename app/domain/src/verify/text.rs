@@ -37,17 +37,18 @@ impl Locale {
         Self::parse(&language.to_ascii_lowercase())
     }
 
-    /// Returns the text. With a name of 11 characters and a code of 10 digits, each fits into one
-    /// segment.
+    /// Returns the text. With a name of 11 characters, a code of 10 digits and a website of 12
+    /// characters, each fits into one segment. So only Arabic has characters that GSM-7 lacks, and
+    /// its text is short.
     const fn template(self) -> &'static str {
         match self {
-            Self::Arabic => "رمزك لدى {name} هو {code}. لا تشاركه مع أحد.",
+            Self::Arabic => "رمز {name}: {code}. لا تشاركه.",
             Self::English => "{code} is your {name} code. Do not share it with anyone.",
             Self::French => "{code} est votre code {name}. Ne le communiquez à personne.",
             Self::German => "{code} ist Ihr Code für {name}. Geben Sie ihn nicht weiter.",
-            Self::Portuguese => "{code} é o seu código {name}. Não o revele a ninguém.",
+            Self::Portuguese => "{code} é a sua chave de acesso {name}. Nunca a revele a ninguém.",
             Self::Sesotho => "{code} ke khoutu ea hau ea {name}. U se ke ua e bolella motho.",
-            Self::Spanish => "{code} es su código de {name}. No lo comparta con nadie.",
+            Self::Spanish => "{code} es su clave de {name}. No la comparta con nadie.",
             Self::Swahili => "{code} ni msimbo wako wa {name}. Usimpe mtu yeyote.",
             Self::Zulu => "{code} yikhodi yakho ye-{name}. Ungabelani ngayo nanoma ubani.",
         }

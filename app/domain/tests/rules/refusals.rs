@@ -153,6 +153,7 @@ fn of_the_command_line() -> Vec<Refusal> {
         Refusal::SecretKeyMissing { file: "secret.key".to_owned() },
         Refusal::NotHeld,
         Refusal::UploadHeld { batch: "B".to_owned() },
+        Refusal::StillSubmitting,
     ]
 }
 

@@ -1,8 +1,8 @@
 //! Passkeys (WebAuthn). An account that has an authenticator app can use passkeys in place of the
 //! app's codes. A passkey never replaces the password.
 //!
-//! The challenge for the browser and the browser's answer are JSON, which the portal passes
-//! through. The session's row stores the sealed state that the answer is verified against, so any
+//! The challenge for the browser and the browser's answer are JSON, which the portal passes on
+//! unchanged. The session's row stores the sealed state that the answer is verified against, so any
 //! process can verify it. The first answer changes the row, so each challenge can be answered only
 //! once.
 

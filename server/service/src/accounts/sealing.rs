@@ -46,8 +46,9 @@ pub(super) struct Keys {
     ciphers: Vec<ChaCha20Poly1305>,
     /// One-time codes are derived from it.
     codes: [u8; SECRET_BYTES],
-    /// Hashes erased numbers. On PostgreSQL it comes from the database's key even if there is a
-    /// file, because a hash is never made again after a file was added.
+    /// Hashes erased numbers. On PostgreSQL it is derived from the key in the database, even if
+    /// there is a key file. The file may be added later, and the stored hashes can't be computed
+    /// again.
     erased: [u8; SECRET_BYTES],
 }
 

@@ -407,8 +407,8 @@ fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     Duration::from_millis(DELAY_MS << doublings)
 }
 
-/// Returns the delay of an attempt as the limit of all clients together is used up. Attempts become
-/// slow before each network is reduced to its small share.
+/// Returns the delay of an attempt, which grows as all clients together use up their limit. So
+/// attempts become slow before each network is reduced to its small share.
 fn strain_delay(used: i64, max: i64) -> Duration {
     let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
     let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);

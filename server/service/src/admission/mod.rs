@@ -69,8 +69,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns why an application's limits don't allow the request to use a key. Keys of tests leak
-    /// without harm.
+    /// Returns why an application's limits don't allow the request to use a key. A leaked test key
+    /// does no harm.
     pub(crate) fn refused(&self, limits: &SendLimits, kind: KeyKind) -> Option<Reason> {
         if !limits.admits_address(self.address) {
             return Some(Reason::AddressNotAllowed);
@@ -88,7 +88,7 @@ pub struct Presented<'a> {
     pub origin: Origin,
 }
 
-/// A key from nowhere in particular. Limits on addresses refuse it.
+/// A key whose request has no known address. Limits on addresses refuse it.
 impl<'a> From<Option<&'a str>> for Presented<'a> {
     fn from(key: Option<&'a str>) -> Self {
         Self { key, origin: Origin::default() }
@@ -102,8 +102,9 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
-    /// If its time is too far away, the send is refused with [`Reason::InvalidParameter`], which
-    /// has no other cause. A repeated request isn't, because its time may have passed meanwhile.
+    /// If the time is too far away, the send is refused with [`Reason::InvalidParameter`], which no
+    /// other fault of a send causes. A repeated request isn't refused, because its time may have
+    /// passed in the meantime.
     pub schedule: Schedule,
     /// A second request with the same idempotency key gets the first one's answer and isn't
     /// charged.
@@ -114,13 +115,13 @@ pub struct SendRequest {
     pub origin: Origin,
 }
 
-/// Returns when a message is due that an application's key sends `now`. Returns `None` if the time
-/// that the request asks for is too far away.
+/// Returns when a message that an application's key sends `now` is due. Returns `None` if the
+/// requested time is too far away.
 ///
-/// This decides which messages wait for the end of the application's quiet hours: those of sends
-/// and uploads. Answers to STOP, START and HELP don't come here and don't wait. A message is judged
-/// once, by the time at which it is first due: one that is due before the hours and is delayed, for
-/// example by its carrier or in a paused upload, doesn't wait for their end.
+/// Messages of sends and uploads wait for the end of the application's quiet hours. Replies to
+/// STOP, START and HELP don't come here, and don't wait. Only the time at which a message is first
+/// due counts. If it is due before the quiet hours and is delayed, for example by its carrier or in
+/// a paused upload, it doesn't wait for their end.
 pub(crate) fn due(schedule: Schedule, limits: &SendLimits, now: Timestamp) -> Option<Due> {
     let zone = limits.zone.as_deref();
     schedule.due(now, |at| zones::quiet_end(zone, limits.quiet_hours?, at))
@@ -139,8 +140,8 @@ pub(crate) struct PreparedSend {
     pub(crate) erased: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
-    /// The message with replaced characters. `None` if it is sent as it is, whatever the
-    /// application wants.
+    /// The message with replaced characters. `None` if it is sent unchanged, even if the
+    /// application has characters replaced.
     pub(crate) replaced: Option<MessageText>,
     /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
@@ -151,8 +152,8 @@ pub(crate) struct PreparedSend {
 }
 
 impl PreparedSend {
-    /// Makes the send one of a code. Pages and segments are those of the text with the code. Our
-    /// own texts aren't changed.
+    /// Adds a one-time code to the send. Pages and segments are those of the text with the code.
+    /// Our own texts aren't changed.
     pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
         self.pages = code.text.pages();
         self.segments = code.text.segments();

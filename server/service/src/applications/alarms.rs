@@ -1,5 +1,5 @@
-//! Alarms about suspicious use of applications, and the counts of what limits refuse. Both are
-//! collected in memory and stored every few seconds, so that they don't slow down sends. If the
+//! Alarms about suspicious use of applications, and counts of the requests that limits refuse. Both
+//! are collected in memory and stored every few seconds, so that they don't slow down sends. If the
 //! database can't be written, they are stored later. A process that dies loses those of its last
 //! seconds.
 
@@ -79,6 +79,23 @@ impl Alarms {
         self.lock().alarms.entry((reference, kind)).or_default().merge(noted);
     }
 
+    /// Notes a send from `address` that is a reason for an alarm. Calls `noted` only while the
+    /// alarm needs examples, because commit groups note thousands of sends.
+    pub(crate) fn note_send(
+        &self,
+        (reference, kind): (Reference, AlarmKind),
+        address: Option<IpAddr>,
+        noted: impl FnOnce() -> Noted,
+    ) {
+        let mut unstored = self.lock();
+        let alarm = unstored.alarms.entry((reference, kind)).or_default();
+        alarm.merge(if alarm.examples.len() < EXAMPLES_MAX {
+            noted()
+        } else {
+            Noted { count: 1, address, ..Noted::default() }
+        });
+    }
+
     fn count(&self, reference: Reference, reason: &'static str, n: i64) {
         *self.lock().refusals.entry((reference, reason)).or_default() += n;
     }
@@ -121,15 +138,8 @@ impl Noted {
 }
 
 impl Applications<'_> {
-    /// Notes a call whose key was valid. `reason` is why it was refused, and `masked` the masked
-    /// number of the recipient.
-    pub fn note_origin(
-        &self,
-        key: &ApiKey,
-        origin: Origin,
-        reason: Option<Reason>,
-        masked: Option<&str>,
-    ) {
+    /// Notes a call whose key was valid. `reason` is why it was refused.
+    pub fn note_origin(&self, key: &ApiKey, origin: Origin, reason: Option<Reason>) {
         let (reference, Origin { address, leak }) = (key.reference(), origin);
         if leak.is_some() && key.kind() == KeyKind::Live {
             let noted = Noted { count: 1, address, leak, ..Noted::default() };
@@ -137,11 +147,6 @@ impl Applications<'_> {
         }
         if let Some(reason) = reason.filter(|reason| SendLimits::REASONS.contains(reason)) {
             self.inner.alarms.count(reference, reason.as_str(), 1);
-        }
-        if reason == Some(Reason::TrafficPumping) {
-            let examples = masked.map(str::to_owned).into_iter().collect();
-            let noted = Noted { count: 1, examples, address, ..Noted::default() };
-            self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
         }
     }
 
@@ -220,7 +225,8 @@ impl Applications<'_> {
                 let recipient = mail::Recipient::of_account(owner.account_id, &owner.email);
                 mail::put(tx, recipient, &mail, now).await?;
                 let example = noted.examples.first().map(String::as_str);
-                let cause = Cause::LimitAlarm { kind, count: noted.count, example, at: now };
+                let (count, detail) = (noted.count, detail.as_str());
+                let cause = Cause::LimitAlarm { kind, count, example, detail, at: now };
                 cause.put(tx, row.id, now);
                 Ok(())
             }),
@@ -326,8 +332,12 @@ fn detail(service: &Service, kind: AlarmKind, row: &KeyRow, noted: &Noted) -> St
         AlarmKind::TrafficPumping => pumping_detail(limits.traffic_pumping_messages, noted),
         AlarmKind::LeakedKey => noted.leak.unwrap_or(Leak::Browser).sentence().to_owned(),
         AlarmKind::SpendPerDay => {
-            let max = limits.spend_per_day.unwrap_or_default();
-            format!("80 % of the {} that may be spent on a day are spent.", max.shown())
+            let max = limits.spend_per_day.unwrap_or_default().shown();
+            let what = match noted.country {
+                Some(_) => format!("A message to {}", country(noted)),
+                None => "A file".to_owned(),
+            };
+            format!("{what} reached 80 % of the {max} that may be spent on a day.")
         }
         AlarmKind::FirstInternational => format!(
             "The first message in at least {INTERNATIONAL_DAYS} days to a number outside {} went \
@@ -363,4 +373,25 @@ fn pumping_detail(max: u32, noted: &Noted) -> String {
 fn country(noted: &Noted) -> String {
     let name = |code| HomeCountry::of_code(code).to_string();
     noted.country.map_or_else(|| "an unknown country".to_owned(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_describes_no_more_sends_than_it_shows() {
+        let (alarms, mut described) = (Alarms::default(), 0);
+        let noted_for = (Reference::parse("012345").unwrap(), AlarmKind::SpendPerDay);
+        for last in 1..=9 {
+            let address = Some(IpAddr::from([192, 0, 2, last]));
+            alarms.note_send(noted_for, address, || {
+                described += 1;
+                Noted::of_number(format!("+266 …{last}"), "26657000001", address)
+            });
+        }
+        let noted = alarms.lock().alarms[&noted_for].clone();
+        assert_eq!((described, noted.examples.len(), noted.count), (3, 3, 9));
+        assert_eq!(noted.address, Some(IpAddr::from([192, 0, 2, 9])));
+    }
 }

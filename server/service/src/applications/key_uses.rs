@@ -21,11 +21,11 @@ const HOUR_MS: i64 = 3_600_000;
 const DAY_HOURS: i64 = 24;
 /// The number of days over which clients are listed, today included.
 const CLIENT_DAYS: i64 = 30;
-/// The number of clients of a key that are counted one by one, in a day and between two stores.
-/// Somebody who puts a key into an app for phones would otherwise fill the database.
+/// The number of a key's clients that are counted separately, both per day and between two stores.
+/// Without a limit, the addresses of a phone app with the key in it would fill the database.
 const CLIENTS_MAX: usize = 100;
-/// The number of counts per transaction, which takes a few milliseconds. A key can have twice as
-/// many more, all in one transaction.
+/// The number of counts per transaction, which takes a few milliseconds. The counts of a key aren't
+/// split, so a transaction may have some hundred more.
 const CHUNK: usize = 200;
 
 /// The uses of keys that aren't stored yet. They are sorted by reference, because all writers of

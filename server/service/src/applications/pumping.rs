@@ -21,8 +21,9 @@ use store::recipients;
 const BLOCKS_MAX: usize = 200_000;
 /// How long a judgement about a country holds.
 const JUDGED_MS: i64 = 30 * 1000;
-/// A process looks at the messages of the others from this part of the suspicious number on. So up
-/// to this many processes can share the messages evenly, and still one of them notices.
+/// A process reads the messages of the others once it has counted the suspicious number divided by
+/// this. If up to this many processes share the messages evenly, at least one of them counts that
+/// many.
 const PROCESSES: u32 = 4;
 /// How long neighbours of refused numbers are refused. Otherwise somebody could go on with the next
 /// numbers until each thousand of them has got as many messages as are allowed.
@@ -44,7 +45,8 @@ struct Counts {
     countries: HashMap<(ApplicationId, bool, &'static str), Country>,
 }
 
-/// What numbers have in common, with the application and the kind of key that sends to them.
+/// The digits that similar numbers share, with the application and the kind of key that sends to
+/// them.
 type Key = (ApplicationId, bool, String);
 
 /// The messages of an application to similar numbers.

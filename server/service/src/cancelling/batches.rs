@@ -45,7 +45,7 @@ impl Messages<'_> {
         author: StopAuthor,
         key: Option<&IdempotencyKey>,
     ) -> Result<ChangedBatch> {
-        let stream = access.stream();
+        let (access, stream) = (*access, access.stream());
         let once = key.map(|key| Once::new(stream, key, change.digest(id)));
         let shard = self.shard_of(access.reference).await?;
         let changed = run_detached_with_attempts(self, move |service| {
@@ -58,7 +58,7 @@ impl Messages<'_> {
                     None => None,
                 };
                 if kept.is_none() {
-                    change.make(&mut tx, stream, id, author, now).await?;
+                    change.make(&mut tx, access, id, author, now).await?;
                     if let Some(once) = once {
                         once.keep(&mut tx, &(), now).await?;
                     }
@@ -101,7 +101,7 @@ impl Messages<'_> {
         let again = once.clone();
         let stopped = run_detached_with_attempts(self, move |service| {
             let once = again.clone();
-            async move { stop(&service, shard, (stream, id), author, once).await }
+            async move { stop(&service, shard, (access, id), author, once).await }
         });
         let cancelled = match stopped.await? {
             Stopped::Answered(cancelled) => cancelled,
@@ -163,10 +163,11 @@ enum Stopped {
 async fn stop(
     service: &Service,
     shard: Shard,
-    (stream, id): (EventStream, BatchId),
+    (access, id): (KeyAccess, BatchId),
     author: StopAuthor,
     once: Option<Once>,
 ) -> Result<Stopped> {
+    let stream = access.stream();
     let mut tx = begin(service, shard).await?;
     let now = service.now();
     // `None` if the process died before it had counted the rows.
@@ -197,8 +198,8 @@ async fn stop(
         _ => {}
     }
     check_withdrawals(service, &mut tx, stream, now).await?;
-    // On PostgreSQL, results lock rows of the queue before the batch. Therefore these rows are
-    // changed before it, and those that were claimed meanwhile after it.
+    // On PostgreSQL, results lock rows of the queue before they lock the batch. So this changes the
+    // rows of the queue first, then the batch, and last the rows that were claimed in the meantime.
     queue::let_claimed_go(&mut tx, batch.ids).await?;
     if !batches::cancel(&mut tx, id, author.words(), now).await? {
         return Err(Refusal::NotCancellable.into());
@@ -210,7 +211,8 @@ async fn stop(
     if !is_expanding && queue::of_batch(&mut tx, batch.ids, 1).await?.is_empty() {
         return Err(Refusal::NotCancellable.into());
     }
-    author.note(&mut tx, "batch.cancel", &id.to_string(), now).await?;
+    let subject = (access.reference, &*id.to_string());
+    author.note(&mut tx, "batch.cancel", subject, now).await?;
     if let Some(once) = once {
         once.keep(&mut tx, &None::<Cancelled>, now).await?;
     }
@@ -269,12 +271,12 @@ impl BatchChange {
     async fn make(
         self,
         tx: &mut WriteTx<'_>,
-        stream: EventStream,
+        access: KeyAccess,
         id: BatchId,
         author: StopAuthor,
         now: Timestamp,
     ) -> Result<()> {
-        let batch = batches::to_stop(tx, stream, id).await?.ok_or(Refusal::NoSuchBatch)?;
+        let batch = batches::to_stop(tx, access.stream(), id).await?.ok_or(Refusal::NoSuchBatch)?;
         if batch.is_done || batch.cancelled_at.is_some() {
             return Err(Refusal::BatchEnded.into());
         }
@@ -283,7 +285,8 @@ impl BatchChange {
             Self::Resume => (batches::resume(tx, id, now).await?, "batch.resume"),
         };
         if is_changed {
-            author.note(tx, action, &id.to_string(), now).await?;
+            let subject = (access.reference, &*id.to_string());
+            author.note(tx, action, subject, now).await?;
         }
         Ok(())
     }

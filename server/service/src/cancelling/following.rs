@@ -17,16 +17,16 @@ use store::{Chore, WriteTx, queue};
 
 /// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
-/// The number of rows that are cancelled before the transaction looks whether somebody waits for
-/// it. They take about a millisecond.
+/// The number of rows after which the transaction checks whether another one waits for it. They
+/// take about a millisecond.
 const PART: i64 = 50;
 /// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
 /// waits for the commit, which takes longer the more rows there are.
 const TIME_MAX: Duration = Duration::from_millis(5);
 /// How long a run goes on with a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);
-/// How long rows of a resumed batch are looked for. A claim that began before it was resumed may
-/// still defer some.
+/// How long the job searches for rows of a resumed batch. A claim that began before the batch was
+/// resumed may still defer some.
 const RESUMED_MS: i64 = 60_000;
 /// How long the request that cancelled a batch may take to count its rows. After that it has
 /// failed.

@@ -5,7 +5,7 @@ mod following;
 mod pauses_by_staff;
 mod scheduled;
 
-use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Money, Reference, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::KeyAccess;
@@ -18,6 +18,7 @@ use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::messages::{self, Ended};
+use store::planted::is_planted;
 use store::timeline::{self, NewEntry};
 
 /// What to cancel.
@@ -94,7 +95,8 @@ impl Messages<'_> {
                 if ended.is_empty() {
                     return Err(Refusal::NotCancellable.into());
                 }
-                author.note(&mut tx, "message.cancel", &id.to_string(), now).await?;
+                let subject = (access.reference, &*id.to_string());
+                author.note(&mut tx, "message.cancel", subject, now).await?;
                 let cancelled = total(&ended)?;
                 if let Some(once) = once {
                     once.keep(&mut tx, &cancelled, now).await?;
@@ -110,7 +112,9 @@ impl Messages<'_> {
 /// Cancels those of these messages that no carrier has or may have, and releases their prices.
 async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
     let ended = withdraw(tx, ids, (MessageStatus::Cancelled, None), now).await?;
-    settle(tx, &ended, now).await?;
+    if !is_planted("cancelled-not-released") {
+        settle(tx, &ended, now).await?;
+    }
     Ok(ended)
 }
 
@@ -170,7 +174,7 @@ impl CancelTarget {
 }
 
 impl StopAuthor {
-    /// Returns the words that follow what was done.
+    /// Returns the text that follows the action in timelines and in the audit log.
     const fn words(self) -> &'static str {
         match self {
             Self::Program => "with the API key",
@@ -183,13 +187,14 @@ impl StopAuthor {
         self,
         tx: &mut WriteTx<'_>,
         action: &'static str,
-        subject: &str,
+        (application, subject): (Reference, &str),
         now: Timestamp,
     ) -> Result<()> {
         match self {
             Self::Program => Ok(()),
             Self::Owner(id) => {
-                audit::insert(tx, now, &Actor::Account(id), action, subject, None).await
+                let (actor, subject) = (Actor::Account(id), (application, subject));
+                audit::insert_of(tx, now, &actor, action, subject, None).await
             }
         }
     }

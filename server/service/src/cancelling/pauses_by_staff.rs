@@ -1,4 +1,5 @@
-//! Pauses of batches by staff. They are beside a pause by the owner, and each ends only its own.
+//! Pauses of batches by staff. Staff and the owner can pause a batch independently, and each ends
+//! only their own pause.
 
 use domain::decision;
 use domain::{BatchId, EventStream, Reference, Timestamp};
@@ -35,7 +36,7 @@ impl Support<'_> {
                 if !batches::pause_by_staff(tx, id, &reason, now).await? {
                     return Err(done_before(tx, id, "batch.pause").await?);
                 }
-                note(tx, &actor, "batch.pause", (id, Some(&reason)), now).await?;
+                note(tx, &actor, "batch.pause", (&row, id, Some(&reason)), now).await?;
                 let mail = texts::batch_paused(reference, id, &reason);
                 mail::put(tx, &row, &mail, now).await
             }),
@@ -63,7 +64,7 @@ impl Support<'_> {
                 if !batches::resume_by_staff(tx, id, now).await? {
                     return Err(done_before(tx, id, "batch.resume").await?);
                 }
-                note(tx, &actor, "batch.resume", (id, None), now).await?;
+                note(tx, &actor, "batch.resume", (&row, id, None), now).await?;
                 let mail = texts::batch_resumed(reference, id);
                 mail::put(tx, &row, &mail, now).await
             }),
@@ -74,7 +75,7 @@ impl Support<'_> {
     }
 }
 
-/// Returns the refusal of an action that somebody took before.
+/// Returns the refusal of an action that is already done.
 async fn done_before(tx: &mut WriteTx<'_>, id: BatchId, action: &'static str) -> Result<Error> {
     let decided = audit::last(tx, &id.to_string(), [action; 3]).await?;
     Ok(Refusal::NothingToDo { decided }.into())
@@ -98,8 +99,9 @@ async fn note(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
     action: &'static str,
-    (id, reason): (BatchId, Option<&str>),
+    (application, id, reason): (&ApplicationRow, BatchId, Option<&str>),
     now: Timestamp,
 ) -> Result<()> {
-    audit::insert(tx, now, actor, action, &id.to_string(), reason).await
+    let subject = (application.record.reference, &*id.to_string());
+    audit::insert_of(tx, now, actor, action, subject, reason).await
 }

@@ -32,9 +32,11 @@ impl Messages<'_> {
         let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
         let next = messages::scheduled(&mut conn, stream, from, 1).await?;
         let today = messages::count_scheduled(&mut conn, stream, (from, until)).await?;
-        let (rows, soon, next_batch) = batches::scheduled_rows(&mut conn, stream, until).await?;
+        let (of_batches, soon, next_batch) =
+            batches::scheduled_rows(&mut conn, stream, until).await?;
         Ok(ScheduledCount {
-            messages: counts.get(MessageStatus::Scheduled) + rows,
+            messages: counts.get(MessageStatus::Scheduled) + of_batches.rows,
+            of_batches,
             today: today + soon,
             next: next.first().map(|(_, at)| *at).into_iter().chain(next_batch).min(),
         })
@@ -62,25 +64,22 @@ impl Messages<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let reference = access.reference.to_string();
+        let reference = access.reference;
         loop {
-            let subject = reference.clone();
-            let step = run_detached_with_attempts(self, move |service| {
-                let subject = subject.clone();
-                async move {
-                    let mut tx = begin(&service, shard).await?;
-                    let now = service.now();
-                    check_withdrawals(&service, &mut tx, stream, now).await?;
-                    let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
-                    let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
-                    let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
-                    let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
-                    if !ended.is_empty() {
-                        author.note(&mut tx, "application.cancel_scheduled", &subject, now).await?;
-                    }
-                    tx.commit().await?;
-                    total(&ended)
+            let step = run_detached_with_attempts(self, move |service| async move {
+                let mut tx = begin(&service, shard).await?;
+                let now = service.now();
+                check_withdrawals(&service, &mut tx, stream, now).await?;
+                let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
+                let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
+                let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
+                let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;
+                if !ended.is_empty() {
+                    let subject = (reference, &*reference.to_string());
+                    author.note(&mut tx, "application.cancel_scheduled", subject, now).await?;
                 }
+                tx.commit().await?;
+                total(&ended)
             });
             let step = match step.await {
                 Err(error) if sum.messages > 0 && is_too_many(&error) => return Ok(sum),

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::Delivery;
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
+use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt, ReceiptMatch};
 use crate::delivery::{Claimed, Lease, Submitted};
 use store::error::{Fault, Result};
 
@@ -53,6 +53,9 @@ impl SegmentShards {
         })
     }
 }
+
+/// A receipt with its place among the receipts that came with it.
+type Numbered = (usize, CarrierReceipt);
 
 pub(super) fn by_shard<T>(
     values: Vec<T>,
@@ -158,84 +161,95 @@ impl Delivery<'_> {
     /// Stores a carrier's receipts in the shards of their messages. If the shard of a receipt is
     /// unknown, searches shard by shard for its carrier message ID, then all shards together for a
     /// message that fits its other fields. Keeps a receipt as unmatched if no shard has its
-    /// message, or if a shard didn't answer.
+    /// message, or if a shard didn't answer. Returns what each receipt matched.
     pub(super) async fn match_at_shards(
         &self,
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
+    ) -> Result<Vec<ReceiptMatch>> {
         if let Some(shard) = self.only_shard() {
             let inbox = self.inner.group_commit.inbox(shard);
             let how = Matching::AnythingOrKeep;
-            let matching = inbox.record_carrier_receipts(carrier, receipts, how);
-            return matching.await.map(drop);
+            return inbox.record_carrier_receipts(carrier, receipts, how).await;
         }
-        let known = |receipt: &CarrierReceipt| {
+        let mut matches = vec![ReceiptMatch::Unmatched; receipts.len()];
+        let known = |(_, receipt): &Numbered| {
             let found = self.inner.segment_shards.of(carrier, receipt);
             found.unwrap_or(Shard::FIRST)
         };
-        let shards = by_shard(receipts, known);
+        let shards = by_shard(receipts.into_iter().enumerate().collect(), known);
         let recording = shards.into_iter().map(|(first, receipts)| async move {
             let others = self.shards().filter(|shard| *shard != first);
             let order: Vec<Shard> = std::iter::once(first).chain(others).collect();
             self.match_in_order(carrier, &order, receipts).await
         });
-        join_all(recording).await.into_iter().collect()
+        for matched in join_all(recording).await {
+            for (index, found) in matched? {
+                matches[index] = found;
+            }
+        }
+        Ok(matches)
     }
 
     async fn match_in_order(
         &self,
         carrier: &str,
         order: &[Shard],
-        mut receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
-        let mut failed = None;
+        mut receipts: Vec<Numbered>,
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
+        let (mut failed, mut matched) = (None, Vec::new());
         for shard in order {
-            match self.match_at(carrier, *shard, receipts.clone(), Matching::ById).await {
-                Ok(unmatched) => receipts = unmatched,
+            let matching = self.match_at(carrier, *shard, &mut receipts, Matching::ById);
+            match matching.await {
+                Ok(found) => matched.extend(found),
                 Err(error) => failed = Some(error),
             }
             if receipts.is_empty() {
-                return Ok(());
+                return Ok(matched);
             }
         }
-        match self.match_what_fits(carrier, receipts.clone()).await {
-            Ok(unmatched) => receipts = unmatched,
+        match self.match_what_fits(carrier, &mut receipts).await {
+            Ok(found) => matched.extend(found),
             Err(error) => failed = Some(error),
         }
         if failed.is_some() {
             // The shard that didn't answer may have the message. A receipt with a carrier message
             // ID can be kept as unmatched meanwhile. The carrier must send any other receipt again.
-            let (identified, others) =
-                receipts.into_iter().partition(|r| !r.message_ids.is_empty());
-            receipts = identified;
-            failed = failed.filter(|_| !Vec::<CarrierReceipt>::is_empty(&others));
+            let count = receipts.len();
+            receipts.retain(|(_, receipt)| !receipt.message_ids.is_empty());
+            failed = failed.filter(|_| receipts.len() < count);
         }
         self.keep(carrier, order, receipts).await?;
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(matched), Err)
     }
 
     /// Matches receipts by their fields other than the carrier message ID. Each one goes to the
-    /// shard of the only message that fits. Returns the receipts that match no message.
+    /// shard of the only message that fits. Removes the receipts that match, and returns what
+    /// they matched.
     async fn match_what_fits(
         &self,
         carrier: &str,
-        receipts: Vec<CarrierReceipt>,
-    ) -> Result<Vec<CarrierReceipt>> {
-        let fitting = self.shards_that_fit(carrier, &receipts).await?;
-        let mut unmatched = Vec::new();
-        let mut shards: BTreeMap<Shard, Vec<CarrierReceipt>> = BTreeMap::new();
-        for (receipt, shard) in receipts.into_iter().zip(fitting) {
-            match shard {
-                Some(shard) => shards.entry(shard).or_default().push(receipt),
-                None => unmatched.push(receipt),
+        receipts: &mut Vec<Numbered>,
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
+        let alone: Vec<CarrierReceipt> =
+            receipts.iter().map(|(_, receipt)| receipt.clone()).collect();
+        let fitting = self.shards_that_fit(carrier, &alone).await?;
+        let mut shards: BTreeMap<Option<Shard>, Vec<Numbered>> = BTreeMap::new();
+        for (receipt, shard) in receipts.drain(..).zip(fitting) {
+            shards.entry(shard).or_default().push(receipt);
+        }
+        let (mut matched, mut failed) = (Vec::new(), None);
+        for (shard, mut of_shard) in shards {
+            if let Some(shard) = shard {
+                let matching = self.match_at(carrier, shard, &mut of_shard, Matching::Anything);
+                match matching.await {
+                    Ok(found) => matched.extend(found),
+                    Err(error) => failed = Some(error),
+                }
             }
+            receipts.extend(of_shard);
         }
-        for (shard, receipts) in shards {
-            let matching = self.match_at(carrier, shard, receipts, Matching::Anything);
-            unmatched.extend(matching.await?);
-        }
-        Ok(unmatched)
+        failed.map_or(Ok(matched), Err)
     }
 
     /// Keeps receipts as unmatched, through the first shard that can be reached.
@@ -243,14 +257,15 @@ impl Delivery<'_> {
         &self,
         carrier: &str,
         order: &[Shard],
-        receipts: Vec<CarrierReceipt>,
+        mut receipts: Vec<Numbered>,
     ) -> Result<()> {
         if receipts.is_empty() {
             return Ok(());
         }
         let mut failed = Fault::Stopped.into();
         for shard in order {
-            match self.match_at(carrier, *shard, receipts.clone(), Matching::ByIdOrKeep).await {
+            let keeping = self.match_at(carrier, *shard, &mut receipts, Matching::ByIdOrKeep);
+            match keeping.await {
                 Ok(_) => return Ok(()),
                 Err(error) => failed = error,
             }
@@ -258,18 +273,30 @@ impl Delivery<'_> {
         Err(failed)
     }
 
-    /// Matches receipts in a shard. Returns those that match no message there.
+    /// Matches receipts in a shard. Removes those that match, and returns what they matched.
     async fn match_at(
         &self,
         carrier: &str,
         shard: Shard,
-        receipts: Vec<CarrierReceipt>,
+        receipts: &mut Vec<Numbered>,
         matching: Matching,
-    ) -> Result<Vec<CarrierReceipt>> {
+    ) -> Result<Vec<(usize, ReceiptMatch)>> {
         let inbox = self.inner.group_commit.inbox(shard);
-        let asking = inbox.record_carrier_receipts(carrier, receipts, matching);
-        let asked = tokio::time::timeout(WAIT, asking).await;
-        asked.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()))
+        let alone = receipts.iter().map(|(_, receipt)| receipt.clone()).collect();
+        let matching = inbox.record_carrier_receipts(carrier, alone, matching);
+        let reply = tokio::time::timeout(WAIT, matching).await;
+        let reply =
+            reply.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()));
+        let mut found = reply?.into_iter();
+        let mut matched = Vec::new();
+        receipts.retain(|(index, _)| match found.next() {
+            Some(found @ ReceiptMatch::Matched(_)) => {
+                matched.push((*index, found));
+                false
+            }
+            Some(ReceiptMatch::Unmatched) | None => true,
+        });
+        Ok(matched)
     }
 }
 

@@ -1,13 +1,17 @@
 //! Carriers for operators: their state, draining and resuming.
 
+use std::collections::BTreeSet;
+
 use domain::Timestamp;
 use domain::ids::compose_id;
-use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
+use domain::records::{
+    CarrierRecord, CarrierState, ConnectionRecord, ConnectionState, RefusedReload,
+};
 use domain::support::ReceiptKind;
 
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
-use crate::{Delivery, run_detached};
+use crate::{Delivery, SANDBOX_CARRIER, run_detached};
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::gate::Priority;
@@ -28,6 +32,21 @@ impl Delivery<'_> {
     /// Returns every carrier in the settings, by name, with its waiting messages and the state of
     /// its connections.
     pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
+        let network = self.inner.router.network();
+        let names = network.carriers.iter().map(|carrier| carrier.name.clone()).collect();
+        self.records_of(names).await
+    }
+
+    /// Returns the carriers that running processes serve, like [`Self::carriers`]. The settings of
+    /// this process may have none of them.
+    pub async fn served_carriers(&self) -> Result<Vec<CarrierRecord>> {
+        let mut connections = carriers::connections(&mut self.store().read().await?).await?;
+        connections.retain(|c| self.now().ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let names = connections.into_iter().map(|connection| connection.carrier);
+        self.records_of(names.filter(|name| name != SANDBOX_CARRIER).collect()).await
+    }
+
+    async fn records_of(&self, names: BTreeSet<String>) -> Result<Vec<CarrierRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
         let mut connections = carriers::connections(&mut conn).await?;
@@ -37,8 +56,7 @@ impl Delivery<'_> {
         drop(conn);
         let mut recent = self.recent_counts().await?;
         let mut found = Vec::new();
-        for carrier in &self.inner.router.network().carriers {
-            let name = carrier.name.clone();
+        for name in names {
             let row = rows.remove(&name).unwrap_or_default();
             let (oldest_waiting_at, waiting) = self.waiting_for(&name).await?;
             let connections: Vec<_> = connections
@@ -67,7 +85,6 @@ impl Delivery<'_> {
                 connections,
             });
         }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
@@ -239,6 +256,21 @@ impl Delivery<'_> {
         } else {
             None
         })
+    }
+
+    /// Stores for staff why this process refused to reload its settings. `None` if it has reloaded
+    /// them, or starts.
+    pub async fn report_reload(&self, refused: Option<String>) -> Result<()> {
+        let node = self.inner.node.slot();
+        self.in_transaction(work!(|tx, now| {
+            carriers::set_reload(tx, node, refused.as_deref(), now).await
+        }))
+        .await
+    }
+
+    /// Returns the processes that go on with earlier settings, because the new ones have an error.
+    pub async fn refused_reloads(&self) -> Result<Vec<RefusedReload>> {
+        carriers::refused_reloads(&mut self.store().read().await?).await
     }
 
     /// Stores the state of this process's connections for operators.

@@ -18,7 +18,7 @@ use store::gate::Priority;
 
 /// How long a command waits for the answers of all processes.
 pub const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
-/// The pause between two looks for answers.
+/// The pause between two queries for answers.
 pub const ANSWERS_PAUSE: Duration = Duration::from_millis(200);
 /// How long commands and the answers to them are kept, even if the program that gave a command ended
 /// first. They may have numbers and texts. No command takes longer.
@@ -117,7 +117,7 @@ impl Delivery<'_> {
             audit::insert(tx, now, &actor, action, subject, detail).await?;
             Ok(id)
         }));
-        // A process that has SQLite's file for itself is no node.
+        // The process that serves a SQLite file isn't a node.
         let processes = self.0.operations().running_nodes().await?.max(1);
         Ok((id.await?, processes))
     }

@@ -127,7 +127,7 @@ impl Delivery<'_> {
         let ended = end_overdue(&mut tx, which, now).await?;
         run.from = ended.last.map(|id| id.0 + 1);
         run.first_leased = run.first_leased.into_iter().chain(ended.first_leased).min();
-        // Except for the stage by ID, a chunk that changes nothing would be found again.
+        // Except in the stage by ID, a query finds the same chunk again if nothing was changed.
         if ended.found < CHUNK || run.stage != Stage::Ids && !ended.is_changed {
             run.from = None;
             match run.stage {

@@ -10,7 +10,7 @@ use domain::timestamp::DAY_MS;
 use domain::{MessageStatus, Timestamp};
 
 use crate::delivery::outcomes::SubmitOutcome;
-use crate::delivery::receipts::CarrierReceipt;
+use crate::delivery::receipts::{CarrierReceipt, ReceiptMatch};
 use crate::delivery::{Delivery, Submitted};
 use crate::run_detached;
 use store::carrier_figures;
@@ -43,6 +43,13 @@ struct OfCarrier {
     /// The numbers and carrier message IDs of test messages, and until when their receipts don't
     /// count.
     tested: Vec<(String, Instant)>,
+}
+
+/// A final receipt as it is counted.
+pub(super) struct CountedReceipt {
+    event: CarrierEvent,
+    /// The time since the carrier accepted the segment, for a sample of the segments.
+    seconds: Option<u64>,
 }
 
 impl Default for OfCarrier {
@@ -97,29 +104,61 @@ impl Figures {
         counts
     }
 
-    /// Returns the counts of final receipts.
-    pub(super) fn receipts(&self, carrier: &str, receipts: &[CarrierReceipt]) -> CarrierCounts {
-        let mut counts = CarrierCounts::default();
+    /// Returns how each final receipt counts once it is stored, or `None` for one that doesn't.
+    pub(super) fn receipts(
+        &self,
+        carrier: &str,
+        receipts: &[CarrierReceipt],
+    ) -> Vec<Option<CountedReceipt>> {
+        let mut counted = Vec::with_capacity(receipts.len());
         self.update(carrier, |figures| {
             let now = Instant::now();
             figures.tested.retain(|(_, until)| *until > now);
-            for receipt in receipts {
+            counted.extend(receipts.iter().map(|receipt| {
                 if figures.tested.iter().any(|(test, _)| is_of_test(test, receipt)) {
-                    continue;
+                    return None;
                 }
-                let event = match receipt.status {
-                    MessageStatus::Delivered => CarrierEvent::Delivered,
-                    MessageStatus::Expired => CarrierEvent::Expired,
-                    _ => CarrierEvent::Failed,
-                };
-                counts.add(event, 1);
                 let mut ids = receipt.message_ids.iter();
-                if let Some(accepted_at) = ids.find_map(|id| figures.samples.remove(id)) {
-                    counts.add_receipt_time(accepted_at.elapsed().as_secs());
-                }
-            }
+                let accepted_at = ids.find_map(|id| figures.samples.remove(id));
+                let seconds = accepted_at.map(|at| at.elapsed().as_secs());
+                Some(CountedReceipt { event: event(receipt.status), seconds })
+            }));
         });
-        counts
+        counted
+    }
+
+    /// Counts receipts that are stored now. `matches` has what each one matched. A receipt that
+    /// matches nothing says nothing about our messages, so it isn't part of the delivery rate.
+    pub(super) fn add_receipts(
+        &self,
+        carrier: &str,
+        counted: Vec<Option<CountedReceipt>>,
+        matches: &[ReceiptMatch],
+    ) {
+        let mut counts = CarrierCounts::default();
+        for (receipt, found) in counted.into_iter().zip(matches) {
+            let Some(receipt) = receipt else { continue };
+            if *found == ReceiptMatch::Unmatched {
+                counts.add(CarrierEvent::Unmatched, 1);
+                continue;
+            }
+            counts.add(receipt.event, 1);
+            if let Some(seconds) = receipt.seconds {
+                counts.add_receipt_time(seconds);
+            }
+        }
+        self.add(carrier, &counts);
+    }
+
+    /// Counts receipts that matched a message later, by the statuses that they report.
+    pub(crate) fn add_matched(
+        &self,
+        carrier: &str,
+        statuses: impl IntoIterator<Item = MessageStatus>,
+    ) {
+        let mut counts = CarrierCounts::default();
+        statuses.into_iter().for_each(|status| counts.add(event(status), 1));
+        self.add(carrier, &counts);
     }
 
     /// Keeps receipts of test messages out of the counts, by their numbers or carrier message IDs.
@@ -232,6 +271,15 @@ fn is_of_test(test: &str, receipt: &CarrierReceipt) -> bool {
         || receipt.message_ids.iter().any(|id| id == test)
 }
 
+/// Returns what a final status counts as.
+const fn event(status: MessageStatus) -> CarrierEvent {
+    match status {
+        MessageStatus::Delivered => CarrierEvent::Delivered,
+        MessageStatus::Expired => CarrierEvent::Expired,
+        _ => CarrierEvent::Failed,
+    }
+}
+
 fn began_at(now: Timestamp, period_ms: i64) -> Timestamp {
     now.plus_ms(-now.unix_ms().rem_euclid(period_ms))
 }
@@ -297,8 +345,9 @@ mod tests {
         for (results, receipts) in reports() {
             let counts = figures.answers("acme", &results);
             figures.add("acme", &counts);
-            let counts = figures.receipts("acme", &receipts);
-            figures.add("acme", &counts);
+            let counted = figures.receipts("acme", &receipts);
+            let matches = vec![ReceiptMatch::Matched(None); receipts.len()];
+            figures.add_receipts("acme", counted, &matches);
         }
         let spent = counted.elapsed().saturating_sub(prepared);
         let all = figures.lock()["acme"].counts;

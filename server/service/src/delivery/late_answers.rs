@@ -79,8 +79,12 @@ impl Delivery<'_> {
                     segments::set_ids(&mut tx, &rows, &carrier, now).await?;
                     let ids = rows.iter().filter_map(|row| row.carrier_message_id.as_deref());
                     let ids: Vec<&str> = ids.collect();
-                    service.delivery().match_unmatched(&mut tx, &carrier, &ids, now).await?;
-                    tx.commit().await
+                    let delivery = service.delivery();
+                    let matching = delivery.match_unmatched(&mut tx, &carrier, &ids, now);
+                    let matched = matching.await?;
+                    tx.commit().await?;
+                    service.inner.figures.add_matched(&carrier, matched);
+                    Ok(())
                 }
             })
             .await?;

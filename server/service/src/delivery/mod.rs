@@ -9,6 +9,7 @@ pub(crate) mod expiry;
 pub(crate) mod figures;
 mod incidents;
 mod late_answers;
+mod named_states;
 pub(crate) mod opted_out;
 pub(crate) mod outcomes;
 pub(crate) mod raw_receipts;
@@ -231,8 +232,8 @@ impl ClaimSearch {
         }
     }
 
-    /// Converts the answer of a call: the messages that it claimed, and what it found out about
-    /// those that are left in the queue.
+    /// Converts the answer of a call: the claimed messages, and the facts about those that are left
+    /// in the queue.
     pub(crate) fn claimed(
         &self,
         service: &Service,

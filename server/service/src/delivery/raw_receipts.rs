@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::Timestamp;
 use domain::support::ReceiptKind;
+use domain::{Timestamp, Transid};
 
 use crate::delivery::receipts::is_storable_id;
 use crate::{Delivery, run_detached};
@@ -42,11 +42,14 @@ pub struct RawReceipt {
     /// The recipient.
     pub number: String,
     pub state: String,
-    /// Why the message wasn't delivered, as a stable code.
+    /// Why the message wasn't delivered, as a stable code. If the state isn't known, as the carrier
+    /// writes it.
     pub error: Option<String>,
     /// The text of the receipt, without the message's own text, which may be a one-time code. Bytes
     /// other than printable ASCII are escaped.
     pub raw: String,
+    /// The message that it was matched to.
+    pub message_id: Option<Transid>,
 }
 
 impl RawReceipt {
@@ -69,6 +72,7 @@ impl RawReceipt {
             state: cut(self.state, STATE_CHARS_MAX),
             error: self.error.map(|error| cut(error, STATE_CHARS_MAX)),
             raw: cut(self.raw, RAW_CHARS_MAX),
+            message_id: self.message_id,
         }
     }
 }
@@ -178,8 +182,8 @@ impl Delivery<'_> {
         if dropped > 0 {
             tracing::warn!(
                 dropped,
-                "receipts came faster than their raw texts can be stored; staff can't look up \
-                 these ones. Their messages have their statuses all the same"
+                "receipts came faster than their raw texts can be stored; staff can't look up the \
+                 dropped ones, but the messages have the right statuses"
             );
         }
         if receipts.is_empty() && unknown_states.is_empty() {

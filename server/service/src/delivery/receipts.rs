@@ -12,6 +12,7 @@ use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
+use store::planted::is_planted;
 use store::query::Connection;
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
@@ -147,16 +148,16 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
-/// How a shard matches a carrier's receipts to segments, and whether it keeps or returns the
-/// receipts that match none.
+/// How a shard matches a carrier's receipts to segments, and whether it keeps the receipts that match
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// Matches only by carrier message ID. Returns receipts that match none, since another shard
-    /// may have their messages.
+    /// Matches only by carrier message ID. Doesn't keep receipts that match none, since another
+    /// shard may have their messages.
     ById,
     /// Matches only by carrier message ID. Keeps receipts that match none as unmatched.
     ByIdOrKeep,
-    /// Also matches by the other fields. Returns receipts that match none.
+    /// Also matches by the other fields. Doesn't keep receipts that match none.
     Anything,
     /// Also matches by the other fields. Keeps receipts that match none as unmatched.
     AnythingOrKeep,
@@ -169,6 +170,24 @@ impl Matching {
 
     const fn keeps_unmatched(self) -> bool {
         matches!(self, Self::ByIdOrKeep | Self::AnythingOrKeep)
+    }
+}
+
+/// What a receipt matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptMatch {
+    Unmatched,
+    /// Its message. `None` if only the carrier message ID tells which one it is.
+    Matched(Option<Transid>),
+}
+
+impl ReceiptMatch {
+    /// Returns the message, if it is known.
+    pub const fn message(self) -> Option<Transid> {
+        match self {
+            Self::Matched(message) => message,
+            Self::Unmatched => None,
+        }
     }
 }
 
@@ -201,17 +220,20 @@ impl Delivery<'_> {
 
     /// Makes messages final according to a carrier's receipts. Durable when this returns. A receipt
     /// with an unknown carrier message ID is kept as unmatched, because the response to the submit
-    /// may come later.
+    /// may come later. Returns what each receipt matched.
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
         mut receipts: Vec<CarrierReceipt>,
-    ) -> Result<()> {
+    ) -> Result<Vec<ReceiptMatch>> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        let counts = self.inner.figures.receipts(carrier, &receipts);
-        self.match_at_shards(carrier, receipts).await?;
-        self.inner.figures.add(carrier, &counts);
-        Ok(())
+        if is_planted("receipts-not-stored") {
+            return Ok(vec![ReceiptMatch::Unmatched; receipts.len()]);
+        }
+        let counted = self.inner.figures.receipts(carrier, &receipts);
+        let matches = self.match_at_shards(carrier, receipts).await?;
+        self.inner.figures.add_receipts(carrier, counted, &matches);
+        Ok(matches)
     }
 
     /// Writes a sandbox's receipts in a commit group.
@@ -224,29 +246,32 @@ impl Delivery<'_> {
     }
 
     /// Writes a carrier's receipts in a commit group. `matching` decides whether receipts without a
-    /// segment are kept as unmatched or returned.
+    /// segment are kept as unmatched. Returns what each receipt matched.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
         matching: Matching,
-    ) -> Result<Vec<CarrierReceipt>> {
+    ) -> Result<Vec<ReceiptMatch>> {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
-        let mut returned = Vec::new();
         for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&index) {
                 matched.push(Matched { segment: *segment, status, error });
-            } else if !matching.keeps_unmatched() {
-                returned.push(receipt.clone());
-            } else if receipt.message_ids.is_empty() && receipt.number.is_empty() {
+                continue;
+            }
+            if !matching.keeps_unmatched() {
+                // Another shard may have its message.
+                continue;
+            }
+            if receipt.message_ids.is_empty() && receipt.number.is_empty() {
                 tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
-                unmatched.extend(unmatched_rows(receipt, self.next_id(now)));
+                unmatched.extend(unmatched_rows(receipt, self.next_id(now), now));
             }
         }
         let ids: Vec<Transid> = matched.iter().map(|m| m.segment.message_id).collect();
@@ -261,10 +286,14 @@ impl Delivery<'_> {
             }
             let form = self.inner.router.network().message_id(carrier);
             let form = form.map_or("", MessageIdForm::as_str);
-            unmatched_receipts::keep(tx, &unmatched, carrier, form, now).await?;
+            unmatched_receipts::keep(tx, &unmatched, carrier, form).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
-        Ok(returned)
+        let matched = |index| match found.get(&index) {
+            Some(segment) => ReceiptMatch::Matched(Some(segment.message_id)),
+            None => ReceiptMatch::Unmatched,
+        };
+        Ok((0..receipts.len()).map(matched).collect())
     }
 
     /// Returns the segment of each receipt that has one, by the index of the receipt.
@@ -319,9 +348,9 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Whether a receipt may be for another message of a shard than the one that fits by number and
-    /// time: one whose response comes later, or one whose response had an ID that the receipt
-    /// writes in another format. A receipt with a reference is certain.
+    /// Whether a receipt may be for a message of the shard other than the one that fits by number
+    /// and time. Such a message has no response yet, or its response had the ID in another format
+    /// than the receipt. A receipt with a reference is certain.
     async fn may_be_another(
         &self,
         conn: &mut dyn Connection,
@@ -407,18 +436,19 @@ impl Delivery<'_> {
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }
 
-    /// Matches unmatched receipts whose carrier message IDs are known now.
+    /// Matches unmatched receipts whose carrier message IDs are known now. Returns the statuses
+    /// that the matched ones report, which the caller counts after the commit.
     pub(crate) async fn match_unmatched(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
         message_ids: &[&str],
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<Vec<MessageStatus>> {
         let since = now.plus_ms(-AHEAD_MS);
         let unmatched = unmatched_receipts::take(tx, carrier, message_ids, since).await?;
         if unmatched.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let message_ids: Vec<&str> =
             unmatched.iter().map(|unmatched| unmatched.carrier_message_id.as_str()).collect();
@@ -444,16 +474,17 @@ impl Delivery<'_> {
             .collect();
         carriers::add_unmatched(tx, carrier, 0, matched.len()).await?;
         self.inner.unmatched_runs.count(carrier, matched.len(), 0);
-        apply(self, tx, &matched, now).await
+        apply(self, tx, &matched, now).await?;
+        Ok(matched.iter().map(|matched| matched.status).collect())
     }
 
     /// Matches unmatched receipts whose segments are known. Returns how many were matched.
     ///
-    /// A receipt stays unmatched when it crosses the response to its submit. One transaction stores
-    /// the carrier message ID and finds no receipt. Another one finds no such ID and keeps the
-    /// receipt as unmatched. Neither sees what the other wrote. A receipt also stays unmatched when
-    /// another process stores the response by a call, because the call considers only unmatched
-    /// receipts of its own process.
+    /// A receipt stays unmatched if it is stored at the same time as the response to its submit.
+    /// One transaction stores the carrier message ID and finds no receipt. Another one finds no
+    /// such ID and keeps the receipt as unmatched. Neither sees the other's rows. A receipt also
+    /// stays unmatched when another process stores the response by a call, because the call
+    /// considers only unmatched receipts of its own process.
     pub async fn match_crossed(&self) -> Result<usize> {
         // On SQLite one process writes, one transaction at a time, so receipts can't cross.
         if !self.store().dialect().is_shared() {
@@ -525,13 +556,18 @@ impl Delivery<'_> {
         tx.at(shard);
         let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
+        let mut matched = Vec::new();
         for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
             let message_ids: Vec<&str> =
                 of_one.iter().map(|crossed| crossed.carrier_message_id.as_str()).collect();
-            let matching = self.match_unmatched(&mut tx, &of_one[0].carrier, &message_ids, now);
-            matching.await?;
+            let carrier = of_one[0].carrier.as_str();
+            let statuses = self.match_unmatched(&mut tx, carrier, &message_ids, now).await?;
+            matched.push((carrier, statuses));
         }
         tx.commit().await?;
+        for (carrier, statuses) in matched {
+            self.inner.figures.add_matched(carrier, statuses);
+        }
         Ok(crossed.len())
     }
 
@@ -566,9 +602,10 @@ impl Delivery<'_> {
 }
 
 /// Returns a row for each carrier message ID that a receipt may mean, or one without an ID.
-fn unmatched_rows(
+pub(super) fn unmatched_rows(
     receipt: &CarrierReceipt,
     number: i64,
+    received_at: Timestamp,
 ) -> impl Iterator<Item = NewUnmatchedReceipt<'_>> {
     let ids = receipt.message_ids.iter().map(String::as_str);
     let none = receipt.message_ids.is_empty().then_some("");
@@ -584,6 +621,7 @@ fn unmatched_rows(
         sender: &receipt.sender,
         user_reference: receipt.user_reference,
         submitted_at: receipt.submitted_at,
+        received_at,
     })
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Recorded {
     pub(crate) again: Vec<(String, Duration)>,
     /// The messages that became final.
     pub(crate) ended: Vec<Ended>,
+    /// The statuses of the receipts that had waited for these answers.
+    pub(crate) matched: Vec<MessageStatus>,
 }
 
 impl Delivery<'_> {
@@ -70,9 +72,9 @@ impl Delivery<'_> {
         });
         let again = again.collect();
         let late = std::mem::take(&mut plan.late_results);
-        let (taken, mut ended) = plan.write(self, tx, carrier, now).await?;
+        let (taken, mut ended, matched) = plan.write(self, tx, carrier, now).await?;
         ended.extend(self.settle_late(tx, carrier, &late, now).await?);
-        Ok(Recorded { taken, again, ended })
+        Ok(Recorded { taken, again, ended, matched })
     }
 
     /// Decides what must be written for the results.
@@ -287,7 +289,7 @@ impl Plan<'_> {
         tx: &mut WriteTx<'_>,
         carrier: &str,
         now: Timestamp,
-    ) -> Result<(Vec<Transid>, Vec<Ended>)> {
+    ) -> Result<(Vec<Transid>, Vec<Ended>, Vec<MessageStatus>)> {
         queue::drop_all(tx, &self.leaving).await?;
         submits::submitted(tx, &self.taken, carrier, now).await?;
         submits::begin(tx, &self.begun, carrier, now).await?;
@@ -306,9 +308,9 @@ impl Plan<'_> {
         let answered = self.segments.iter().chain(&self.late);
         let message_ids: Vec<&str> =
             answered.filter_map(|row| row.carrier_message_id.as_deref()).collect();
-        service.delivery().match_unmatched(tx, carrier, &message_ids, now).await?;
+        let matched = service.delivery().match_unmatched(tx, carrier, &message_ids, now).await?;
         let taken = self.taken.into_iter().map(|taken| taken.id);
-        Ok((taken.collect(), ended))
+        Ok((taken.collect(), ended, matched))
     }
 }
 

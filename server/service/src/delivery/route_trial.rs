@@ -1,4 +1,4 @@
-//! Trying out routes: which way a message would take now, and why.
+//! Trying out routes: finds the route that a message would take now, and the reasons.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct TrialMessage {
     pub segments: usize,
 }
 
-/// Which way a message would take.
+/// The route that a message would take, and the reasons.
 pub struct RouteTrial {
     /// The number with country code.
     pub number: String,
@@ -56,8 +56,8 @@ impl TriedRoute {
 }
 
 impl Delivery<'_> {
-    /// Returns which way a message would take now, according to the states of the carriers that all
-    /// processes reported.
+    /// Returns the route that a message would take now, according to the states of the carriers
+    /// that all processes reported.
     pub async fn try_routes(&self, message: TrialMessage) -> Result<RouteTrial> {
         let carriers = self.carriers().await?.into_iter();
         let states: BTreeMap<String, CarrierState> =

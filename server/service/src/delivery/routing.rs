@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -54,9 +54,23 @@ pub struct CarrierInfo {
     pub whole: bool,
     /// How the carrier writes message IDs. `None` if it writes them the same everywhere.
     pub message_id: Option<MessageIdForm>,
+    /// The states in receipts that the settings name.
+    pub named: NamedStates,
     /// How the carrier gets numbers and senders, unless a route says otherwise.
     pub rewriting: Rewriting,
 }
+
+/// What the settings of a carrier say about the states and errors in its receipts.
+#[derive(Clone, Debug, Default)]
+pub struct NamedStates {
+    pub states: BTreeMap<String, NamedState>,
+    /// Our codes for the carrier's errors.
+    pub errors: BTreeMap<String, DeliveryError>,
+}
+
+/// What a state means: a final status, with an error unless it is delivered. `None` if the message
+/// is still on its way.
+pub type NamedState = Option<(MessageStatus, Option<DeliveryError>)>;
 
 impl Network {
     /// A network with the sandbox as the only carrier. No message is delivered.
@@ -67,6 +81,7 @@ impl Network {
                 sandbox: true,
                 whole: true,
                 message_id: None,
+                named: NamedStates::default(),
                 rewriting: Rewriting::default(),
             }],
             routes: Routes::new(vec![Route::to(SANDBOX_CARRIER.to_owned())]),
@@ -593,8 +608,8 @@ impl Delivery<'_> {
         Ok(Some(last))
     }
 
-    /// Returns another carrier for a message that the carrier `not` just didn't accept. A message
-    /// that was refused may wait for the other carrier. Otherwise the other carrier must be able to
+    /// Returns another carrier for a message that the carrier `not` hasn't accepted. A message that
+    /// was refused may wait for the other carrier. Otherwise the other carrier must be able to
     /// accept it now.
     pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
         let refused_by = row.refused_by.split_ascii_whitespace();

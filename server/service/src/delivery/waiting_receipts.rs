@@ -25,10 +25,10 @@ use store::segments::{self, SegmentId, Unanswered};
 use store::unmatched_receipts::{self, Selection as Waiting, WaitingReceipt};
 use store::{Chore, WriteTx, carriers};
 
-/// How often all unmatched receipts are compared with messages although the settings are the same.
-/// Another process may have kept some of them under other settings.
+/// How often all unmatched receipts are compared with messages even if the settings haven't
+/// changed. Another process may have stored some of them under other settings.
 const COMPARED_AGAIN: Duration = Duration::from_hours(1);
-/// After so many unmatched receipts in a row, operators are warned.
+/// The number of unmatched receipts in a row after which operators are warned.
 const UNMATCHED_RUN_MIN: usize = 10;
 /// How often operators are warned of a carrier's unmatched receipts.
 const WARNED_AGAIN: Duration = Duration::from_mins(10);
@@ -56,18 +56,28 @@ pub enum ReceiptFilter {
 /// The formats of message IDs under which this process last compared all unmatched receipts, by
 /// carrier. Otherwise processes with different settings would compare them in turn without end.
 #[derive(Default)]
-pub(crate) struct ComparedForms(Mutex<HashMap<String, (MessageIdForm, Instant)>>);
+pub(crate) struct ComparedForms(Mutex<HashMap<String, (Form, Instant)>>);
+
+/// A carrier's format of message IDs. `None` if it writes them the same everywhere.
+type Form = Option<MessageIdForm>;
+
+/// The form of receipts that were never compared with messages.
+pub(super) const NEW_FORM: &str = "new";
 
 impl ComparedForms {
-    fn is_due(&self, carrier: &str, form: MessageIdForm) -> bool {
+    fn is_due(&self, carrier: &str, form: Form) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let compared = known.get(carrier).filter(|(known, _)| *known == form);
         compared.is_none_or(|(_, at)| at.elapsed() >= COMPARED_AGAIN)
     }
 
-    fn done(&self, carrier: &str, form: MessageIdForm) {
+    fn done(&self, carrier: &str, form: Form) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(carrier.to_owned(), (form, Instant::now()));
+    }
+
+    fn forget(&self, carrier: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(carrier);
     }
 }
 
@@ -108,40 +118,48 @@ struct StoredSegment {
 impl Delivery<'_> {
     /// Matches unmatched receipts again. A receipt matches by its number and reference once the
     /// lease of a process that died has ended. All receipts of a carrier are matched again after
-    /// the setting `message_id` of the carrier has changed. Returns how many were matched.
+    /// the setting `message_id` of the carrier has changed, and those with a state that wasn't known
+    /// are applied once the settings name it. Returns how many were matched.
     pub async fn match_waiting(&self) -> Result<usize> {
         let mut matched = 0;
         for carrier in &self.inner.router.network().carriers {
+            if carrier.sandbox {
+                continue;
+            }
+            if self.apply_named_states(carrier).await? > 0 {
+                self.inner.compared_forms.forget(&carrier.name);
+            }
             let mut conn = self.store().read().await?;
-            if carrier.sandbox || !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
+            if !unmatched_receipts::is_any(&mut conn, &carrier.name).await? {
                 continue;
             }
             drop(conn);
-            if let Some(form) = carrier.message_id
-                && self.inner.compared_forms.is_due(&carrier.name, form)
-            {
+            let form = carrier.message_id;
+            if self.inner.compared_forms.is_due(&carrier.name, form) {
                 matched += self.match_in_new_form(&carrier.name, form).await?;
             }
-            matched += self.match_recent(&carrier.name, carrier.message_id).await?;
+            matched += self.match_recent(&carrier.name, form).await?;
         }
         Ok(matched)
     }
 
     /// Matches the receipts that were last compared with messages under another format of message
-    /// IDs.
-    async fn match_in_new_form(&self, carrier: &str, form: MessageIdForm) -> Result<usize> {
+    /// IDs, or never.
+    async fn match_in_new_form(&self, carrier: &str, form: Form) -> Result<usize> {
         let mut matched = 0;
-        for other in MessageIdForm::ALL.into_iter().filter(|other| *other != form) {
+        let own = form.map_or("", MessageIdForm::as_str);
+        let forms = MessageIdForm::ALL.map(MessageIdForm::as_str).into_iter();
+        for other in forms.chain(["", NEW_FORM]).filter(|other| *other != own) {
             loop {
                 let begun = Instant::now();
                 let mut conn = self.store().read().await?;
-                let of_form = Waiting::OfForm(other.as_str());
+                let of_form = Waiting::OfForm(other);
                 let waiting = unmatched_receipts::list(&mut conn, carrier, of_form, CHUNK).await?;
                 drop(conn);
                 if waiting.is_empty() {
                     break;
                 }
-                let done = self.match_again(carrier, Some(form), &waiting, true).await?;
+                let done = self.match_again(carrier, form, &waiting, form.is_some()).await?;
                 // Otherwise another process is matching receipts.
                 let Some(done) = done else { return Ok(matched) };
                 matched += done.len();
@@ -150,7 +168,7 @@ impl Delivery<'_> {
                 let (service, carrier) = (self.0.clone(), carrier.to_owned());
                 run_detached(async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                    unmatched_receipts::set_form(&mut tx, &carrier, &rest, form.as_str()).await?;
+                    unmatched_receipts::set_form(&mut tx, &carrier, &rest, own).await?;
                     tx.commit().await
                 })
                 .await?;
@@ -265,7 +283,7 @@ impl Delivery<'_> {
         Ok(Some(done))
     }
 
-    /// Matches receipts in a shard. The flag of each tells whether it may match by its fields other
+    /// Matches receipts in a shard. The flag of each says whether it may match by its fields other
     /// than the carrier message ID. Returns the numbers of the matched receipts, or `None` while
     /// another process is matching receipts.
     async fn match_again_at(
@@ -316,8 +334,12 @@ impl Delivery<'_> {
         apply(self, &mut tx, &matched, now).await?;
         let done: Vec<i64> = found.iter().map(|(waiting, _)| waiting.receipt).collect();
         unmatched_receipts::drop_all(&mut tx, carrier, &done).await?;
+        let messages = found.iter().map(|(waiting, segment)| (waiting, segment.message_id));
+        raw_receipts::set_messages(&mut tx, carrier, messages).await?;
+        // Last, because all receipts of the carrier wait for this row.
         carriers::add_unmatched(&mut tx, carrier, 0, done.len()).await?;
         tx.commit().await?;
+        self.inner.figures.add_matched(carrier, found.iter().map(|(waiting, _)| waiting.status));
         Ok(Some(done))
     }
 
@@ -426,7 +448,8 @@ impl Delivery<'_> {
         let stored = self.stored_segments(carrier, &ids).await?;
         for (index, record) in records.iter_mut().enumerate() {
             let segments = stored.get(&index).into_iter().flatten();
-            record.transid = segments.map(|stored| stored.segment.id.message_id).max();
+            let named = segments.map(|stored| stored.segment.id.message_id).max();
+            record.transid = record.transid.or(named);
         }
         Ok(records)
     }
@@ -449,8 +472,8 @@ impl Delivery<'_> {
 
     /// Tries these receipts under each other format of message IDs. Returns how many receipts would
     /// match under each format, and for each receipt the formats under which it would match. Leaves
-    /// out a format under which the same answer wouldn't match any more if it came after the change
-    /// of the settings.
+    /// out a format under which the same answer wouldn't match if it came after the settings were
+    /// changed.
     async fn suggestions(
         &self,
         carrier: &str,
@@ -549,9 +572,10 @@ impl Delivery<'_> {
             (!candidate.is_to_number, distance)
         });
         candidates.truncate(CANDIDATES_MAX);
+        let received_at = waiting.made_at();
         let id = Some(waiting.carrier_message_id).filter(|id| !id.is_empty());
         Ok(ReceiptRecord {
-            received_at: waiting.received_at,
+            received_at,
             written_id: waiting.text_id.or_else(|| waiting.parameter_id.clone()).or(id),
             parameter_id: waiting.parameter_id,
             number: waiting.number,
@@ -653,7 +677,7 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         state: row.state,
         error: row.error,
         outcome,
-        transid: None,
+        transid: row.message_id,
         reason: None,
         candidates: Vec::new(),
         raw: Some(row.raw),

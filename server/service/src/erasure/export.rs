@@ -32,10 +32,9 @@ pub struct NumberExport {
 
 /// The records to write next.
 enum Step {
-    /// The messages to one form of the number, from a page on.
+    /// The messages to the number, from a page on.
     Messages {
         target: usize,
-        form: usize,
         cursor: Option<String>,
     },
     Inbound {
@@ -58,9 +57,8 @@ impl NumberExport {
         targets: Vec<Target>,
     ) -> Self {
         let mut steps = VecDeque::new();
-        for (target, of) in targets.iter().enumerate() {
-            let forms = 0..of.forms.len();
-            steps.extend(forms.map(|form| Step::Messages { target, form, cursor: None }));
+        for target in 0..targets.len() {
+            steps.push_back(Step::Messages { target, cursor: None });
             steps.push_back(Step::Inbound { target, cursor: None });
             steps.push_back(Step::Others { target });
         }
@@ -83,7 +81,7 @@ impl NumberExport {
             return Ok(None);
         };
         let records = match step {
-            Step::Messages { target, form, cursor } => self.messages(target, form, cursor).await?,
+            Step::Messages { target, cursor } => self.messages(target, cursor).await?,
             Step::Inbound { target, cursor } => self.inbound(target, cursor).await?,
             Step::Others { target } => self.others(&self.targets[target]).await?,
             Step::Receipts => self.receipts().await?,
@@ -100,25 +98,19 @@ impl NumberExport {
         Ok(Some(text))
     }
 
-    async fn messages(
-        &mut self,
-        target: usize,
-        form: usize,
-        cursor: Option<String>,
-    ) -> Result<Vec<Value>> {
+    async fn messages(&mut self, target: usize, cursor: Option<String>) -> Result<Vec<Value>> {
         let of = &self.targets[target];
-        let number = &of.forms[form];
-        let filter = MessageFilter {
-            number: Some(number.digits().to_owned()),
-            limit: PAGE,
-            cursor,
-            ..MessageFilter::default()
-        };
+        let number = of.forms.first().cloned();
+        let filter = MessageFilter { number, limit: PAGE, cursor, ..MessageFilter::default() };
         let page = self.service.messages().list(&of.access, &filter).await?;
         let mut conn = self.service.store().read_at(self.shard).await?;
         let mut records = Vec::new();
         // A local number and an international one may have the same digits.
-        for message in page.items.iter().filter(|message| message.kind == number.kind()) {
+        let is_to_it = |message: &&MessageRecord| {
+            let forms = of.forms.iter().map(|form| (form.digits(), form.kind()));
+            forms.into_iter().any(|form| form == (message.number.as_str(), message.kind))
+        };
+        for message in page.items.iter().filter(is_to_it) {
             let id = of.access.application_id;
             let timeline = store::timeline::list(&mut conn, message.transid, id).await?;
             let timeline = timeline.iter().map(|entry| {
@@ -130,7 +122,7 @@ impl NumberExport {
             records.push(of.marked("message", record));
         }
         if let Some(next) = page.next {
-            self.steps.push_front(Step::Messages { target, form, cursor: Some(next) });
+            self.steps.push_front(Step::Messages { target, cursor: Some(next) });
         }
         Ok(records)
     }

@@ -83,8 +83,8 @@ impl Target {
 
 impl Messages<'_> {
     /// Erases a phone number and the texts to and from it in an account's rows. An opt-out becomes
-    /// a hash, so that sends to the number are still refused. What is still open stays, and is
-    /// counted.
+    /// a hash, so that sends to the number are still refused. Open messages, codes and uploads keep
+    /// the number, and are counted.
     pub async fn erase_number(
         &self,
         actor: &Actor,
@@ -248,8 +248,8 @@ impl Messages<'_> {
         .await
     }
 
-    /// Returns the receipts for an account's own messages to a number. Those for messages of other
-    /// accounts to it aren't theirs.
+    /// Returns the receipts for an account's own messages to a number, without those for other
+    /// accounts' messages.
     async fn receipts_of(
         &self,
         shard: Shard,

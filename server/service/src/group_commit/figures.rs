@@ -1,9 +1,11 @@
 //! Metrics of commit groups.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::inbox::{InboxDepth, Input};
+use store::error::Error;
 
 /// The upper bounds of the histograms' buckets, in microseconds. A longer duration is in no bucket
 /// and only in the total count.
@@ -79,7 +81,20 @@ pub(super) struct Figures {
     repeated: AtomicU64,
     halved: AtomicU64,
     log_bytes: AtomicU64,
+    failures: Mutex<Failures>,
 }
+
+/// The groups that weren't stored.
+#[derive(Default)]
+struct Failures {
+    logged_at: Option<Instant>,
+    /// How many failed since then.
+    unlogged: u64,
+}
+
+/// The shortest time between two log lines about groups that weren't stored. On a full disk, every
+/// group fails, and the log may be on that disk, too.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 const KINDS: [&str; 4] = ["send", "result", "receipt", "claim"];
 
@@ -88,6 +103,19 @@ impl Figures {
         self.group.add(group);
         self.commit.add(commit);
         self.log_bytes.store(log_bytes, Ordering::Relaxed);
+    }
+
+    /// Logs that a group wasn't stored, at most once a second.
+    pub(super) fn failed(&self, inputs: usize, error: &Error) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.unlogged += 1;
+        if failures.logged_at.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+            return;
+        }
+        let groups = std::mem::take(&mut failures.unlogged);
+        failures.logged_at = Some(Instant::now());
+        drop(failures);
+        tracing::error!(inputs, groups, detail = ?error, "a commit group was not stored");
     }
 
     /// Counts a group that one call stored. The call is also the commit.

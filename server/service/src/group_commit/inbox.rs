@@ -8,7 +8,7 @@ use domain::{Reason, Transid};
 use tokio::sync::oneshot;
 
 use crate::admission::{PreparedSend, SendError, Sent};
-use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
+use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt, ReceiptMatch};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::verify::Checked;
 use crate::verify::checks::PreparedCheck;
@@ -53,13 +53,15 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// Receipts from a carrier. The reply has the receipts that match no segment in the shard,
-    /// unless `matching` makes the group keep them as unmatched.
+    /// Receipts from a carrier, each with its index in `matches`. A call may have stored the
+    /// others.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
+        indexes: Vec<usize>,
+        matches: Vec<ReceiptMatch>,
         matching: Matching,
-        answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
+        answer: oneshot::Sender<Result<Vec<ReceiptMatch>>>,
     },
     /// Messages to reject because their recipients have opted out. The call that found them left
     /// them unclaimed. Nobody waits for the reply: if they aren't stored, a later claim finds the
@@ -111,11 +113,17 @@ impl Input {
             (Self::Receipts { answer, .. }, _) => {
                 let _ = answer.send(Ok(()));
             }
-            (Self::CarrierReceipts { answer, .. }, Answer::Matched(unmatched)) => {
-                let _ = answer.send(Ok(unmatched));
+            (
+                Self::CarrierReceipts { indexes, mut matches, answer, .. },
+                Answer::Matched(found),
+            ) => {
+                for (index, found) in indexes.into_iter().zip(found) {
+                    matches[index] = found;
+                }
+                let _ = answer.send(Ok(matches));
             }
-            (Self::CarrierReceipts { answer, .. }, _) => {
-                let _ = answer.send(Ok(Vec::new()));
+            (Self::CarrierReceipts { matches, answer, .. }, _) => {
+                let _ = answer.send(Ok(matches));
             }
             (Self::Check { answer, .. }, Answer::Checked(checked)) => {
                 let _ = answer.send(checked);
@@ -158,8 +166,8 @@ pub(super) enum Answer {
     /// The stored messages of which the carrier accepted every segment. For receipts, an empty
     /// list.
     Recorded(Vec<Transid>),
-    /// The receipts that match no segment.
-    Matched(Vec<CarrierReceipt>),
+    /// What each receipt matched.
+    Matched(Vec<ReceiptMatch>),
     Claimed(Lease, Vec<Claimed>),
     Checked(Result<Checked>),
 }
@@ -284,10 +292,18 @@ impl Inbox {
         carrier: &str,
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
-    ) -> Result<Vec<CarrierReceipt>> {
-        let carrier = carrier.to_owned();
-        let input = |answer| Input::CarrierReceipts { carrier, receipts, matching, answer };
-        self.request(input).await
+    ) -> Result<Vec<ReceiptMatch>> {
+        let (carrier, count) = (carrier.to_owned(), receipts.len());
+        let (indexes, matches) = ((0..count).collect(), vec![ReceiptMatch::Unmatched; count]);
+        self.request(|answer| Input::CarrierReceipts {
+            carrier,
+            receipts,
+            indexes,
+            matches,
+            matching,
+            answer,
+        })
+        .await
     }
 
     async fn request<T>(

@@ -10,7 +10,7 @@ use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use super::sends::watch;
 use crate::Service;
 use crate::admission::Sent;
-use crate::delivery::receipts::{CarrierReceipt, Receipt};
+use crate::delivery::receipts::{Receipt, ReceiptMatch};
 use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
 use crate::money::test_money::test_money;
 use crate::wakeups::Wakeup;
@@ -234,15 +234,27 @@ impl StoredOfCarriers {
                 let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
                 Input::Receipts { receipts, answer }.unless_empty()
             }
-            Input::CarrierReceipts { carrier, receipts, matching, answer } => {
-                let is_stored = |_: &CarrierReceipt| {
-                    let number = self.next;
+            Input::CarrierReceipts {
+                carrier,
+                receipts,
+                indexes,
+                mut matches,
+                matching,
+                answer,
+            } => {
+                let (mut left, mut left_indexes) = (Vec::new(), Vec::new());
+                for (index, receipt) in indexes.into_iter().zip(receipts) {
+                    if self.identified.contains(&self.next) {
+                        matches[index] = ReceiptMatch::Matched(None);
+                    } else {
+                        left.push(receipt);
+                        left_indexes.push(index);
+                    }
                     self.next += 1;
-                    self.identified.contains(&number)
-                };
-                let (_, receipts): (Vec<_>, _) = receipts.into_iter().partition(is_stored);
-                let input = Input::CarrierReceipts { carrier, receipts, matching, answer };
-                input.unless_empty()
+                }
+                let (receipts, indexes) = (left, left_indexes);
+                Input::CarrierReceipts { carrier, receipts, indexes, matches, matching, answer }
+                    .unless_empty()
             }
             other => Some(other),
         }

@@ -31,6 +31,7 @@ use store::error::Result;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::messages::{self, NewMessage};
 use store::opt_outs::{self, OptedOut};
+use store::planted::is_planted;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::recipients::{self, Recipient};
 use store::transfers::{self, MessageTransfer, Subject};
@@ -153,6 +154,7 @@ impl AdmittedSends {
         let keys: Vec<KeptKey> = sends
             .iter()
             .filter_map(|send| kept_key(send, applications.get(&send.request.key.reference())?))
+            .filter(|_| !is_planted("repeat-not-recognized"))
             .collect();
         let kept = idempotency::find(tx, &keys, kept_since(now)).await?;
         let recipients = sends.iter().filter_map(|send| {
@@ -322,8 +324,7 @@ impl AdmittedSends {
             *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
-            let noted = Noted { count: 1, ..Noted::default() };
-            service.inner.alarms.note(reference, AlarmKind::SpendPerDay, noted);
+            note(service, AlarmKind::SpendPerDay, prepared);
         }
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
@@ -395,7 +396,9 @@ impl AdmittedSends {
         let codes: Vec<_> = self.accepted.iter().filter_map(|a| a.code.as_ref()).collect();
         verifications::put(tx, &codes, now).await?;
         let charges: Vec<_> = self.accepted.iter().filter_map(Accepted::charge).collect();
-        transfers::insert_of_messages(tx, &charges, now).await?;
+        if !is_planted("charge-not-stored") {
+            transfers::insert_of_messages(tx, &charges, now).await?;
+        }
         let to_keep = self.accepted.iter().map(Accepted::kept_answer);
         let to_keep = to_keep.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         idempotency::keep(tx, &to_keep, now).await?;
@@ -427,19 +430,33 @@ pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
-/// Counts a send that is stored now, and notes what is suspicious about it.
+/// Describes a send for an alarm.
+fn noted(send: &PreparedSend) -> Noted {
+    let request = &send.request;
+    Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
+}
+
+/// Notes a send as a reason for an alarm.
+fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
+    let (key, address) = (&send.request.key, send.request.origin.address);
+    service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
+}
+
+/// Counts a stored send, and notes alarms about it or about a refused one.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,
     send: &PreparedSend,
     outcome: &std::result::Result<Sent, Reason>,
 ) {
+    let (request, reference) = (&send.request, send.request.key.reference());
+    if *outcome == Err(Reason::TrafficPumping) {
+        note(service, AlarmKind::TrafficPumping, send);
+    }
     if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
         return;
     }
-    let (request, reference) = (&send.request, send.request.key.reference());
-    let noted =
-        || Noted::of_number(request.number.masked(), &send.recipient, request.origin.address);
+    let noted = || noted(send);
     service.applications().watch_pumping(reference, to(row, send), row.limits(), noted);
     if !send.is_test() && request.number.kind() == Kind::International {
         service.inner.alarms.note_international(reference, service.now().day(), noted);

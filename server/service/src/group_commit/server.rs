@@ -115,8 +115,7 @@ impl ServerGroups {
                     parts.push((inputs, calls));
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was \
-                        not stored");
+                    self.figures.failed(inputs.len(), &error);
                     self.consumers.pause(self.shard);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);
@@ -140,7 +139,7 @@ impl ServerGroups {
         let is_send = |input: &Input| input.send().is_some();
         let (sends, others): (Vec<_>, _) = inputs.into_iter().partition(is_send);
         if !sends.is_empty() {
-            let error = Fault::TimedOut("finding out what became of an earlier commit group");
+            let error = Fault::TimedOut("querying the outcome of an earlier commit group");
             refuse_all(sends, error.into());
         }
         others

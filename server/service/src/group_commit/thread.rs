@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use domain::MessageStatus;
 use domain::ids::Shard;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
@@ -134,8 +135,7 @@ impl Worker {
                     parts.push(inputs);
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
-                        stored");
+                    self.figures.failed(inputs.len(), &error);
                     self.consumers.pause(self.shard);
                     if service.store().has_failed() {
                         lose_all(inputs, error);
@@ -204,7 +204,8 @@ async fn write(
     mut slots: Slots,
     lease: Lease,
 ) -> Result<Outcome> {
-    let (mut recorded, ended) = record(service, tx, inputs, &mut slots).await?;
+    let Recordings { answers: mut recorded, ended, matched } =
+        record(service, tx, inputs, &mut slots).await?;
     settle(tx, &ended, service.now()).await?;
     // Checks come last, because they lock rows that a call locks after those of applications.
     let checks: Vec<&PreparedCheck> = inputs.iter().filter_map(Input::check).collect();
@@ -242,20 +243,30 @@ async fn write(
             slots.fill_all(&carrier, claimed, learned);
         }
     }
-    Ok(Outcome { answers, rows, slots, lease })
+    Ok(Outcome { answers, rows, slots, lease, matched })
 }
 
-/// Writes results and receipts. Returns the reply to each such input, in their order, and all
-/// messages that became final.
+/// The effects of a group's results and receipts.
+#[derive(Default)]
+struct Recordings {
+    /// The reply to each such input, in their order.
+    answers: VecDeque<Answer>,
+    /// The messages that became final.
+    ended: Vec<Ended>,
+    /// The receipts that had waited for the results, by carrier.
+    matched: Vec<(String, Vec<MessageStatus>)>,
+}
+
+/// Writes results and receipts.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
     inputs: &[Input],
     slots: &mut Slots,
-) -> Result<(VecDeque<Answer>, Vec<Ended>)> {
-    let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
+) -> Result<Recordings> {
+    let mut done = Recordings::default();
     for input in inputs {
-        recorded.push_back(match input {
+        let answer = match input {
             Input::Send { .. } | Input::Claim { .. } | Input::Check { .. } => continue,
             Input::Results { carrier, results, .. } => {
                 let results: Vec<&Submitted> = results.iter().collect();
@@ -263,7 +274,8 @@ async fn record(
                 for (carrier, after) in written.again {
                     slots.queued(&carrier, after);
                 }
-                ended.extend(written.ended);
+                done.ended.extend(written.ended);
+                done.matched.push((carrier.clone(), written.matched));
                 Answer::Recorded(written.taken)
             }
             Input::Receipts { receipts, .. } => {
@@ -271,7 +283,7 @@ async fn record(
                 Answer::Recorded(Vec::new())
             }
             Input::OptedOut(ids) => {
-                ended.extend(reject(tx, ids, service.now()).await?);
+                done.ended.extend(reject(tx, ids, service.now()).await?);
                 Answer::Recorded(Vec::new())
             }
             Input::CarrierReceipts { carrier, receipts, matching, .. } => {
@@ -279,9 +291,10 @@ async fn record(
                 let writing = delivery.write_carrier_receipts(tx, carrier, receipts, *matching);
                 Answer::Matched(writing.await?)
             }
-        });
+        };
+        done.answers.push_back(answer);
     }
-    Ok((recorded, ended))
+    Ok(done)
 }
 
 /// The decisions of a group. The callers learn of these decisions only when the group is durable.
@@ -291,6 +304,8 @@ struct Outcome {
     rows: SendingRows,
     slots: Slots,
     lease: Lease,
+    /// The receipts that had waited for the results, by carrier.
+    matched: Vec<(String, Vec<MessageStatus>)>,
 }
 
 impl Outcome {
@@ -300,6 +315,9 @@ impl Outcome {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
         self.slots.dispatch(self.lease);
+        for (carrier, statuses) in self.matched {
+            service.inner.figures.add_matched(&carrier, statuses);
+        }
         for (input, answer) in inputs.into_iter().zip(self.answers) {
             if let (Some(send), Answer::Sent(outcome)) = (input.send(), &answer)
                 && let Some(row) = self.rows.get(&send.request.key.reference())

@@ -60,7 +60,7 @@ impl Owners {
 
 impl Service {
     /// Stores messages for the applications that have their numbers, with the events, and executes
-    /// their commands. Keeps the messages to numbers that nobody has. `is_late` tells that the
+    /// their commands. Keeps the messages to numbers that nobody has. `is_late` is true if the
     /// messages were kept until now.
     pub(super) async fn assign(
         &self,
@@ -120,8 +120,8 @@ impl Service {
             let stream = EventStream { application_id: *application_id, test: message.test };
             tx.tally.receive(stream, message.inboundid, now);
         }
-        // All transactions lock the rows of numbers in this order. The commands of a handset keep
-        // theirs.
+        // All transactions lock the rows of numbers in this order. The sort is stable, so the
+        // commands of a handset stay in their order.
         commands.sort_by(|a, b| (a.list, &a.handset).cmp(&(b.list, &b.handset)));
         let mut replies = 0;
         for command in commands {

@@ -16,8 +16,8 @@ use store::{Chore, WriteTx};
 /// How long after the first part of a message the others may arrive. Then the message is stored
 /// without the missing parts.
 const MISSING_MS: i64 = 10 * 60 * 1000;
-/// The maximum number of parts that wait for others of their message. A handset that repeats a
-/// reference with ever new parts would make each of them slower to store.
+/// The maximum number of parts that wait for others of their message. If a handset kept sending new
+/// parts with one reference, each further part would be slower to store.
 const PARTS_MAX: usize = 1000;
 /// The maximum number of messages that one transaction of the chore joins.
 const CHUNK: i64 = 100;

@@ -41,9 +41,8 @@ struct Arrived {
 }
 
 impl Service {
-    /// Returns a number as carriers write it, so that all forms of a number are equal. Returns a
-    /// text that is no number as it is, but without control characters and not longer than an
-    /// address can be.
+    /// Returns a number as carriers write it, so that all forms of a number are equal. Returns any
+    /// other text without control characters, and cut to the length of an address.
     fn carrier_form(&self, address: &str) -> String {
         if let Ok(number) = Number::parse(address.trim()) {
             return number.for_carrier(&self.inner.router.country_code);

@@ -116,7 +116,7 @@ impl InboundContent {
     }
 }
 
-/// What one call stores.
+/// The rows that one call stores.
 #[derive(Default)]
 struct Received {
     messages: Vec<Arrived>,

@@ -514,6 +514,14 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
             "The page \"Mail\" lists them. Make the link on the page of the account.",
             "/support/mail",
         ),
+        Work::BankLines => (
+            [
+                "line of a bank statement couldn't be credited",
+                "lines of bank statements couldn't be credited",
+            ],
+            "The page \"Import\" lists them next to the stored deposits.",
+            "/support/import",
+        ),
     };
     let (noun, each) = if count == 1 { (one, "It") } else { (many, "Each") };
     let subject = format!("{count} {noun}");

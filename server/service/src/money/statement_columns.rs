@@ -380,7 +380,8 @@ mod tests {
             let places = (found.bank_id, found.reference, found.debit, found.amount);
             assert_eq!(places, (Some(0), Some(1), Some(2), Some(3)), "{header}");
         }
-        // A signed amount suffices, and one of two columns doesn't.
+        // A column of signed amounts suffices. A column of incoming or outgoing money alone
+        // doesn't.
         let found = by_name(&cells("Id;Reference;Debit;Credit;Amount"));
         assert_eq!((found.amount, found.debit), (Some(4), None));
         let found = by_name(&cells("Id;Reference;Credit"));
@@ -419,10 +420,11 @@ mod tests {
         let header = "Date;Libellé;Débit;Crédit;Référence";
         let rows = ["27/11/2026;Loyer 123456;;12,50;VIR-81", "27/11/2026;Frais;2,00;;VIR-82"];
         assert_eq!(suggested(header, &rows), (Some(4), Some(1), Some(3), None));
-        // If it names applications, it is the payer's, and nothing is the ID.
+        // If the column names applications, it has the payers' references, and no column has the
+        // ID.
         let rows = ["27/11/2026;Loyer;;12,50;123456", "27/11/2026;Frais;2,00;;654321"];
         assert_eq!(suggested(header, &rows), (None, Some(4), Some(3), Some(1)));
-        // A column's name doesn't make it the ID.
+        // The name alone doesn't show that a column has the ID.
         for column in [["2026-11-27", "2026-11-28"], ["1,00", "2,00"], ["A1", "A1"]] {
             let rows = column.map(|id| format!("{id};Rent 123456;5,00;B{id}"));
             let rows = [rows[0].as_str(), rows[1].as_str()];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use domain::Timestamp;
 use domain::ids::Shard;
 use domain::records::{
-    BankLineCase, BankStatement, KeptBankFile, LineOutcome, Paged, StatementReport,
+    BankLineCase, BankStatement, KeptBankFile, LineOutcome, OpenBankLine, Paged, StatementReport,
 };
 use tokio::sync::mpsc;
 
@@ -338,6 +338,27 @@ impl crate::Money<'_> {
             items.push(BankLineCase { line, suggestions });
         }
         Ok(Paged { items, next: page.next })
+    }
+
+    /// Returns the lines of all statements that couldn't be credited and that staff haven't marked
+    /// as done: the bank ID is known with other data, or the balance would be too large. Returns at
+    /// most a page, oldest statement first.
+    pub async fn open_bank_lines(&self) -> Result<Vec<OpenBankLine>> {
+        statements::open_lines(&mut self.store().read().await?, LINES_MAX).await
+    }
+
+    /// Marks a line that couldn't be credited as done, so that it isn't pending work any more. Does
+    /// nothing if it was marked before.
+    pub async fn handle_bank_line(&self, actor: &Actor, statement: i64, line: i64) -> Result<()> {
+        let actor = *actor;
+        self.in_transaction(work!(|tx, now| {
+            if !statements::handle(tx, statement, line, now).await? {
+                return Ok(());
+            }
+            let (subject, detail) = (statement.to_string(), format!("line {line}"));
+            audit::insert(tx, now, &actor, "statement.line", &subject, Some(&detail)).await
+        }))
+        .await
     }
 
     /// Confirms a bank statement. Its lines are credited from now on. If a line is for an

@@ -189,7 +189,7 @@ async fn copy_uploads(
 ) -> Result<i64> {
     let mut rows = 0;
     for upload in copy::waiting(from).await? {
-        // Older uploads have expired. They will be given up without reading their rows.
+        // Older uploads have expired. They end without their rows being read.
         if !have_expired(upload.expires_at, upload.first_message_id, now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;

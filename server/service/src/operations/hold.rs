@@ -15,11 +15,11 @@ use store::messages::{self, Ending};
 use store::timeline::{self, NewEntry};
 use store::{Store, WriteTx, queue};
 
-use crate::Operations;
 use crate::money::releases::settle;
 use crate::operations::reconciling::{CHUNK, ExportLine, Proof, Proofs, Proven};
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
+use crate::{Leases, Operations};
 
 /// [`CHUNK`] as a length.
 const CHUNK_LEN: usize = 500;
@@ -35,16 +35,16 @@ pub struct Hold {
     pub waiting: i64,
 }
 
-/// What an operator says about the messages that are held. The parts are applied in this order.
+/// An operator's decisions about the messages that are held. The parts are applied in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciliation {
-    /// Whether receipts that came since the hold began tell which messages were sent.
+    /// Whether receipts that came since the hold began show which messages were sent.
     pub by_receipts: bool,
     /// A carrier's list of the messages that it got.
     pub export: Option<Export>,
     /// Messages that were due before this time are cancelled, and their prices are released.
     pub discard_before: Option<Timestamp>,
-    /// What becomes of the other messages. Ends the hold.
+    /// The decision about all other messages. It ends the hold.
     pub rest: Option<Rest>,
 }
 
@@ -55,7 +55,7 @@ pub struct Export {
     pub lines: Vec<ExportLine>,
 }
 
-/// What becomes of the messages about which nothing is known.
+/// The decision about messages of which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// They are submitted.
@@ -165,10 +165,15 @@ impl Operations<'_> {
     /// Sorts the messages that are held.
     ///
     /// # Errors
-    /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`.
+    /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`, `StillSubmitting`.
     pub async fn reconcile(&self, actor: &Actor, by: Reconciliation) -> Result<Reconciled> {
         let since = self.hold_since().await?.ok_or(Refusal::NotHeld)?;
         self.must_be_expanded(since).await?;
+        // Messages that were being submitted when the hold began or the backup was made are leased.
+        // Those that return to the queue are sorted below: otherwise they would be sent again
+        // without a look at the proofs. A lease that isn't over may be that of a running process.
+        self.delivery().end_leases(Leases::Over).await?;
+        self.must_be_answered(since).await?;
         let mut done = Reconciled::default();
         if by.by_receipts {
             done.by_receipts = self.sort_by_receipts(actor, since).await?;
@@ -207,6 +212,18 @@ impl Operations<'_> {
             Some(batch) => Err(Refusal::UploadHeld { batch: batch.to_string() }.into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses to go on while some messages are being submitted.
+    async fn must_be_answered(&self, since: Timestamp) -> Result<()> {
+        let now = self.now();
+        let submitting = self.in_each_shard(|shard| async move {
+            hold::is_submitting(&mut self.store().read_at(shard).await?, since, now).await
+        });
+        if submitting.await?.contains(&true) {
+            return Err(Refusal::StillSubmitting.into());
+        }
+        Ok(())
     }
 
     async fn sort_by_receipts(&self, actor: &Actor, since: Timestamp) -> Result<usize> {

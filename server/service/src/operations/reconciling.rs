@@ -15,8 +15,8 @@ use crate::{Lease, Network, Service, SubmitOutcome, Submitted};
 
 /// The number of messages that one transaction sorts.
 pub(super) const CHUNK: i64 = 500;
-/// How much earlier than a message's acceptance its carrier's clock may say that it got it, in
-/// milliseconds.
+/// How long before a message's acceptance its carrier may claim to have received it, in
+/// milliseconds. The clocks differ.
 const CLOCKS_APART_MS: i64 = 10 * 60 * 1000;
 
 /// No claim has this token.
@@ -65,13 +65,13 @@ pub(super) struct Proofs<'a> {
     network: &'a Network,
     carrier: &'a str,
     all: Vec<Proof>,
-    /// The indexes of proofs by the number that they may mean, with its country code.
+    /// The indexes of the proofs that may be about a number, by that number with its country code.
     by_number: HashMap<String, Vec<usize>>,
     by_transid: HashMap<Transid, Vec<usize>>,
 }
 
 impl Proof {
-    /// Returns what the unmatched receipts prove that came since the hold began.
+    /// Returns the proofs from the unmatched receipts that came since the hold began.
     pub(super) async fn of_receipts(
         service: &Service,
         carrier: &str,
@@ -84,12 +84,12 @@ impl Proof {
             let some = unmatched_receipts::list(&mut conn, carrier, selection, CHUNK).await?;
             let Some(last) = some.last() else { return Ok(proofs) };
             after = last.receipt;
-            let new = some.into_iter().filter(|receipt| receipt.received_at >= since);
+            let new = some.into_iter().filter(|receipt| receipt.made_at() >= since);
             proofs.extend(new.map(|receipt| Self {
                 transid: None,
                 received_at: Some(receipt.made_at()),
                 number: receipt.number,
-                sender: Some(receipt.sender),
+                sender: Some(receipt.sender).filter(|sender| !sender.is_empty()),
                 user_reference: receipt.user_reference,
                 at: receipt.submitted_at,
                 carrier_message_id: None,
@@ -172,9 +172,9 @@ impl<'a> Proofs<'a> {
             }
     }
 
-    /// Returns the answers of the carrier to the submits of these messages. The carrier message IDs
-    /// of a message's proofs go to its segments in their order. Leaves out the messages whose proofs
-    /// may all mean another one.
+    /// Returns the carrier's answers to the submits of these messages. A message's segments get the
+    /// carrier message IDs of its proofs, in their order. Leaves out a message if each of its
+    /// proofs may be about another message.
     pub(super) fn answers(&self, proven: &[Proven], whole: bool) -> Vec<Submitted> {
         let mut uses = vec![0_usize; self.all.len()];
         for index in proven.iter().flat_map(|one| &one.proofs) {

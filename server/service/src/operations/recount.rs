@@ -18,7 +18,7 @@ const TRANSFERS: i64 = 200;
 /// The owner reads it in a mail.
 const REASON: &str = "A check of the application's balance failed. We look into it.";
 
-/// The place that the recount of this process has reached, and what it found.
+/// The progress of this process's recount, and the broken ledgers that it found.
 #[derive(Default)]
 pub(crate) struct Recounts {
     /// The last application of each shard.
@@ -30,10 +30,10 @@ pub(crate) struct Recounts {
 pub(crate) type LastRecounts = Mutex<Recounts>;
 
 impl Operations<'_> {
-    /// Recounts the newest transfers of the next applications: each balance is the balance before
-    /// plus the transfer, the last one is the application's, and a charge is its message's cost.
-    /// Suspends an application with a broken ledger, and logs what is wrong. After the last
-    /// application, the first one is next.
+    /// Recounts the newest transfers of the next applications. Each balance must be the previous
+    /// balance plus the transfer. The last one must be the application's balance. A charge must be
+    /// the cost of its message. Suspends an application with a broken ledger, and logs what is
+    /// wrong. After the last application, the first one is next.
     pub async fn recount(&self) -> Result<()> {
         self.in_each_shard(|shard| self.recount_shard(shard)).await.map(drop)
     }

@@ -207,8 +207,8 @@ pub(crate) async fn remove(
     Ok(count)
 }
 
-/// Returns the opt-outs of a number, each with what its number is stored as: the number, or its
-/// hash if it was erased. If an erased number was added again, it has both.
+/// Returns the opt-outs of a number, each with the stored form of the number: the number itself, or
+/// its hash if it was erased. If an erased number was added again, both forms are stored.
 async fn found(
     service: &Service,
     conn: &mut dyn Connection,
@@ -278,8 +278,8 @@ impl OptOutChange {
         digest
     }
 
-    /// Returns the audit entry of the change. A program may add any number of numbers, so this has
-    /// none.
+    /// Returns the audit entry of the change. A program's additions have none, because there may be
+    /// many of them.
     fn note(&self, access: &KeyAccess, author: OptOutAuthor) -> Option<Note> {
         let by = match author {
             OptOutAuthor::Owner(_) => "",

@@ -18,7 +18,7 @@ use store::query::Connection;
 use store::{installation, prices};
 
 impl crate::Money<'_> {
-    /// Returns the currency and the base prices that a send would be charged now.
+    /// Returns the currency and the current base prices.
     pub async fn price_list(&self) -> Result<PriceList> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
@@ -26,7 +26,7 @@ impl crate::Money<'_> {
         Ok(PriceList { currency, prices: prices.base() })
     }
 
-    /// Returns the price of a page to a local number that a send would be charged now.
+    /// Returns the current price of a page to a local number.
     pub async fn local_price(&self) -> Result<Money> {
         let mut conn = self.store().read().await?;
         let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
@@ -68,7 +68,8 @@ impl crate::Money<'_> {
         Ok(NumberPrice { rule: price.rule(number), price, currency, why })
     }
 
-    /// Returns what a change would do to the prices from a time on, or at once without a time.
+    /// Returns the effect that a change of the prices would have from a time on, or at once without
+    /// a time.
     ///
     /// # Errors
     /// Those of [`PriceHistory::judge`].
@@ -176,7 +177,7 @@ fn price_subject(change: &PriceChange) -> String {
     change.prefix().map_or_else(|| "base prices".to_owned(), of_prefix)
 }
 
-/// Describes what would be in force at this time without the change.
+/// Describes the prices that would be in force at this time without the change.
 fn shown_before(history: &PriceHistory, change: &PriceChange, from: Timestamp) -> String {
     let rows = history.rows().iter();
     let of_same = |row: &&PriceRow| row.from <= from && row.change.prefix() == change.prefix();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::quarter::{Figures, QUARTER_MS, QuarterRange};
-use domain::records::{AlarmRecord, BatchRecord};
+use domain::records::{AlarmRecord, BatchRecord, ScheduledRows};
 use domain::timestamp::DAY_MS;
-use domain::{ApplicationId, KeyKind, Reference};
+use domain::{ApplicationId, EventStream, KeyKind, Reference};
 
 use super::settled::Days;
 use super::tests;
@@ -26,11 +26,13 @@ const SETTLED_MS: i64 = 3 * DAY_MS;
 /// Periods without messages are left out.
 pub type FiguresByPeriod = BTreeMap<i64, Figures>;
 
-/// What the overview of an application shows.
+/// The contents of an application's overview.
 pub struct Overview {
     pub figures: FiguresByPeriod,
     /// The newest batches, newest first.
     pub batches: Vec<BatchRecord>,
+    /// The rows of scheduled batches, which the figures don't have.
+    pub scheduled: ScheduledRows,
     /// The alarms that the owner hasn't marked as read, newest first.
     pub alarms: Vec<AlarmRecord>,
 }
@@ -64,8 +66,8 @@ impl Messages<'_> {
         Ok(figures)
     }
 
-    /// Returns what the overview of one of an account's applications shows. Everything is about the
-    /// live key. `batches` is the maximum number of batches.
+    /// Returns the contents of an application's overview, for one of the account's applications.
+    /// Everything is about the live key. `batches` is the maximum number of batches.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -84,8 +86,11 @@ impl Messages<'_> {
         for range in ranges {
             self.add_range(&mut conn, (id, false), *range, &mut figures).await?;
         }
+        let stream = EventStream { application_id: id, test: false };
+        let (scheduled, ..) = batches::scheduled_rows(&mut conn, stream, self.now()).await?;
         Ok(Overview {
             figures,
+            scheduled,
             batches: batches::list(&mut conn, id, false, i64::MAX, None, batches).await?,
             alarms: alarms::unread(&mut conn, id, SHOWN_MAX).await?,
         })

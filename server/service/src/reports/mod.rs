@@ -40,8 +40,9 @@ pub struct MessageFilter {
     pub transid: Option<Transid>,
     pub requestid: Option<String>,
     pub batchid: Option<BatchId>,
-    /// The digits of the number, as stored.
-    pub number: Option<String>,
+    /// Only messages to this number, in any form: a message to a number of the home country is
+    /// stored as it was sent, with the country code or without it.
+    pub number: Option<Number>,
     pub status: Option<MessageStatus>,
     /// Only messages accepted at or after this time.
     pub from: Option<Timestamp>,
@@ -72,8 +73,8 @@ impl Messages<'_> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.report_connection(shard, filter).await?;
         let test = access.kind == KeyKind::Test;
-        let selection = selection(access.application_id, test, filter)?;
-        self.merged(conn.as_mut(), vec![selection]).await
+        let selections = self.selections(access.application_id, test, filter)?;
+        self.merged(conn.as_mut(), selections).await
     }
 
     /// Returns a message that a key may see.
@@ -105,7 +106,7 @@ impl Messages<'_> {
         let mut selections = Vec::new();
         for id in owned_ids(conn.as_mut(), account_id, reference).await? {
             for test in tests(filter.key) {
-                selections.push(selection(id, test, filter)?);
+                selections.extend(self.selections(id, test, filter)?);
             }
         }
         self.merged(conn.as_mut(), selections).await
@@ -142,6 +143,24 @@ impl Messages<'_> {
         } else {
             Box::new(self.store().read_at(shard).await?)
         })
+    }
+
+    /// Returns a selection for each form of the filter's number, because each one is looked up in
+    /// the index by itself.
+    fn selections(
+        &self,
+        application_id: ApplicationId,
+        test: bool,
+        filter: &MessageFilter,
+    ) -> Result<Vec<Selection>> {
+        let forms = filter.number.as_ref().map(|number| number.forms(self.country_code()));
+        let forms = forms.into_iter().flatten().map(|number| number.digits().to_owned());
+        let mut forms: Vec<_> = forms.map(Some).collect();
+        if forms.is_empty() {
+            forms.push(None);
+        }
+        let select = |digits| selection(application_id, test, filter, digits);
+        forms.into_iter().map(select).collect()
     }
 
     async fn detail(
@@ -216,15 +235,17 @@ pub(crate) async fn row_at(
 ) -> Result<Option<MessageRow>> {
     let filter =
         MessageFilter { transid: Some(location.transid), limit: 1, ..MessageFilter::default() };
-    let selection = selection(location.application_id, location.test, &filter)?;
+    let selection = selection(location.application_id, location.test, &filter, None)?;
     let found = search(conn, selection, Instant::now()).await?;
     Ok(found.rows.into_iter().next())
 }
 
+/// Returns what a filter selects. `digits` are those of its number, as stored.
 fn selection(
     application_id: ApplicationId,
     test: bool,
     filter: &MessageFilter,
+    digits: Option<String>,
 ) -> Result<Selection> {
     let (mut from, mut below) = (0, i64::MAX);
     if let Some(time) = filter.from {
@@ -242,7 +263,7 @@ fn selection(
     }
     let conditions = [
         filter.requestid.clone().map(Condition::Requestid),
-        filter.number.clone().map(Condition::Number),
+        digits.map(Condition::Number),
         filter.status.map(Condition::Status),
         filter.batchid.map(Condition::Batch),
     ];

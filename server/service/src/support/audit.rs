@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use domain::Timestamp;
 use domain::records::Paged;
 use domain::support::AuditRecord;
+use domain::{Reference, Timestamp};
 
 use crate::Support;
 use store::accounts;
@@ -23,7 +23,8 @@ const ACCOUNT: &str = "account ";
 pub struct AuditFilter {
     /// The email of an account, or a prefix of `command line (USER)` or `system`.
     pub who: Option<String>,
-    /// The email of an account, or a subject as the log stores it: a reference, a carrier.
+    /// The email of an account, or a subject as the log stores it, for example a carrier. A
+    /// reference also finds the entries about the application's messages and batches.
     pub subject: Option<String>,
     pub action: Option<String>,
     /// Only entries at or after this time.
@@ -70,7 +71,11 @@ async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wante
         ..Wanted::default()
     };
     if let Some(subject) = given(&filter.subject) {
-        wanted.subject = Some(as_logged(conn, subject).await?);
+        if Reference::parse(&subject).is_ok() {
+            wanted.of_application = Some(subject);
+        } else {
+            wanted.subject = Some(as_logged(conn, subject).await?);
+        }
     }
     if let Some(who) = given(&filter.who) {
         let who = as_logged(conn, who).await?;

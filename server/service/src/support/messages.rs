@@ -107,8 +107,9 @@ impl Support<'_> {
             tx.at(shard);
             let found = reports::row_at(tx, location).await?;
             let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
-            let (action, subject) = ("message.text", transid.to_string());
-            audit::insert(tx, now, &actor, action, &subject, None).await?;
+            let owner = applications::owner(tx, location.application_id).await?;
+            let subject = (owner.reference, &*transid.to_string());
+            audit::insert_of(tx, now, &actor, "message.text", subject, None).await?;
             Ok(text)
         }))
         .await

@@ -1,4 +1,5 @@
-//! The search of the support pages. It tries a text as each kind of value that the text can be.
+//! The search of the support pages. It searches for a text as each kind of value that the text can
+//! be.
 
 use std::time::Instant;
 
@@ -86,10 +87,9 @@ impl Support<'_> {
     /// Finds messages of any age in an account or application, by number or `requestid`.
     async fn find_within(&self, within: Within, text: &str, found: &mut Found) -> Result<()> {
         let filter = MessageFilter { limit: FOUND_MAX, ..MessageFilter::default() };
-        let by_number = Number::parse(text).ok().map(|number| MessageFilter {
-            number: Some(number.digits().to_owned()),
-            ..filter.clone()
-        });
+        let by_number = Number::parse_typed(text)
+            .ok()
+            .map(|number| MessageFilter { number: Some(number), ..filter.clone() });
         let by_requestid = RequestId::parse(text)
             .ok()
             .map(|_| MessageFilter { requestid: Some(text.to_owned()), ..filter });
@@ -155,12 +155,13 @@ impl Support<'_> {
     /// Finds messages of the last 7 days by number or `requestid`. Searches one group of
     /// applications after the other, and stops at the time limit of a report.
     async fn find_recent(&self, text: &str, found: &mut Found) -> Result<()> {
-        let number = Number::parse(text).ok();
-        let number = number.as_ref().map(|number| Key::Number(number.digits()));
+        let number = Number::parse_typed(text).ok();
+        let forms = number.map(|number| number.forms(self.country_code())).unwrap_or_default();
+        let numbers = forms.iter().map(|number| Key::Number(number.digits()));
         let requestid = RequestId::parse(text).ok().map(|_| Key::Requestid(text));
         let _permit = self.inner.searches.take(Searcher::Staff).await?;
         let end = Instant::now() + self.limits().report_time;
-        for key in [number, requestid].into_iter().flatten() {
+        for key in numbers.chain(requestid) {
             for shard in self.shards() {
                 self.find_recent_at(shard, key, end, found).await?;
             }

@@ -1,4 +1,5 @@
-//! Decisions of staff about messages whose outcome is unknown, when the carrier has told them.
+//! Decisions of staff about messages whose outcome was unknown, based on what the carrier told
+//! them.
 
 use domain::support::SegmentRecord;
 use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};
@@ -7,13 +8,13 @@ use crate::money::releases::settle;
 use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Support};
-use store::WriteTx;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::messages::{self, Ending};
 use store::queue::{self, QueuedAs, QueuedRow, Requeued};
 use store::segments::{self, SegmentEnding};
 use store::timeline::{self, NewEntry};
+use store::{WriteTx, applications};
 
 /// The maximum number of submits of a segment.
 const SUBMITS_MAX: i64 = 2;
@@ -37,7 +38,7 @@ impl Settlement {
         }
     }
 
-    /// Returns the endings of the segments that have none yet.
+    /// Returns final statuses for the segments that have none yet.
     fn of_segments(self, id: Transid, segments: &[SegmentRecord]) -> Vec<SegmentEnding<'static>> {
         let open = segments.iter().filter(|segment| !segment.status.is_final());
         let ending = |segment: &SegmentRecord| SegmentEnding {
@@ -103,8 +104,10 @@ impl Support<'_> {
                 detail: Some("Support settled it after asking the carrier.".to_owned()),
             };
             timeline::insert(tx, &[entry], now, || service.next_id(now)).await?;
-            let (subject, status) = (transid.to_string(), settlement.status().as_str());
-            audit::insert(tx, now, &actor, "message.settle", &subject, Some(status)).await
+            let (action, status) = ("message.settle", settlement.status().as_str());
+            let owner = applications::owner(tx, location.application_id).await?;
+            let subject = (owner.reference, &*transid.to_string());
+            audit::insert_of(tx, now, &actor, action, subject, Some(status)).await
         }))
         .await
     }
@@ -143,8 +146,9 @@ impl Support<'_> {
                 refused_by: String::new(),
             };
             queue::requeue(tx, &[requeued]).await?;
-            let subject = transid.to_string();
-            audit::insert(tx, now, &actor, "message.requeue", &subject, None).await
+            let owner = applications::owner(tx, location.application_id).await?;
+            let subject = (owner.reference, &*transid.to_string());
+            audit::insert_of(tx, now, &actor, "message.requeue", subject, None).await
         }))
         .await?;
         self.inner.wake(Wakeup::Queued);

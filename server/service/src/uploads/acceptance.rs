@@ -1,5 +1,6 @@
 //! Accepts uploads. One transaction stores the batch and reserves its price.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit};
@@ -71,6 +72,8 @@ pub struct AcceptedBatch {
 /// An upload, with everything that the decision about it needs.
 struct PendingUpload {
     key: domain::ApiKey,
+    /// The client's address.
+    address: Option<IpAddr>,
     kept_key: Option<KeptKey>,
     digest: String,
     request: BatchRequest,
@@ -187,7 +190,7 @@ impl Messages<'_> {
             && pending.key.kind() == KeyKind::Live
         {
             let carrier_number = number.for_carrier(self.country_code());
-            let noted = || Noted::of_number(number.masked(), &carrier_number, None);
+            let noted = || Noted::of_number(number.masked(), &carrier_number, pending.address);
             let (reference, day) = (pending.key.reference(), self.now().day());
             self.inner.alarms.note_international(reference, day, noted);
         }
@@ -325,7 +328,7 @@ impl Messages<'_> {
         };
         funds.spend(kind, accepted.cost, messages);
         if kind == KeyKind::Live && funds.is_nearly_spent() {
-            let noted = Noted { count: 1, ..Noted::default() };
+            let noted = Noted { count: 1, address: pending.address, ..Noted::default() };
             self.inner.alarms.note(pending.key.reference(), AlarmKind::SpendPerDay, noted);
         }
         self.reserve(tx, &new, funds, now).await?;
@@ -408,6 +411,7 @@ impl PendingUpload {
         let (message, requestid) = (request.message.as_ref(), request.requestid.as_ref());
         Self {
             key: permit.key.clone(),
+            address: permit.address,
             kept_key,
             digest: digest_of_bulk(
                 mode_name(spooled.mode),

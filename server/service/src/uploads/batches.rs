@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
-use domain::{ApplicationId, BatchId, KeyKind, Reference, Timestamp, ids};
+use domain::{ApplicationId, BatchId, EventStream, KeyKind, Reference, Timestamp, ids};
 
 use crate::Messages;
 use crate::admission::KeyAccess;
@@ -22,6 +22,8 @@ pub struct BatchFilter {
     pub requestid: Option<String>,
     /// Only uploads with this kind of key, for callers who may see both kinds.
     pub key: Option<KeyKind>,
+    /// Only uploads whose time hasn't come yet.
+    pub scheduled: bool,
     /// The most uploads on the page, 1 to 1,000.
     pub limit: i64,
     /// The `next` of an earlier page.
@@ -159,6 +161,10 @@ async fn list(
     };
     let requestid = filter.requestid.as_deref();
     let limit = limit(filter) + 1;
+    if filter.scheduled {
+        let stream = EventStream { application_id, test };
+        return batches::list_scheduled(conn, stream, below, requestid, limit).await;
+    }
     batches::list(conn, application_id, test, below, requestid, limit).await
 }
 

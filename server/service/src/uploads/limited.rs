@@ -163,8 +163,8 @@ impl<'a> LimitedMessages<'a> {
             let rejected = withdraw(tx, ids, outcome, now).await?;
             settle(tx, &rejected, now).await?;
         }
-        // After the withdrawals, which lock the application's row. Otherwise, two expansions could
-        // wait for each other.
+        // This runs after the withdrawals, which lock the application's row. Otherwise, two
+        // expansions could deadlock.
         for (error, ids) in self.found.values() {
             let counted = (error.as_str(), (ids.len() as u64).cast_signed());
             alarms::count(tx, self.upload.application_id, counted, now.day()).await?;

@@ -12,6 +12,7 @@ pub(crate) mod spool_store;
 pub(crate) mod upload_slots;
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct UploadPermit {
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
+    /// The client's address.
+    pub(crate) address: Option<IpAddr>,
     limits: Arc<SendLimits>,
     /// `None` if the request repeats one that was accepted before. Its file is only compared.
     slot: Option<UploadSlot>,
@@ -184,7 +187,9 @@ impl Messages<'_> {
         presented: impl Into<Presented<'_>>,
         idempotency: Option<IdempotencyKey>,
     ) -> std::result::Result<UploadPermit, Reason> {
-        let (row, key, access) = self.opened(presented.into()).await?;
+        let presented = presented.into();
+        let address = presented.origin.address;
+        let (row, key, access) = self.opened(presented).await?;
         if let Some(key) = &idempotency
             && self.inner.uploads.lock().keys.contains(&(access, key.clone()))
         {
@@ -201,6 +206,7 @@ impl Messages<'_> {
             key,
             access,
             idempotency,
+            address,
             limits: Arc::new(row.limits().clone()),
             slot: None,
             shared: None,
@@ -435,7 +441,7 @@ impl Upload {
 
     /// Ends the file. When this returns, all its rows are on disk.
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
-        // An upload that failed is over. The part of its file that arrived must not pass for the
+        // An upload that failed can't end normally: the part that arrived must not count as the
         // whole file.
         let parser = self.parser.take().ok_or_else(|| {
             let why = "an upload was ended after it had failed";

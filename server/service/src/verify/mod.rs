@@ -295,8 +295,8 @@ fn prepared(
     (MessageText::from_stored(masked), PreparedCode { row, text, digest, refused })
 }
 
-/// Returns the digest of a request. It doesn't contain the code, and defaults that were changed
-/// meanwhile don't make a repeated request another one.
+/// Returns the digest of a request. It contains neither the code nor the application's settings, so
+/// a repeated request has the same digest even if the settings have changed.
 fn digest_of(of: &StartOf) -> String {
     let mut digest = Digest::new("verify/start");
     match of {

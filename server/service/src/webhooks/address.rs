@@ -1,4 +1,4 @@
-//! Which URLs a webhook may have, and which addresses the server connects to for it.
+//! Rules for the URLs of webhooks, and for the addresses that the server connects to.
 //!
 //! A customer chooses the URL, and the server sends the request from inside its own network.
 //! Without these rules, a customer could reach services that trust this network (server-side

@@ -1,4 +1,4 @@
-//! Which events an endpoint gets next, and what an attempt means for them.
+//! Chooses the events that an endpoint gets next, and records the outcomes of attempts.
 //!
 //! A process leases an endpoint and delivers its events in batches. First come events whose next
 //! attempt is due, then new ones, then events to replay. The endpoint's position says how far the
@@ -104,10 +104,10 @@ enum Source {
     Retry(i64),
 }
 
-/// How a test begins.
+/// The beginning of a test.
 pub enum TestBegun {
     Deliver(Box<EventBatch>),
-    /// An earlier request with the same idempotency key was answered so.
+    /// The answer to an earlier request with the same idempotency key.
     Answered(Box<ChangedWebhook>),
 }
 
@@ -377,8 +377,8 @@ impl Webhooks<'_> {
         Ok(Some(next_at))
     }
 
-    /// Changes a pause by up to a fifth at random, so that attempts that failed together come
-    /// apart.
+    /// Changes a pause by up to a fifth at random, so that attempts that failed together aren't
+    /// repeated together.
     fn varied(&self, pause_ms: i64) -> i64 {
         let fifth = (pause_ms / 5).max(1).unsigned_abs();
         let change = self.entropy().number() % (2 * fifth + 1);

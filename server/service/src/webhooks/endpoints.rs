@@ -298,7 +298,8 @@ async fn create(
     webhooks::insert(tx, &new, now).await
 }
 
-/// Delivers the events after `position` that the endpoint had its chance for and hasn't taken.
+/// Delivers the events after `position` that were attempted at the endpoint and that it hasn't
+/// taken.
 async fn replay(
     service: &Service,
     tx: &mut WriteTx<'_>,

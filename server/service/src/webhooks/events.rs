@@ -1,4 +1,4 @@
-//! The list of events that programs poll, and what an event says.
+//! The list of events that programs poll, and the data of events.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ pub struct EventRecord {
     pub data: EventData,
 }
 
-/// What an event says, by its type.
+/// The data of an event, by its type.
 #[derive(Clone, Debug)]
 pub enum EventData {
     /// The message as it was when the event happened.
@@ -96,8 +96,8 @@ impl Webhooks<'_> {
         let limit = filter.limit.clamp(1, PAGE_MAX);
         let (found, next) = filtered(&mut conn, stream, (from, below), limit, filter).await?;
         let events = described(&mut conn, stream, reference, found).await?;
-        // At the end of the list, the cursor passes the events that `from` and the retention leave
-        // out, but no event that isn't committed yet.
+        // At the end of the list, the cursor skips the events that `from` and the retention leave
+        // out. It never skips an event that isn't committed yet.
         let end = || after.max(state.dropped_id).max(state.last_id.min(below - 1));
         let number = next.unwrap_or_else(end);
         let next = EventId { number, reference, test: stream.test };
@@ -160,7 +160,7 @@ async fn filtered(
     Ok((found, last))
 }
 
-/// Adds to events what they say. Leaves out events whose message or batch was deleted.
+/// Adds the data to events. Leaves out events whose message or batch was deleted.
 pub(super) async fn described(
     conn: &mut dyn Connection,
     stream: EventStream,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use domain::ids::Shard;
 use domain::routing::{Route, Routes};
 use domain::{Kind, MessageIdForm, Rewriting};
-use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
+use service::{CarrierInfo, Claimed, Lease, NamedStates, Network, SubmitOutcome, Submitted};
 
 /// Builds a network with the carriers acme and beta. Each route has a carrier, a priority and a
 /// kind of number.
@@ -20,6 +20,7 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
         sandbox: false,
         whole: false,
         message_id: Some(MessageIdForm::Text),
+        named: NamedStates::default(),
         rewriting: Rewriting::default(),
     };
     Network {

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::MessageStatus;
-use domain::MessageStatus::{Cancelled, Delivered, Submitted, Unknown};
+use domain::MessageStatus::{Cancelled, Delivered, Failed, Submitted, Unknown};
+use domain::support::ReceiptKind;
 use service::{
-    Actor, AuditFilter, CarrierReceipt, Export, ExportLine, Reconciled, Reconciliation, Refusal,
-    Rest, Service, user_reference,
+    Actor, AuditFilter, CarrierReceipt, Export, ExportLine, RawReceipt, Reconciled, Reconciliation,
+    Refusal, Rest, Service, user_reference,
 };
 
 use crate::cases::holds::{reconcile, sent_to, submit_all};
 use crate::database::Backend;
-use crate::network::taken_as;
+use crate::network::{network, taken_as};
 use crate::sending::{Sending, receipt};
 use crate::uploads::accepted;
 use crate::world::{HOUR_MS, World, money};
@@ -52,8 +53,53 @@ impl World {
     }
 }
 
+/// Returns a raw receipt of acme that doesn't tell its sender or date.
+fn with_unknown_state(number: &str) -> RawReceipt {
+    RawReceipt {
+        kind: ReceiptKind::UnknownState,
+        text_id: Some(format!("of-{number}")),
+        parameter_id: None,
+        number: number.to_owned(),
+        state: "GONE".to_owned(),
+        error: None,
+        raw: String::new(),
+        message_id: None,
+    }
+}
+
+/// Lets the settings of acme name the state of these receipts.
+async fn name_the_state(sending: &Sending) {
+    let mut named = network(&[("acme", 1, None)]);
+    named.carriers[0].named.states = [("GONE".to_owned(), Some((Failed, None)))].into();
+    let delivery = sending.world.service.delivery();
+    delivery.set_network(named);
+    delivery.match_waiting().await.unwrap();
+}
+
 fn line(number: &str) -> ExportLine {
     ExportLine { number: number.to_owned(), ..ExportLine::default() }
+}
+
+/// Returns what acme says it has sent: the last number is of no message.
+fn export_of_acme() -> Export {
+    Export {
+        carrier: "acme".to_owned(),
+        lines: vec![
+            ExportLine { carrier_message_id: Some("L2".to_owned()), ..line("+26612345672") },
+            line("26612345673"),
+            line("26612345674"),
+            line("26612345675"),
+            line("26699999999"),
+        ],
+    }
+}
+
+/// Returns the actions on all messages that stand in the audit log.
+async fn audited(sending: &Sending) -> BTreeSet<String> {
+    let filter =
+        AuditFilter { subject: Some("messages".to_owned()), limit: 100, ..AuditFilter::default() };
+    let page = sending.world.service.support().audit(&filter).await.unwrap();
+    page.items.into_iter().map(|entry| entry.action).collect()
 }
 
 async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
@@ -62,20 +108,27 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     before.world.pass(HOUR_MS);
     let by_receipt = sent_to(&before, "12345671").await;
     let by_list = sent_to(&before, "12345672").await;
+    let dated = [sent_to(&before, "12345676").await, sent_to(&before, "12345677").await];
+    let sent_at = before.world.now();
     let upload = accepted(&before.world, &before.customer, "12345673,a\n12345674,b\n").await;
     let twins = [sent_to(&before, "12345675").await, sent_to(&before, "12345675").await];
+    let (not_proven, by_state) =
+        (sent_to(&before, "12345680").await, sent_to(&before, "12345681").await);
+    // A receipt from before the backup can't be for a message in the queue.
+    before.keep_raw(with_unknown_state("26612345680")).await;
     let backup = before.world.back_up().await;
     // The old message and one of the twins stay in the queue. Everything else is sent.
+    let mut sender = String::new();
     for handed in before.claim("acme").await {
         let id = handed.id();
+        sender.clone_from(&handed.message.sender);
         if id != old && id != twins[1] {
             before.answer(&handed, taken_as(&format!("X{id}"))).await;
         }
     }
     sent_to(&before, "12345679").await;
     before.world.expand_all().await;
-    let rows = submit_all(&before).await;
-    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert_eq!(submit_all(&before).await.len(), 3);
     before.world.service.close().await;
     before.world.pass(60_000);
 
@@ -83,7 +136,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         Sending { world: before.world.restored(&backup).await, customer: before.customer.clone() };
     let operations = after.world.service.operations();
     let hold = operations.hold().await.unwrap().unwrap();
-    assert_eq!(hold.waiting, 5);
+    assert_eq!(hold.waiting, 9);
     after.assert_nothing_due("acme").await;
     assert!(after.world.service.delivery().carriers().await.unwrap()[0].held_since.is_some());
     // A new message waits, too.
@@ -92,10 +145,9 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
     after.assert_nothing_due("acme").await;
     let wanted = Reconciliation { by_receipts: true, ..Reconciliation::default() };
     let refused = operations.reconcile(&STAFF, wanted.clone()).await.unwrap_err();
-    let expected = Refusal::UploadHeld { batch: upload.to_string() };
-    assert_eq!(refused.refusal(), Some(&expected));
+    assert_eq!(refused.refusal(), Some(&Refusal::UploadHeld { batch: upload.to_string() }));
     after.world.expand_all().await;
-    assert_eq!(operations.hold().await.unwrap().unwrap().waiting, 7);
+    assert_eq!(operations.hold().await.unwrap().unwrap().waiting, 11);
     after.assert_nothing_due("acme").await;
 
     after
@@ -105,20 +157,27 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
             ..receipt("unknown-id", Delivered)
         })
         .await;
-    assert_eq!(reconcile(&after, wanted).await.by_receipts, 1);
+    // The dates are three minutes and one minute before the submits. Each proves that a message to
+    // the number was sent, so none is sent again. But the earlier one may be for another message.
+    for (number, minutes) in [("26612345676", 3), ("26612345677", 1)] {
+        after
+            .receive(CarrierReceipt {
+                number: number.to_owned(),
+                sender: sender.clone(),
+                submitted_at: Some(sent_at.plus_ms(-minutes * 60_000)),
+                ..receipt(number, Delivered)
+            })
+            .await;
+    }
+    after.keep_raw(with_unknown_state("26612345681")).await;
+    name_the_state(&after).await;
+    assert_eq!(reconcile(&after, wanted).await.by_receipts, 4);
+    after.assert_status(by_state, Unknown).await;
     after.assert_status(by_receipt, Delivered).await;
-    let export = Export {
-        carrier: "acme".to_owned(),
-        lines: vec![
-            ExportLine { carrier_message_id: Some("L2".to_owned()), ..line("+26612345672") },
-            line("26612345673"),
-            line("26612345674"),
-            line("26612345675"),
-            line("26699999999"),
-        ],
-    };
+    after.assert_status(dated[0], Unknown).await;
+    after.assert_status(dated[1], Delivered).await;
     let by = Reconciliation {
-        export: Some(export),
+        export: Some(export_of_acme()),
         discard_before: Some(after.world.now().plus_ms(-HOUR_MS / 2)),
         rest: Some(Rest::Send),
         ..Reconciliation::default()
@@ -128,6 +187,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         by_export: 5,
         discarded: 1,
         released: money("0.05"),
+        left: 1,
         ended: true,
         ..Reconciled::default()
     };
@@ -141,14 +201,10 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         after.assert_status(twin, Unknown).await;
     }
     assert!(operations.hold().await.unwrap().is_none());
-    assert_eq!(submit_all(&after).await, BTreeSet::from([new]));
+    assert_eq!(submit_all(&after).await, BTreeSet::from([new, not_proven]));
     after.assert_sound().await;
-    let audit =
-        AuditFilter { subject: Some("messages".to_owned()), limit: 100, ..AuditFilter::default() };
-    let audit = after.world.service.support().audit(&audit).await.unwrap();
-    let actions: BTreeSet<_> = audit.items.iter().map(|entry| entry.action.as_str()).collect();
     let expected = ["messages.discard", "messages.hold", "messages.release", "messages.unknown"];
-    assert_eq!(actions, BTreeSet::from(expected));
+    assert_eq!(audited(&after).await, expected.map(str::to_owned).into());
     let over = operations.reconcile(&STAFF, Reconciliation::default()).await.unwrap_err();
     assert_eq!(over.refusal(), Some(&Refusal::NotHeld));
     // A process that starts at the same place again isn't held.

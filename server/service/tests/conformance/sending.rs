@@ -1,8 +1,12 @@
 //! The messages of one customer, and their way through the carriers acme and beta.
 
+use domain::carrier_figures::CarrierEvent;
 use domain::records::MessageDetail;
 use domain::{Kind, LostAnswer, MessageStatus, Transid};
-use service::{CarrierReceipt, Claimed, Lease, SubmitOutcome, Submitted, WrittenReceipt};
+use service::{
+    CarrierReceipt, Claimed, Lease, RawReceipt, ReceiptMatch, SubmitOutcome, Submitted,
+    WrittenReceipt,
+};
 
 use crate::database::Backend;
 use crate::network::{answered, network};
@@ -127,12 +131,24 @@ impl Sending {
         timeline.iter().filter(|entry| entry.detail.as_deref() == Some(detail)).count()
     }
 
-    /// Records a receipt from acme.
-    pub async fn receive(&self, receipt: CarrierReceipt) {
+    /// Records a receipt from acme. Returns what it matched.
+    pub async fn receive(&self, receipt: CarrierReceipt) -> ReceiptMatch {
         let service = &self.world.service;
         let delivery = service.delivery();
         let taken = delivery.record_carrier_receipts("acme", vec![receipt]);
-        taken.await.unwrap();
+        taken.await.unwrap()[0]
+    }
+
+    /// Keeps a receipt from acme as it came.
+    pub async fn keep_raw(&self, raw: RawReceipt) {
+        let delivery = self.world.service.delivery();
+        delivery.keep_raw_receipts("acme", vec![raw]);
+        delivery.store_raw_receipts().await.unwrap();
+    }
+
+    /// Returns how many answers and receipts of acme counted as this event.
+    pub fn count(&self, event: CarrierEvent) -> u64 {
+        self.world.service.delivery().carrier_counts()["acme"].get(event)
     }
 
     /// Sets the policy for messages without a response.

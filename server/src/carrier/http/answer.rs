@@ -3,7 +3,6 @@
 use domain::DeliveryError;
 use serde_json::Value;
 
-use super::super::error_code::with_number;
 use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
@@ -65,8 +64,8 @@ impl Answer {
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
-    /// decides: after 429 or another 4xx, the message wasn't accepted, and 401 and 403 concern all
-    /// messages; after any other status, the outcome is unknown. `password` is never quoted.
+    /// decides. After 429 or another 4xx, the message wasn't accepted; 401 and 403 concern all
+    /// messages. After any other status, the outcome is unknown. `password` is never quoted.
     pub(super) fn outcome(
         &self,
         rules: &[AnswerRule],
@@ -80,7 +79,7 @@ impl Answer {
             return match self.status {
                 429 => HttpOutcome::Throttled,
                 400..=499 => {
-                    let reason = with_number(DeliveryError::Refused, Some(&status));
+                    let reason = DeliveryError::Refused.with_number(Some(&status));
                     if error.kind == HttpFaultKind::AccessRefused {
                         HttpOutcome::Held { reason, error }
                     } else {
@@ -93,7 +92,7 @@ impl Answer {
         let code = found.code.as_deref().unwrap_or(&status);
         let reason = || {
             let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
-            with_number(*known, Some(code))
+            known.with_number(Some(code))
         };
         let error = |kind| {
             // No API uses this status for a single message.
@@ -115,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// Returns what a rule finds. Returns `None` if it doesn't match.
+    /// Returns the values that a rule finds. Returns `None` if it doesn't match.
     fn find(&self, rule: &AnswerRule, transid: &str) -> Option<Found> {
         if !rule.http.contains(&self.status) {
             return None;

@@ -174,7 +174,7 @@ impl Endpoint {
         let recorded = if receipts.is_empty() {
             Ok(())
         } else {
-            delivery.record_carrier_receipts(carrier, receipts).await
+            delivery.record_carrier_receipts(carrier, receipts).await.map(drop)
         };
         if recorded.is_ok() {
             delivery.keep_raw_receipts(carrier, raw);
@@ -202,7 +202,7 @@ impl Endpoint {
     }
 }
 
-/// Reads a receipt. Returns the words of the response if it can't be read.
+/// Reads a receipt. Returns the text of the response if it can't be read.
 fn read_receipt(
     carrier: &str,
     settings: &ReceiptSettings,
@@ -275,8 +275,8 @@ fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
 }
 
-/// Returns what is kept of a receipt for staff: the fields that we read. Others may contain the
-/// message's text.
+/// Returns the fields of a receipt that are kept for staff: those that we read. Others may contain
+/// the message's text.
 fn raw_of(settings: &ReceiptSettings, receipt: &HttpReceipt) -> RawReceipt {
     RawReceipt {
         kind: match receipt.state {
@@ -299,6 +299,7 @@ fn raw_of(settings: &ReceiptSettings, receipt: &HttpReceipt) -> RawReceipt {
             receipt.status,
             receipt.error.as_deref().unwrap_or_default()
         ),
+        message_id: None,
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 /// Splits a post with a list into posts with one entry each. The list is the post itself, or the
-/// first list on the path `name` of a setting, if the path takes its entry 0. Each of the posts
-/// keeps what is beside the list.
+/// first list on the path `name` of a setting whose entry 0 the path takes. Each new post keeps the
+/// fields beside the list.
 pub(super) fn each(post: Value, name: &str) -> Vec<Value> {
     if !name.starts_with('/') {
         return match post {

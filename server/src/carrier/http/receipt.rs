@@ -4,7 +4,6 @@ use domain::DeliveryError;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-use super::super::error_code::with_number;
 use crate::config::carriers::ReceiptSettings;
 use crate::json::as_text;
 
@@ -17,7 +16,7 @@ pub struct HttpReceipt {
     pub status: String,
     pub state: ReceiptState,
     /// A stable code, which the upstream's own may follow. `None` unless the message failed or
-    /// expired.
+    /// expired. If the state isn't known, the upstream's own code.
     pub error: Option<String>,
 }
 
@@ -84,11 +83,14 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
     } else {
         (ReceiptState::Unknown, None)
     };
-    let error = word.map(|word| {
-        let code = settings.error.as_deref().and_then(|name| field(fields, name));
-        let known = code.iter().chain([&status]).find_map(|code| settings.errors.get(code));
-        with_number(*known.unwrap_or(&word), code.as_deref())
-    });
+    let code = settings.error.as_deref().and_then(|name| field(fields, name));
+    let error = match word {
+        Some(word) => {
+            let known = code.iter().chain([&status]).find_map(|code| settings.errors.get(code));
+            Some(known.unwrap_or(&word).with_number(code.as_deref()))
+        }
+        None => code.filter(|_| state == ReceiptState::Unknown),
+    };
     Ok(HttpReceipt { message_id, status, state, error })
 }
 

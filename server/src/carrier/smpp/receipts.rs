@@ -6,32 +6,33 @@ use domain::support::ReceiptKind;
 use domain::{DeliveryError, MessageStatus, Timestamp};
 use service::{CarrierReceipt, RawReceipt, WrittenReceipt};
 
-use super::super::error_code::with_number;
 use crate::config::carriers::{ReceiptState, SmppSettings};
 
 /// The maximum length of a raw receipt. Receipts have about 150 octets.
 const RAW_CHARS_MAX: usize = 1024;
 
-/// A receipt, and what it says about a message. `read` is `None` if it has no final status.
+/// A receipt, and what it reports about a message. `read` is `None` if it has no final status.
 pub(super) struct ReadReceipt {
     pub(super) raw: RawReceipt,
     pub(super) read: Option<CarrierReceipt>,
 }
 
-/// Reads what a receipt says about a message. `receipt` is what the delivery contains.
+/// Reads what a receipt reports about a message. `receipt` is the content of the delivery.
 pub(super) fn read(
     delivery: &Delivery,
     receipt: &receipt::Receipt,
     settings: &SmppSettings,
 ) -> ReadReceipt {
-    let meaning = meaning(receipt, settings);
     let number = delivery.source.trim_start_matches('+');
     let state = receipt.state_text.clone().unwrap_or_else(|| {
         delivery.message_state.map(|state| state.to_string()).unwrap_or_default()
     });
+    let meaning = meaning(receipt, &state, settings);
     let error = match &meaning {
-        Meaning::Final(_, code) => code.map(|code| with_number(code, receipt.error.as_deref())),
-        Meaning::OnTheWay | Meaning::Unknown => None,
+        Meaning::Final(_, code) => code.map(|code| code.with_number(receipt.error.as_deref())),
+        Meaning::OnTheWay => None,
+        // If the settings name the state later, they say what it means.
+        Meaning::Unknown => receipt.error.clone(),
     };
     let raw = RawReceipt {
         kind: match meaning {
@@ -45,6 +46,7 @@ pub(super) fn read(
         state: state.clone(),
         error: error.clone(),
         raw: escaped(receipt::without_message(&delivery.text)),
+        message_id: None,
     };
     let Meaning::Final(status, _) = meaning else {
         return ReadReceipt { raw, read: None };
@@ -85,20 +87,21 @@ fn escaped(text: &[u8]) -> String {
     text.escape_ascii().take(RAW_CHARS_MAX).map(char::from).collect()
 }
 
-/// What the state of a receipt means.
+/// The meaning of a receipt's state.
 enum Meaning {
     Final(MessageStatus, Option<DeliveryError>),
     OnTheWay,
     Unknown,
 }
 
-/// Interprets the state. The carrier's own settings take precedence over what is common.
-fn meaning(receipt: &receipt::Receipt, settings: &SmppSettings) -> Meaning {
+/// Interprets the state, which is a word or the number of a message_state. The carrier's own
+/// settings take precedence over what is common.
+fn meaning(receipt: &receipt::Receipt, state: &str, settings: &SmppSettings) -> Meaning {
     if receipt.intermediate {
         return Meaning::OnTheWay;
     }
-    let of_carrier = receipt.state_text.as_deref().and_then(|text| settings.states.get(text));
-    let (status, code) = match of_carrier.copied().unwrap_or_else(|| common(receipt.state)) {
+    let of_carrier = settings.states.get(state).copied();
+    let (status, code) = match of_carrier.unwrap_or_else(|| common(receipt.state)) {
         ReceiptState::Delivered => return Meaning::Final(MessageStatus::Delivered, None),
         ReceiptState::OnTheWay => return Meaning::OnTheWay,
         ReceiptState::Unknown => return Meaning::Unknown,
@@ -110,7 +113,7 @@ fn meaning(receipt: &receipt::Receipt, settings: &SmppSettings) -> Meaning {
     Meaning::Final(status, Some(of_carrier.unwrap_or(code)))
 }
 
-/// Returns what a state means if the carrier's settings don't say.
+/// Returns the meaning of a state that the carrier's settings don't mention.
 const fn common(state: State) -> ReceiptState {
     match state {
         State::Delivered => ReceiptState::Delivered,

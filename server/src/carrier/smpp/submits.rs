@@ -74,7 +74,7 @@ fn tlvs(message: &Claimed, settings: &SmppSettings) -> Vec<Tlv> {
         sender: &message.sender,
         application: &application,
     };
-    settings.tlvs.iter().map(|tlv| tlv.of(facts)).collect()
+    settings.tlvs.iter().filter_map(|tlv| tlv.of(facts)).collect()
 }
 
 fn address(kind: AddressType, digits: String) -> Address {

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method};
-use domain::DeliveryError;
+use domain::{DeliveryError, MessageStatus};
 use regex::{Captures, Regex, RegexBuilder};
 use reqwest::Url;
+use service::NamedStates;
 
 use super::super::secret::Secret;
 use super::fields::Fields;
@@ -26,7 +27,7 @@ const TIMEOUT_LIMIT_S: u64 = 40;
 const SECRET_CHARS_MIN: usize = 16;
 /// The maximum size of a compiled pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
-/// What a field's setting must be.
+/// The valid form of a field's setting, for errors.
 const FIELD: &str = "a field's name";
 const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {application}, \
     {validity_s}, {alphabet}, {receipt_url} or {password} in it";
@@ -107,7 +108,7 @@ pub type Errors = BTreeMap<String, DeliveryError>;
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// Where the ID that receipts have is from.
+/// The source of the ID that receipts have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageId {
     /// The answer contains the upstream's ID.
@@ -165,6 +166,24 @@ pub struct InboundSettings {
     pub message: String,
     /// The field with the upstream's ID of the message.
     pub message_id: Option<String>,
+}
+
+impl ReceiptSettings {
+    pub(super) fn named_states(&self) -> NamedStates {
+        let failed = Some((MessageStatus::Failed, DeliveryError::Undeliverable));
+        let expired = Some((MessageStatus::Expired, DeliveryError::ValidityExpired));
+        let error = |status: &str, error| Some(*self.errors.get(status).unwrap_or(&error));
+        let lists = [(&self.failed, failed), (&self.expired, expired), (&self.enroute, None)];
+        let others = lists.into_iter().flat_map(|(list, meaning)| {
+            list.iter().map(move |status| {
+                (status.clone(), meaning.map(|(is, word)| (is, error(status, word))))
+            })
+        });
+        let delivered = self.delivered.iter();
+        let delivered =
+            delivered.map(|status| (status.clone(), Some((MessageStatus::Delivered, None))));
+        NamedStates { states: others.chain(delivered).collect(), errors: self.errors.clone() }
+    }
 }
 
 impl HttpSettings {

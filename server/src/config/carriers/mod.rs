@@ -13,6 +13,7 @@ mod tlvs;
 use std::time::Duration;
 
 use domain::{Rewriting, Route, Routes};
+use service::NamedStates;
 
 pub use super::secret::Secret;
 use fields::{Fields, Findings};
@@ -97,6 +98,17 @@ impl CarrierSettings {
     /// Returns whether the carrier never gets messages.
     pub fn only_receives(&self) -> bool {
         matches!(&self.kind, CarrierKind::Smpp(smpp) if smpp.bind == BindMode::Receiver)
+    }
+
+    /// Returns the states in receipts that the settings name.
+    pub fn named_states(&self) -> NamedStates {
+        match &self.kind {
+            CarrierKind::Smpp(smpp) => smpp.named_states(),
+            CarrierKind::Http(http) => {
+                http.receipt.as_ref().map(ReceiptSettings::named_states).unwrap_or_default()
+            }
+            CarrierKind::Sandbox => NamedStates::default(),
+        }
     }
 
     /// Returns whether the carrier gets whole messages and splits them itself.

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, Segmentation};
+use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, MessageStatus, Segmentation};
+use service::NamedStates;
 
 use super::super::secret::Secret;
 use super::address::Address;
@@ -62,7 +63,7 @@ pub struct SmppSettings {
     pub sender_rate: u32,
     /// How long an answer may take. The lease of a message can shorten it.
     pub answer_timeout: Duration,
-    /// After this much silence, the carrier is asked whether it is still there.
+    /// After this much silence, an enquire_link checks whether the carrier is still there.
     pub enquire_link: Duration,
     /// Usually empty.
     pub service_type: String,
@@ -74,12 +75,12 @@ pub struct SmppSettings {
     pub segmentation: Segmentation,
     /// The alphabet of inbound messages with the data_coding 0.
     pub default_alphabet: DefaultAlphabet,
-    /// Whether submits tell how long the carrier may try to deliver the message.
+    /// Whether submits say how long the carrier may try to deliver the message.
     pub validity_period: bool,
-    /// What states in receipts mean, by `stat` as the carrier writes it. Other states have their
-    /// common meaning.
+    /// The meanings of states in receipts, by `stat` as the carrier writes it. Other states have
+    /// their common meaning.
     pub states: BTreeMap<String, ReceiptState>,
-    /// What error numbers in receipts mean, by `err` as the carrier writes it.
+    /// The meanings of error numbers in receipts, by `err` as the carrier writes it.
     pub errors: BTreeMap<String, DeliveryError>,
     source: Option<AddressType>,
     pub destination: AddressType,
@@ -112,7 +113,7 @@ const BIND_MODES: [(&str, BindMode); 4] = [
     ("receiver", BindMode::Receiver),
 ];
 
-/// What a state in a receipt means.
+/// The meaning of a state in a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptState {
     Delivered,
@@ -120,7 +121,7 @@ pub enum ReceiptState {
     Expired,
     /// The message is still on its way, and another receipt follows.
     OnTheWay,
-    /// Nobody knows.
+    /// The carrier doesn't know the message's state.
     Unknown,
 }
 
@@ -147,6 +148,21 @@ impl AddressType {
 }
 
 impl SmppSettings {
+    pub(super) fn named_states(&self) -> NamedStates {
+        let named = |(name, state): (&String, &ReceiptState)| {
+            let meaning = match state {
+                ReceiptState::Delivered => Some((MessageStatus::Delivered, None)),
+                ReceiptState::Failed(code) => Some((MessageStatus::Failed, Some(*code))),
+                ReceiptState::Expired => {
+                    Some((MessageStatus::Expired, Some(DeliveryError::ValidityExpired)))
+                }
+                ReceiptState::OnTheWay | ReceiptState::Unknown => None,
+            };
+            (name.clone(), meaning)
+        };
+        NamedStates { states: self.states.iter().map(named).collect(), errors: self.errors.clone() }
+    }
+
     /// Returns the address type of a sender. If the settings don't set it, it depends on the
     /// sender's form: a few digits are a short code, more digits are an international number, and
     /// anything else is a name.

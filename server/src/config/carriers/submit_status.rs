@@ -6,7 +6,7 @@ use ::smpp::status_code as code;
 
 use super::fields::Fields;
 
-/// What happens to a message whose submit the carrier refused.
+/// The action for a message whose submit the carrier refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitAction {
     /// The message is submitted again, after longer and longer pauses.
@@ -31,7 +31,7 @@ const ACTIONS: [(&str, SubmitAction); 5] = [
 ];
 
 impl SubmitAction {
-    /// Returns the word for the settings. The guide's test compares it.
+    /// Returns the action's name in the settings. A test compares the guide with it.
     #[cfg(test)]
     pub fn as_str(self) -> &'static str {
         ACTIONS.iter().find(|(_, action)| *action == self).map_or("", |(word, _)| word)

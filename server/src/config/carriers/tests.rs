@@ -5,7 +5,9 @@ use domain::{DefaultAlphabet, DeliveryError, Kind, MessageIdForm, Reference, Seg
 use tempfile::TempDir;
 
 use super::smpp::ClientTls;
-use super::{AddressType, BindMode, CarrierKind, ReceiptState, SmppSettings, SubmitAction};
+use super::{
+    AddressType, BindMode, CarrierKind, ReceiptState, SmppSettings, SubmitAction, TlvFacts,
+};
 use crate::config::Settings;
 
 const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:2775\"\n\
@@ -148,6 +150,45 @@ fn a_password_may_stand_in_a_file_and_is_never_shown() {
 }
 
 #[test]
+fn texts_by_sender_have_placeholders() {
+    let smpp = smpp(
+        "tlvs = [{ tag = 0x1400, type = \"c-string\", value = { ACMELS = \"1107{transid}\" } }]\n",
+    );
+    let of = |sender| {
+        let facts =
+            TlvFacts { transid: "t_1", number: "26657000001", sender, application: "012345" };
+        smpp.tlvs[0].of(facts).map(|tlv| tlv.value)
+    };
+    assert_eq!(of("AcmeLS").as_deref(), Some(b"1107t_1\0".as_slice()));
+    assert_eq!(of("Other"), None);
+}
+
+/// TLVs, and what is wrong with each.
+const WRONG_TLVS: [(&str, &str); 9] = [
+    ("tlvs = [{ tag = 0, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
+    ("tlvs = [{ tag = 0x0204, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
+    ("tlvs = [{ tag = 0x1400, type = \"hex\", value = \"0\" }]", "pairs of hexadecimal"),
+    ("tlvs = [{ tag = 0x1400, type = \"text\", value = \"0\" }]", "string, c-string, integer"),
+    ("tlvs = [{ tag = 0x1400, type = \"integer\", value = \"a\" }]", "a number below 2^32"),
+    (
+        "tlvs = [{ tag = 0x1400, type = \"string\", value = \"{message}\" }]",
+        "no placeholders but {transid}",
+    ),
+    (
+        "tlvs = [{ tag = 0x1400, type = \"string\", value = { Acme = \"\\u0000\" } }]",
+        "tlvs.1: value.Acme must be a text",
+    ),
+    (
+        "tlvs = [{ tag = 0x1400, type = \"string\", value = { Acme = \"{message}\" } }]",
+        "tlvs.1: value.Acme must be a text",
+    ),
+    (
+        "tlvs = [{ tag = 0x1400, type = \"string\", value = { Acme = \"1\", ACME = \"2\" } }]",
+        "line 7, [[carrier]] acme, tlvs.1: value has Acme twice",
+    ),
+];
+
+#[test]
 fn what_is_wrong_with_a_carrier_is_named() {
     for (lines, named) in [
         ("colour = \"blue\"", "unknown setting colour"),
@@ -170,15 +211,6 @@ fn what_is_wrong_with_a_carrier_is_named() {
         (
             "tls = true\ntls_cert = \"$FOLDER/password\"\ntls_key = \"$FOLDER/password\"",
             "tls_cert and tls_key can't be used",
-        ),
-        ("tlvs = [{ tag = 0, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
-        ("tlvs = [{ tag = 0x0204, type = \"hex\", value = \"00\" }]", "tlvs.1: tag must be"),
-        ("tlvs = [{ tag = 0x1400, type = \"hex\", value = \"0\" }]", "pairs of hexadecimal"),
-        ("tlvs = [{ tag = 0x1400, type = \"text\", value = \"0\" }]", "string, c-string, integer"),
-        ("tlvs = [{ tag = 0x1400, type = \"integer\", value = \"a\" }]", "a number below 2^32"),
-        (
-            "tlvs = [{ tag = 0x1400, type = \"string\", value = \"{message}\" }]",
-            "no placeholders but {transid}",
         ),
         ("submit_status = { \"0x0f\" = \"wait\" }", "0x0f must be one of retry, next_route"),
         ("submit_status = { 15 = \"hold\" }", "15 must be a command_status like 0x0000000f"),
@@ -215,7 +247,10 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ("[[carrier]]\nname = \"b\"\nkind = \"pigeon\"", "kind"),
         ("[[carrier]]\nname = \"b\"\nkind = \"sandbox\"\nrate = 1", "unknown setting rate"),
         (SANDBOX, "several carriers and no route"),
-    ] {
+    ]
+    .into_iter()
+    .chain(WRONG_TLVS)
+    {
         let error = load(&format!("{SMPP}{lines}\n")).unwrap_err();
         assert!(error.contains(named), "{lines}: {error}");
         assert!(!error.contains("hidden"), "{error}");

@@ -1,17 +1,20 @@
 //! `tlvs` of an SMPP carrier: optional parameters that its submits have.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use ::smpp::Tlv;
 
 use super::fields::Fields;
 use super::template::{Escape, Placeholder, Template};
 
-/// The tags of the parameters that submits have without being asked: the reference, the numbers of
-/// the parts, and the text.
+/// The tags of the parameters that the server sets itself: the reference, the numbers of the parts,
+/// and the text.
 const OURS: [u16; 5] = [0x0204, 0x020C, 0x020E, 0x020F, 0x0424];
 /// The longest value in octets. It leaves room for the others in a PDU.
 const VALUE_MAX: usize = 1024;
+const TEXT: &str = "a text of at most 1024 octets with no placeholders but {transid}, {number}, \
+    {sender} and {application}";
 
 /// An optional parameter with its value, which can differ between messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +25,20 @@ pub struct VendorTlv {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TlvValue {
-    Text(Template),
-    /// A text that ends with a NUL octet.
-    CString(Template),
+    Text(Text),
     Octets(Vec<u8>),
+    /// The texts by sender, in lower case. Messages of other senders don't have the parameter.
+    BySender(BTreeMap<String, Text>),
 }
 
-/// What placeholders in values stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    template: Template,
+    /// Whether a NUL octet ends the text.
+    is_c_string: bool,
+}
+
+/// The values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct TlvFacts<'a> {
     pub transid: &'a str,
@@ -39,29 +49,14 @@ pub struct TlvFacts<'a> {
 }
 
 impl VendorTlv {
-    /// Returns the parameter for a message.
-    pub fn of(&self, facts: TlvFacts<'_>) -> Tlv {
-        let filled = |template: &Template| {
-            let value = |placeholder| match placeholder {
-                Placeholder::Number => Cow::Borrowed(facts.number),
-                Placeholder::Sender => Cow::Borrowed(facts.sender),
-                Placeholder::Transid => Cow::Borrowed(facts.transid),
-                Placeholder::Application => Cow::Borrowed(facts.application),
-                // `read` refuses them.
-                Placeholder::Message
-                | Placeholder::Validity
-                | Placeholder::Password
-                | Placeholder::Alphabet
-                | Placeholder::ReceiptUrl => Cow::Borrowed(""),
-            };
-            template.fill(value, Escape::Plain).into_bytes()
-        };
+    /// Returns the parameter for a message, if it has one.
+    pub fn of(&self, facts: TlvFacts<'_>) -> Option<Tlv> {
         let value = match &self.value {
-            TlvValue::Text(template) => filled(template),
-            TlvValue::CString(template) => [filled(template), vec![0]].concat(),
+            TlvValue::Text(text) => text.fill(facts),
             TlvValue::Octets(octets) => octets.clone(),
+            TlvValue::BySender(texts) => texts.get(&facts.sender.to_ascii_lowercase())?.fill(facts),
         };
-        Tlv { tag: self.tag, value }
+        Some(Tlv { tag: self.tag, value })
     }
 
     pub(super) fn read_all(fields: &mut Fields<'_>) -> Vec<Self> {
@@ -85,12 +80,12 @@ impl VendorTlv {
                     .filter(|value| value.len() <= VALUE_MAX)
                     .map(TlvValue::Octets)
             }),
+            Some(kind) if fields.is_table("value") => by_sender(&mut fields, kind == "c-string"),
             _ => {
-                let wanted = "a text with no placeholders but {transid}, {number}, {sender} and \
-                    {application}";
-                let template = fields.parsed("value", None, wanted, template);
-                let c_string = kind == Some("c-string");
-                template.map(if c_string { TlvValue::CString } else { TlvValue::Text })
+                let wanted = format!("{TEXT}, or a table of texts by sender");
+                let is_c_string = kind == Some("c-string");
+                let parse = |text: &str| Text::parse(text, is_c_string).map(TlvValue::Text);
+                fields.parsed("value", None, &wanted, parse)
             }
         };
         fields.finish();
@@ -98,15 +93,52 @@ impl VendorTlv {
     }
 }
 
-fn template(text: &str) -> Option<Template> {
-    let template = Template::parse(text).filter(|_| text.len() <= VALUE_MAX)?;
-    let refused = [
-        Placeholder::Message,
-        Placeholder::Validity,
-        Placeholder::Password,
-        Placeholder::Alphabet,
-        Placeholder::ReceiptUrl,
-    ];
-    let known = !refused.into_iter().any(|placeholder| template.has(placeholder));
-    (known && !text.contains('\0')).then_some(template)
+impl Text {
+    fn parse(text: &str, is_c_string: bool) -> Option<Self> {
+        let template = Template::parse(text).filter(|_| text.len() <= VALUE_MAX)?;
+        let refused = [
+            Placeholder::Message,
+            Placeholder::Validity,
+            Placeholder::Password,
+            Placeholder::Alphabet,
+            Placeholder::ReceiptUrl,
+        ];
+        let known = !refused.into_iter().any(|placeholder| template.has(placeholder));
+        (known && !text.contains('\0')).then_some(Self { template, is_c_string })
+    }
+
+    fn fill(&self, facts: TlvFacts<'_>) -> Vec<u8> {
+        let value = |placeholder| match placeholder {
+            Placeholder::Number => Cow::Borrowed(facts.number),
+            Placeholder::Sender => Cow::Borrowed(facts.sender),
+            Placeholder::Transid => Cow::Borrowed(facts.transid),
+            Placeholder::Application => Cow::Borrowed(facts.application),
+            // `parse` refuses them.
+            Placeholder::Message
+            | Placeholder::Validity
+            | Placeholder::Password
+            | Placeholder::Alphabet
+            | Placeholder::ReceiptUrl => Cow::Borrowed(""),
+        };
+        let mut octets = self.template.fill(value, Escape::Plain).into_bytes();
+        if self.is_c_string {
+            octets.push(0);
+        }
+        octets
+    }
+}
+
+fn by_sender(fields: &mut Fields<'_>, is_c_string: bool) -> Option<TlvValue> {
+    let mut texts = BTreeMap::new();
+    for (sender, text) in fields.map("value") {
+        let Some(text) = Text::parse(&text, is_c_string) else {
+            fields.problem(&format!("value.{sender} must be {TEXT}"));
+            return None;
+        };
+        if texts.insert(sender.to_ascii_lowercase(), text).is_some() {
+            fields.problem(&format!("value has {sender} twice: senders are the same in any case"));
+            return None;
+        }
+    }
+    Some(TlvValue::BySender(texts))
 }

@@ -14,8 +14,8 @@ use super::context::Context;
 use crate::carrier::CarrierConnection;
 
 /// Serves a connection: claims messages for it until `stop` is cancelled, records its reports, and
-/// closes it at the end. What the carrier has answered is recorded even after `stop`, unless the
-/// process ends.
+/// closes it at the end. The carrier's answers are recorded even after `stop`, unless the process
+/// ends.
 pub(super) async fn serve(
     context: Context,
     stop: CancellationToken,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::Transid;
+use domain::support::ReceiptKind;
 use service::{Credit, Result, Service};
 use tokio::sync::{mpsc, watch};
 
@@ -146,12 +147,14 @@ async fn store(
         }
         Ok(())
     };
-    let carriers = &mut report.carrier_receipts;
+    let (carriers, raw) = (&mut report.carrier_receipts, &mut report.raw_receipts);
     let carrier_receipts = async {
         if !carriers.is_empty() {
             let delivery = service.delivery();
             let recording = delivery.record_carrier_receipts(carrier, carriers.clone());
-            recording.await?;
+            let matches = recording.await?;
+            let finals = raw.iter_mut().filter(|raw| raw.kind == ReceiptKind::Final);
+            finals.zip(matches).for_each(|(raw, found)| raw.message_id = found.message());
             carriers.clear();
         }
         Ok(())

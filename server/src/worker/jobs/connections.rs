@@ -150,7 +150,7 @@ impl Watch {
                 let recent = attempt(failed, service.delivery().recent_counts()).await;
                 let recent = recent.and_then(|recent| recent.get(&watched.carrier).copied());
                 if let Some(recent) = recent {
-                    reported.health.hear(recent.hour.receipts(), &counts);
+                    reported.health.hear(recent.hour.all_receipts(), &counts);
                 }
             }
             let last_error = states.iter().find_map(|state| state.last_error.as_deref());
@@ -329,8 +329,8 @@ impl Seen {
         self.losses.len() as u64 >= FLAPPING_MIN
     }
 
-    /// Adds to the last error of a connection that it was lost repeatedly. If it is lost again and
-    /// again, that is why it is degraded while it is bound, and comes first.
+    /// Adds to the last error of a connection that the connection was lost repeatedly. If the
+    /// losses make a bound connection degraded, they come first in the sentence.
     fn add_losses(&self, record: &mut ConnectionRecord) {
         let count = self.losses.len();
         if count < 2 {

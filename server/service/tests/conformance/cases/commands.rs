@@ -1,11 +1,12 @@
 //! The commands about opt-outs that handsets send, and the replies.
 
 use domain::records::{MessageRecord, SYSTEM_KIND};
-use domain::{EventType, MessageStatus, OptOutRecord, OptOutSource, Reason};
+use domain::{EventType, LimitField, MessageStatus, OptOutRecord, OptOutSource, Reason};
 use service::{EventData, EventFilter, MessageFilter, OptOutFilter, SendError};
 
 use super::events::page;
 use super::inbound::{HANDSET, MINUTE_MS, add_number, part, receive, text, texts as received};
+use super::limits::limit;
 use crate::database::Backend;
 use crate::uploads::{batch, plain, upload};
 use crate::world::{Customer, HOUR_MS, World, money};
@@ -65,6 +66,8 @@ async fn a_stop_stops_everything_and_is_confirmed_once_a_day(backend: Backend) {
     let start = page(&world, &customer, EventFilter { limit: 100, ..EventFilter::default() }).await;
     let rows = format!("71234567,a\n+{HANDSET},b\n");
     let answer = upload(&world.service, &customer.live, None, &rows, plain()).await.unwrap();
+    // Replies don't wait for the end of quiet hours.
+    limit(&world, &customer, &[(LimitField::QuietHours, "00:00-23:59")]).await;
     hear(&world, " «Arrêt!» ").await;
     assert_eq!(world.send(&customer.live, LOCAL).await, Err(REFUSED));
     world.expand_all().await;

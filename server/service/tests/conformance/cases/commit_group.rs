@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use domain::carrier_figures::CarrierEvent;
 use domain::{MessageStatus, Reason, Transid};
 use futures_util::future::join_all;
 use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
@@ -11,6 +12,7 @@ use sqlx::Executor as _;
 use super::verifications::{of_number, start_with};
 use crate::database::Backend;
 use crate::network::{answered, taken_as};
+use crate::sending::{Sending, receipt};
 use crate::world::{Customer, HOUR_MS, World, keyed, money, request};
 
 on_each_backend![
@@ -227,8 +229,11 @@ async fn a_connection_that_was_full_is_handed_what_became_due_meanwhile(backend:
 }
 
 async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
-    let world = World::new(backend).await;
-    let customer = world.active("one@example.org", "10").await;
+    let sending = Sending::by_acme(backend).await;
+    let (world, customer) = (&sending.world, &sending.customer);
+    // An answer whose receipt came before it.
+    let handed = sending.submitted().await;
+    sending.receive(receipt("c1", MessageStatus::Delivered)).await;
     let refusing = world.database.refuse_number("57000666");
     world.database.connect().await.execute(refusing).await.unwrap();
     let numbers: Vec<String> = (0..20)
@@ -237,7 +242,8 @@ async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
     let messages = world.service.messages();
     let sends =
         numbers.iter().map(|number| messages.send(request(&customer.live, number, "hello")));
-    let answers = join_all(sends).await;
+    let answering = sending.answer(&handed, taken_as("c1"));
+    let (answers, ()) = tokio::join!(join_all(sends), answering);
     for (number, answer) in numbers.iter().zip(answers) {
         if number == "57000666" {
             assert_eq!(answer, Err(SendError::Refused(Reason::Internal)));
@@ -245,7 +251,10 @@ async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
             assert!(answer.is_ok(), "{number}: {answer:?}");
         }
     }
-    assert_eq!(world.balance(&customer.live).await, money("9.05"));
+    assert_eq!(world.balance(&customer.live).await, money("99.00"));
+    sending.assert_status(handed.id(), MessageStatus::Delivered).await;
+    // The group was written several times.
+    assert_eq!(sending.count(CarrierEvent::Delivered), 1);
     world.assert_sound().await;
 }
 

@@ -117,6 +117,7 @@ async fn fill(sending: &Sending) -> KeyAccess {
         state: "DELIVRD".to_owned(),
         error: None,
         raw: format!("id:m0 to:{LOCAL}"),
+        message_id: None,
     };
     world.service.delivery().keep_raw_receipts("acme", vec![raw]);
     world.service.delivery().store_raw_receipts().await.unwrap();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use domain::MessageStatus::{Submitted, Unknown};
 use domain::Transid;
-use service::{Actor, Reconciled, Reconciliation, Rest};
+use service::{Actor, Reconciled, Reconciliation, Refusal, Rest};
 
 use crate::database::Backend;
 use crate::network::taken_as;
@@ -38,14 +39,24 @@ pub async fn reconcile(sending: &Sending, by: Reconciliation) -> Reconciled {
 async fn a_hold_by_command_stops_and_resumes_sends(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let operations = sending.world.service.operations();
+    let (answered, lost) = (sending.submitted().await, sending.submitted().await);
+    sending.world.pass(1);
     operations.begin_hold(&STAFF).await.unwrap();
-    sending.world.pass(1000);
+    // The answers to these submits may still come.
+    let by = Reconciliation { rest: Some(Rest::Send), ..Reconciliation::default() };
+    let refused = operations.reconcile(&STAFF, by).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::StillSubmitting));
+    sending.answer(&answered, taken_as("c1")).await;
+    sending.assert_status(answered.id(), Submitted).await;
+    sending.world.pass(sending.world.service.limits().lease_ms);
     let id = sent_to(&sending, "12345671").await;
     sending.assert_nothing_due("acme").await;
     let held = sending.reopen().await;
     held.assert_nothing_due("acme").await;
     let by = Reconciliation { rest: Some(Rest::Unknown), ..Reconciliation::default() };
-    // The message was accepted after the hold began, so it wasn't sent before.
+    // The lease of one message is over. The other one was accepted after the hold began, so it
+    // wasn't sent before.
     assert_eq!(reconcile(&held, by).await.unknown, 0);
+    held.assert_status(lost.id(), Unknown).await;
     assert_eq!(submit_all(&held).await, BTreeSet::from([id]));
 }

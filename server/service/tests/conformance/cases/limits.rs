@@ -6,17 +6,18 @@ use domain::bulk::PartReport;
 use domain::history::HistoryAction;
 use domain::limits::LimitsChange;
 use domain::readiness::{Blocker, SpendCap};
-use domain::records::BatchStatus;
+use domain::records::{AlarmRecord, BatchStatus};
 use domain::{
-    AlarmKind, ApiKey, BulkMode, BulkWriting, LimitField, MailKind, MessageStatus, MessageText,
-    Reason, Refusal, Schedule, Validity,
+    AlarmKind, ApiKey, BulkMode, BulkWriting, EventType, Leak, LimitField, MailKind, MessageStatus,
+    MessageText, Reason, Refusal, Schedule, Validity,
 };
 use futures_util::future::join_all;
 use service::{
-    BatchRequest, CancelTarget, IdempotencyKey, LimitsAuthor, MessageFilter, Origin, Presented,
-    SANDBOX_CARRIER, SendError, SendRequest, StopAuthor,
+    BatchRequest, CancelTarget, EventData, EventFilter, IdempotencyKey, LimitsAuthor,
+    MessageFilter, Origin, Presented, SANDBOX_CARRIER, SendError, SendRequest, StopAuthor,
 };
 
+use super::verifications::{of_number, start_with};
 use crate::database::Backend;
 use crate::network::taken_as;
 use crate::sending::{Sending, receipt};
@@ -32,6 +33,7 @@ on_each_backend![
     rows_beyond_the_limits_are_rejected_and_released,
     a_file_beyond_the_spend_is_refused,
     keys_work_from_the_listed_addresses_only,
+    a_key_that_leaked_is_blocked_if_the_owner_wants_it,
     limits_are_changed_by_api_only_if_the_owner_allows_it,
     messages_due_in_quiet_hours_wait_until_they_end,
     a_delayed_message_is_sent_in_quiet_hours,
@@ -58,6 +60,13 @@ pub async fn limit(world: &World, customer: &Customer, limits: &[(LimitField, &s
 
 fn refused(reason: Reason) -> SendError {
     SendError::Refused(reason)
+}
+
+/// Stores the alarms that were noted. Returns those that the owner hasn't read, newest first.
+async fn alarms(world: &World, customer: &Customer) -> Vec<AlarmRecord> {
+    let applications = world.service.applications();
+    applications.store_alarms().await.unwrap();
+    applications.alarms(customer.account.id, customer.reference).await.unwrap()
 }
 
 async fn customer(world: &World) -> Customer {
@@ -126,6 +135,12 @@ async fn a_recipient_gets_exactly_as_many_messages_as_allowed(backend: Backend) 
     // The test key has its own numbers.
     let tests = ["57000001"; 8];
     assert_eq!(accepted_of(&world, &customer.test, &tests, flooded).await, 5);
+    // A limit may be lower than what was sent, and raised again.
+    for (limited, accepted) in [("2", 0), ("6", 1)] {
+        limit(&world, &customer, &[(LimitField::PerRecipientHour, limited)]).await;
+        let again = ["57000002"; 4];
+        assert_eq!(accepted_of(&world, &customer.live, &again, flooded).await, accepted);
+    }
     world.assert_sound().await;
 }
 
@@ -164,6 +179,11 @@ async fn the_spend_of_a_day_is_exact(backend: Backend) {
     assert_eq!(world.service.messages().send(dry).await, Err(refused(reached)));
     assert_eq!(world.balance(&customer.live).await, money("99.5"));
     assert_eq!(accepted_of(&world, &customer.test, &numbers, reached).await, 10);
+    // The limit may be lower than what was spent, and raised by less than a message costs.
+    for (limited, accepted) in [("0.2", 0), ("0.549999", 0), ("0.55", 1), ("0.5", 0)] {
+        limit(&world, &customer, &[(LimitField::SpendPerDay, limited)]).await;
+        assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, accepted);
+    }
     world.pass(24 * HOUR_MS);
     assert_eq!(accepted_of(&world, &customer.live, &numbers, reached).await, 10);
     limit(&world, &customer, &[(LimitField::SpendPerDay, "")]).await;
@@ -254,6 +274,11 @@ async fn a_file_beyond_the_spend_is_refused(backend: Backend) {
         Err(refused(Reason::SpendCapReached,))
     );
     assert_eq!(world.balance(&customer.live).await, money("99.85"));
+    world.pass(24 * HOUR_MS);
+    assert_eq!(send("57000001,a\n57000002,b\n57000003,c\n").await.unwrap().rows, 3);
+    assert_eq!(world.send(&customer.live, "57000003").await.map(|sent| sent.pages), {
+        Err(refused(Reason::SpendCapReached))
+    });
 }
 
 async fn keys_work_from_the_listed_addresses_only(backend: Backend) {
@@ -283,6 +308,28 @@ async fn keys_work_from_the_listed_addresses_only(backend: Backend) {
             assert_eq!(read, if inside { Ok(()) } else { Err(not_allowed) }, "{address:?}");
         }
     }
+}
+
+async fn a_key_that_leaked_is_blocked_if_the_owner_wants_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    let leaked = Err(refused(Reason::LeakedKey));
+    for (mode, live) in [("alarm", Ok(1)), ("block", leaked), ("off", Ok(1))] {
+        limit(&world, &customer, &[(LimitField::LeakedKey, mode)]).await;
+        for (key, leak, expected) in [
+            (&customer.live, Some(Leak::Browser), &live),
+            (&customer.live, Some(Leak::LinkPreview), &live),
+            (&customer.live, Some(Leak::PlainHttp), &live),
+            (&customer.live, None, &Ok(1)),
+            (&customer.test, Some(Leak::Browser), &Ok(1)),
+        ] {
+            let origin = Origin { leak, ..Origin::default() };
+            let send = SendRequest { origin, ..request(key, "57000001", "hello") };
+            let pages = world.service.messages().send(send).await.map(|sent| sent.pages);
+            assert_eq!(pages, *expected, "{mode} {leak:?}");
+        }
+    }
+    assert_eq!(world.balance(&customer.live).await, money("99.55"));
 }
 
 async fn limits_are_changed_by_api_only_if_the_owner_allows_it(backend: Backend) {
@@ -360,6 +407,9 @@ async fn messages_due_in_quiet_hours_wait_until_they_end(backend: Backend) {
         let rows = "57000002,a\n57000003,b\n";
         upload(&world.service, &customer.live, None, rows, request).await.unwrap()
     };
+    // People wait for codes.
+    let code = start_with(&world.service, &customer.live, of_number("57000009"), None).await;
+    assert_eq!(code.unwrap().send_at, None);
     let waiting = uploads(at_once).await;
     assert_eq!(waiting.send_at, Some(end));
     assert_eq!(uploads(night).await.send_at, next_end);
@@ -370,8 +420,8 @@ async fn messages_due_in_quiet_hours_wait_until_they_end(backend: Backend) {
         let (_, claimed) = world.service.delivery().claim(SANDBOX_CARRIER, 100).await.unwrap();
         claimed.len()
     };
-    // Only the message from before the limit.
-    assert_eq!(claimed().await, 1);
+    // Only the message from before the limit, and the code.
+    assert_eq!(claimed().await, 2);
     world.pass(6 * HOUR_MS - 1);
     world.expand_all().await;
     assert_eq!(claimed().await, 0);
@@ -433,6 +483,20 @@ async fn pumping_is_blocked_at_exactly_as_many_messages_as_allowed(backend: Back
     assert_eq!(found.counts.get(MessageStatus::Queued), 20);
     assert_eq!(found.released, money("0.5"));
     world.assert_sound().await;
+    // A refused message causes the alarm, because the messages that are allowed cause none.
+    let address = Some("192.0.2.7".parse().unwrap());
+    let origin = Origin { address, ..Origin::default() };
+    let send = SendRequest { origin, ..request(&customer.live, "57000099", "hello") };
+    let pages = world.service.messages().send(send).await.map(|sent| sent.pages);
+    assert_eq!(pages, Err(refused(pumping)));
+    let found = alarms(&world, &customer).await;
+    let [alarm] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(alarm.kind, AlarmKind::TrafficPumping);
+    let seen = "More than 20 messages within 10 minutes went to numbers in Lesotho (+266) that \
+                differ only in their last three digits. The last request came from 192.0.2.7.";
+    assert_eq!(alarm.detail.as_deref(), Some(seen));
+    let example = alarm.example.as_deref().unwrap();
+    assert!(example.starts_with("•••••0"), "{example}");
     let refusals = async || {
         let applications = world.service.applications();
         applications.limit_refusals(customer.account.id, customer.reference).await.unwrap()
@@ -736,23 +800,45 @@ async fn most_of_the_spend_of_a_day_causes_an_alarm_once(backend: Backend) {
     let world = World::new(backend).await;
     let customer = customer(&world).await;
     limit(&world, &customer, &[(LimitField::SpendPerDay, "0.5")]).await;
-    let applications = world.service.applications();
-    let alarms = async || {
-        applications.store_alarms().await.unwrap();
-        applications.alarms(customer.account.id, customer.reference).await.unwrap().len()
+    let address = Some("192.0.2.7".parse().unwrap());
+    let origin = Origin { address, ..Origin::default() };
+    let send = async || {
+        let send = SendRequest { origin, ..request(&customer.live, "57000001", "hello") };
+        world.service.messages().send(send).await.unwrap();
     };
+    let page = async || {
+        let filter = EventFilter { limit: 100, ..EventFilter::default() };
+        super::events::page(&world, &customer, filter).await.events
+    };
+    page().await;
     for (sent, expected) in [(7, 0), (1, 1), (2, 1)] {
         for _ in 0..sent {
-            world.send(&customer.live, "57000001").await.unwrap();
+            send().await;
         }
-        assert_eq!(alarms().await, expected);
+        assert_eq!(alarms(&world, &customer).await.len(), expected);
         world.pass(2 * HOUR_MS);
+    }
+    let alarm = alarms(&world, &customer).await.remove(0);
+    assert_eq!((alarm.kind, alarm.example.as_deref()), (AlarmKind::SpendPerDay, Some("•••••001")));
+    let seen = "A message to Lesotho (+266) reached 80 % of the 0.50 that may be spent on a day. \
+                The last request came from 192.0.2.7.";
+    assert_eq!(alarm.detail.as_deref(), Some(seen));
+    // The mail and the event say the same.
+    let mails = world.service.operations().mails(None, 100).await.unwrap().items;
+    let mail = mails.iter().find(|mail| mail.kind == MailKind::LimitAlarm).unwrap();
+    let body = format!("{seen} For example: •••••001. Noticed at {} UTC.", alarm.at.to_table());
+    assert!(mail.text.starts_with(&body), "{}", mail.text);
+    let events = page().await;
+    let event = events.iter().find(|event| event.kind == EventType::LimitAlarm).unwrap();
+    let EventData::Other(data) = &event.data else { panic!("{:?}", event.data) };
+    for part in [seen, "•••••001", "spend_per_day", &alarm.at.to_string()] {
+        assert!(data.contains(part), "{part}: {data}");
     }
     world.pass(24 * HOUR_MS);
     for _ in 0..8 {
-        world.send(&customer.live, "57000001").await.unwrap();
+        send().await;
     }
-    assert_eq!(alarms().await, 2);
+    assert_eq!(alarms(&world, &customer).await.len(), 2);
 }
 
 /// The text has its accents as characters of their own. Without them it has a page less.

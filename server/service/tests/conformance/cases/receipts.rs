@@ -1,10 +1,15 @@
 //! Matching a carrier's receipts to messages.
 
 use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
+use domain::carrier_figures::CarrierEvent;
 use domain::records::MessageDetail;
+use domain::support::ReceiptOutcome::{Intermediate, Matched, UnknownState, Unmatched};
 use domain::support::{ReceiptKind, SuggestedForm};
-use domain::{MessageIdForm, Timestamp};
-use service::{CarrierReceipt, Leases, RawReceipt, ReceiptFilter, WrittenReceipt, user_reference};
+use domain::{DeliveryError, MessageIdForm, Timestamp};
+use service::{
+    CarrierReceipt, Leases, NamedStates, RawReceipt, ReceiptFilter, ReceiptMatch, WrittenReceipt,
+    user_reference,
+};
 use sqlx::{Executor as _, Row as _};
 
 use crate::database::Backend;
@@ -24,16 +29,22 @@ on_each_backend![
     unmatched_receipts_match_after_the_format_of_ids_was_corrected,
     unmatched_receipts_are_compared_once_under_the_same_settings,
     a_receipt_matches_by_its_reference_once_the_lease_has_ended,
+    receipts_apply_once_the_settings_name_their_state,
     raw_receipts_are_deleted_after_their_days,
+    a_receipt_without_an_id_is_labelled_if_it_is_alone,
 ];
 
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = sending.submitted().await;
-    sending.receive(receipt("c1", Delivered)).await;
+    assert_eq!(sending.receive(receipt("c1", Delivered)).await, ReceiptMatch::Unmatched);
     sending.assert_status(handed.id(), MessageStatus::Sending).await;
+    let counts =
+        || [CarrierEvent::Unmatched, CarrierEvent::Delivered].map(|event| sending.count(event));
+    assert_eq!(counts(), [1, 0], "a receipt without a message isn't part of the delivery rate");
     sending.answer(&handed, taken_as("c1")).await;
     sending.assert_status(handed.id(), Delivered).await;
+    assert_eq!(counts(), [1, 1]);
     let carriers = sending.world.service.delivery().carriers().await.unwrap();
     let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
     assert_eq!((acme.receipts_unmatched, acme.receipts_matched), (1, 1));
@@ -100,7 +111,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
         user_reference: Some(user_reference(second.id(), 1)),
         ..unnamed(&second, now)
     };
-    sending.receive(echoed).await;
+    assert_eq!(sending.receive(echoed).await, ReceiptMatch::Matched(Some(second.id())));
     sending.assert_status(second.id(), Delivered).await;
     let early = unnamed(&first, now.plus_ms(9 * 60_000));
     sending.receive(early).await;
@@ -261,9 +272,11 @@ async fn unmatched_receipts_are_compared_once_under_the_same_settings(backend: B
 async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = sending.submitted().await;
-    for message_ids in [vec!["c1".to_owned()], Vec::new()] {
+    for id in ["c1", ""] {
+        let text_id = Some(id.to_owned()).filter(|id| !id.is_empty());
         let echoed = CarrierReceipt {
-            message_ids,
+            message_ids: text_id.iter().cloned().collect(),
+            written: WrittenReceipt { text_id, ..WrittenReceipt::default() },
             user_reference: Some(user_reference(handed.id(), 1)),
             number: handed.message.address.clone(),
             ..receipt("", Delivered)
@@ -271,6 +284,16 @@ async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Ba
         sending.receive(echoed).await;
     }
     let delivery = sending.world.service.delivery();
+    let of_number = |text_id: Option<&str>| RawReceipt {
+        text_id: text_id.map(str::to_owned),
+        number: handed.message.address.clone(),
+        ..raw("", ReceiptKind::Final, "DELIVRD")
+    };
+    let other = sending.send().await;
+    // Only the first one is known to be this message's.
+    sending.keep_raw(of_number(Some("c1"))).await;
+    sending.keep_raw(RawReceipt { message_id: Some(other), ..of_number(Some("c1")) }).await;
+    sending.keep_raw(of_number(Some("c2"))).await;
     assert_eq!(delivery.match_waiting().await.unwrap(), 0);
     sending.assert_status(handed.id(), MessageStatus::Sending).await;
     sending.world.pass(61_000);
@@ -278,6 +301,84 @@ async fn a_receipt_matches_by_its_reference_once_the_lease_has_ended(backend: Ba
     sending.assert_status(handed.id(), Unknown).await;
     assert_eq!(delivery.match_waiting().await.unwrap(), 1);
     sending.assert_status(handed.id(), Delivered).await;
+    // Staff see the message, although none has this ID.
+    let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
+    let found: Vec<_> = found.receipts.iter().map(|receipt| receipt.transid).collect();
+    assert_eq!(found, [None, Some(other), Some(handed.id())]);
+    sending.assert_sound().await;
+}
+
+/// Nothing tells which of two raw receipts without an ID is the message's.
+async fn a_receipt_without_an_id_is_labelled_if_it_is_alone(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let delivery = sending.world.service.delivery();
+    let mut labels: Vec<Vec<bool>> = Vec::new();
+    for count in [1, 2] {
+        let handed = sending.submitted().await;
+        let number = handed.message.address.clone();
+        let echoed = CarrierReceipt {
+            message_ids: Vec::new(),
+            user_reference: Some(user_reference(handed.id(), 1)),
+            number: number.clone(),
+            ..receipt("", Delivered)
+        };
+        sending.receive(echoed).await;
+        for _ in 0..count {
+            let number = number.clone();
+            let without = raw("", ReceiptKind::Final, "DELIVRD");
+            sending.keep_raw(RawReceipt { text_id: None, number, ..without }).await;
+        }
+        sending.world.pass(61_000);
+        delivery.end_leases(Leases::Over).await.unwrap();
+        assert_eq!(delivery.match_waiting().await.unwrap(), 1);
+        let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
+        let newest = found.receipts[..count].iter();
+        labels.push(newest.map(|receipt| receipt.transid == Some(handed.id())).collect());
+    }
+    assert_eq!(labels, [vec![true], vec![false, false]]);
+}
+
+/// A raw receipt of acme.
+fn raw(id: &str, kind: ReceiptKind, state: &str) -> RawReceipt {
+    RawReceipt {
+        kind,
+        text_id: Some(id.to_owned()),
+        parameter_id: None,
+        number: "26657000001".to_owned(),
+        state: state.to_owned(),
+        error: None,
+        raw: format!("id:{id} stat:{state}"),
+        message_id: None,
+    }
+}
+
+async fn receipts_apply_once_the_settings_name_their_state(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (failed, open) = (sending.submitted().await, sending.submitted().await);
+    sending.answer(&failed, taken_as("c1")).await;
+    sending.answer(&open, taken_as("c2")).await;
+    let unknown = |id, state| raw(id, ReceiptKind::UnknownState, state);
+    sending.keep_raw(RawReceipt { error: Some("034".to_owned()), ..unknown("c1", "GONE") }).await;
+    sending.keep_raw(unknown("stranger", "GONE")).await;
+    sending.keep_raw(unknown("c2", "PENDING")).await;
+    sending.keep_raw(unknown("c2", "OTHER")).await;
+    let delivery = sending.world.service.delivery();
+    assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+    let mut named = network(&[("acme", 1, None)]);
+    let gone = Some((Failed, Some(DeliveryError::Undeliverable)));
+    named.carriers[0].named = NamedStates {
+        states: [("GONE".to_owned(), gone), ("PENDING".to_owned(), None)].into(),
+        errors: [("034".to_owned(), DeliveryError::HandsetUnavailable)].into(),
+    };
+    delivery.set_network(named);
+    assert_eq!(delivery.match_waiting().await.unwrap(), 1);
+    assert_eq!(delivery.match_waiting().await.unwrap(), 0);
+    sending.assert_ended(failed.id(), Failed, "handset_unavailable_034").await;
+    sending.assert_status(open.id(), Submitted).await;
+    let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
+    let outcomes: Vec<_> = found.receipts.iter().map(|receipt| receipt.outcome).collect();
+    assert_eq!(outcomes, [UnknownState, Intermediate, Unmatched, Matched]);
+    assert_eq!(sending.count(CarrierEvent::Failed), 1);
     sending.assert_sound().await;
 }
 
@@ -285,17 +386,8 @@ async fn raw_receipts_are_deleted_after_their_days(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let delivery = sending.world.service.delivery();
     let keep = async |id: &str| {
-        let raw = RawReceipt {
-            kind: ReceiptKind::UnknownState,
-            text_id: Some(id.to_owned()),
-            parameter_id: None,
-            number: "26657000001".to_owned(),
-            state: "VANISHED".to_owned(),
-            error: None,
-            raw: "x".repeat(5000),
-        };
-        delivery.keep_raw_receipts("acme", vec![raw]);
-        delivery.store_raw_receipts().await.unwrap();
+        let unknown = raw(id, ReceiptKind::UnknownState, "VANISHED");
+        sending.keep_raw(RawReceipt { raw: "x".repeat(5000), ..unknown }).await;
     };
     keep("old").await;
     sending.world.pass(7 * 24 * HOUR_MS);

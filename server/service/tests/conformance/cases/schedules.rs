@@ -348,6 +348,9 @@ async fn what_a_carrier_has_cannot_be_cancelled(backend: Backend) {
     assert_eq!(cancel_one(&sending, handed.id()).await, refused);
     sending.answer(&handed, taken_as("one")).await;
     assert_eq!(cancel_one(&sending, handed.id()).await, refused);
+    sending.receive(crate::sending::receipt("one", MessageStatus::Delivered)).await;
+    sending.assert_status(handed.id(), MessageStatus::Delivered).await;
+    assert_eq!(cancel_one(&sending, handed.id()).await, refused);
     let unanswered = sending.submitted().await;
     sending.answer(&unanswered, lost()).await;
     assert_eq!(cancel_one(&sending, unanswered.id()).await, refused);
@@ -639,6 +642,8 @@ async fn everything_scheduled_is_cancelled(backend: Backend) {
     assert_eq!((scheduled.messages, scheduled.next), (7, Some(world.now().plus_ms(HOUR_MS / 2))));
     // The day has just begun.
     assert_eq!(scheduled.today, 6);
+    let of_batches = (scheduled.of_batches.rows, scheduled.of_batches.reserved);
+    assert_eq!(of_batches, (4, money("0.2")));
     let author = StopAuthor::Owner(sending.customer.account.id);
     let cancelled = messages.cancel_scheduled(&access, author).await.unwrap();
     assert_eq!((cancelled.messages, cancelled.released), (7, money("0.35")));

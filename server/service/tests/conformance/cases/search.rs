@@ -72,17 +72,19 @@ async fn messages_are_found_by_number_and_request_id(backend: Backend) {
     world.pass(8 * 24 * HOUR_MS);
     let first = sent(&world, &one, "57000001", "order-2").await;
     world.pass(1);
-    let second = sent(&world, &two, "57000001", "order-2").await;
+    let second = sent(&world, &two, "26657000001", "order-2").await;
     sent(&world, &two, "57000002", "order-3").await;
 
-    for text in ["57000001", "order-2"] {
+    for text in ["57000001", "+266 57-00-00-01", "26657000001", "order-2"] {
         let found = search(&world, text).await;
         assert_eq!(transids(&found), [second, first], "{text}");
         assert!(!found.incomplete);
     }
     assert!(search(&world, "order 1").await.is_empty());
-    let within = format!("{} 57000001", one.reference);
-    assert_eq!(transids(&search(&world, &within).await), [first, old]);
+    for number in ["57000001", "26657000001", "+266 57 000 001"] {
+        let within = format!("{} {number}", one.reference);
+        assert_eq!(transids(&search(&world, &within).await), [first, old], "{number}");
+    }
     let found = search(&world, "one@example.org order 1").await;
     assert_eq!(transids(&found), [old]);
     let found = search(&world, &first.to_string()).await;
@@ -111,6 +113,14 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
         (entries[0].action.as_str(), entries[0].who.as_str()),
         ("message.text", "staff@example.org")
     );
+    // The reference of the application finds it too, and that of another doesn't.
+    let other = world.active("other@example.org", "1").await;
+    for (reference, found) in [(customer.reference, true), (other.reference, false)] {
+        let filter = AuditFilter { subject: Some(reference.to_string()), ..filter.clone() };
+        let entries = world.service.support().audit(&filter).await.unwrap().items;
+        assert_eq!(entries.iter().any(|entry| entry.action == "message.text"), found);
+        assert!(entries.len() > 1 && entries.is_sorted_by(|newer, older| newer.id > older.id));
+    }
     let unknown = Transid(1);
     assert!(world.service.support().show_text(&actor, unknown).await.is_err());
     assert_eq!(world.service.support().message_file(unknown).await.unwrap(), None);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use domain::bulk::ForeignFile;
+use domain::decision::Work;
 use domain::records::{BankStatementLine, LineOutcome};
 use domain::{Money, Refusal};
 use service::{Actor, BadStatement, BankColumns, CreditedLines, StatementFile};
@@ -103,6 +104,7 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, id).await, expected);
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
+    conflict_waits_for_staff(&world, Actor::Account(staff), id).await;
 
     let again = stored(&world, &text).await;
     world.service.money().confirm_statement(Actor::Account(staff), again).await.unwrap();
@@ -110,6 +112,24 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     assert_eq!(counts(&world, again).await[0], (LineOutcome::Known, 4));
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
     world.assert_sound().await;
+}
+
+/// The statement has a conflict in line 3.
+async fn conflict_waits_for_staff(world: &World, staff: Actor, id: i64) {
+    let ledger = world.service.money();
+    let waiting = async || {
+        let found = world.service.applications().pending_counts().await.unwrap();
+        found.into_iter().find(|(work, _)| *work == Work::BankLines).unwrap().1
+    };
+    let open = ledger.open_bank_lines().await.unwrap();
+    assert_eq!((open.len(), waiting().await), (1, 1));
+    assert_eq!((open[0].statement_id, open[0].line.line), (id, 3));
+    assert_eq!(open[0].stored.as_ref().map(|(_, amount)| *amount), Some(money("2")));
+    // The line before it isn't open, so there is nothing to mark.
+    ledger.handle_bank_line(&staff, id, 2).await.unwrap();
+    assert_eq!(waiting().await, 1);
+    ledger.handle_bank_line(&staff, id, 3).await.unwrap();
+    assert_eq!((ledger.open_bank_lines().await.unwrap(), waiting().await), (Vec::new(), 0));
 }
 
 async fn a_stop_between_transactions_loses_nothing(backend: Backend) {

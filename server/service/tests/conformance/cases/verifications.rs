@@ -380,6 +380,7 @@ async fn settings_choose_language_and_website(backend: Backend) {
     assert_eq!(rest, format!("{expected}\n\n@shop.example.com #{code}"));
     let stored = sending.detail(started.transid.unwrap()).await.record.message;
     assert_eq!(stored, format!("{MASK} {expected}\n\n@shop.example.com #{MASK}"));
+    sending.assert_sound().await;
 }
 
 async fn figures_count_by_country(backend: Backend) {

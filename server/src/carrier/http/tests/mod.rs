@@ -168,7 +168,7 @@ async fn the_rules_decide_what_an_answer_means() {
             "<html>",
             retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503"),
         ),
-        // No rule matches these answers. What they say of the message isn't quoted.
+        // No rule matches these answers. The errors quote nothing of the message.
         ("200 OK", "no 057-000 001 here", unknown(NoRule, 200, "")),
         ("200 OK", "{\"text\":\"H\\u0069\"}", unknown(NoRule, 200, "")),
         ("200 OK", "", unknown(NoRule, 200, "")),

@@ -39,7 +39,7 @@ fn statuses_are_read_from_parameters() {
         ("EXPIRED", "27", ReceiptState::Expired, Some("handset_unavailable_27")),
         ("EXPIRED", "x", ReceiptState::Expired, Some("validity_expired_x")),
         ("ENROUTE", "27", ReceiptState::Enroute, None),
-        ("delivrd", "27", ReceiptState::Unknown, None),
+        ("delivrd", "27", ReceiptState::Unknown, Some("27")),
     ] {
         let pairs = [("id", "a-1"), ("status", status), ("err", code), ("x", "y")];
         let wanted = HttpReceipt {

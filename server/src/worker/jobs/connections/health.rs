@@ -15,8 +15,8 @@ use crate::config::carriers::HealthSettings;
 
 /// The time over which shares are counted.
 const WINDOW: Duration = Duration::from_secs(30);
-/// A carrier with much traffic is also judged by this time alone. Otherwise, the good answers before
-/// would hide for long that it has turned bad.
+/// A carrier with much traffic is also judged by this time alone. Otherwise, its earlier good
+/// answers would hide for a long time that it has turned bad.
 const SHORT_WINDOW: Duration = Duration::from_millis(1500);
 /// The minimum number of answers, or of receipts, to judge a carrier by this time, and the least
 /// share of bad ones in percent.
@@ -66,7 +66,7 @@ pub(super) struct Degraded {
     probes: u64,
 }
 
-/// What shows that a carrier is degraded, and later that it has recovered.
+/// The sign that a carrier is degraded, and later that it has recovered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     Answers,
@@ -113,7 +113,7 @@ impl Health {
         }
     }
 
-    /// Returns when the carrier was last degraded no longer.
+    /// Returns when the carrier last recovered.
     pub(super) const fn recovered_at(&self) -> Option<Instant> {
         self.recovered_at
     }
@@ -221,7 +221,7 @@ impl Health {
     /// Notes since when receipts are missing.
     fn listen(&mut self, now: Instant, counts: &CarrierCounts, new: &CarrierCounts) {
         let accepted = counts.get(CarrierEvent::Accepted);
-        if new.receipts() > 0 {
+        if new.all_receipts() > 0 {
             self.heard_receipts(counts);
         } else if accepted - self.reported >= JUDGED_MIN && self.silent_since.is_none() {
             self.silent_since = Some(now);

@@ -19,6 +19,7 @@ async fn service(folder: &TempDir) -> Service {
             sandbox: false,
             whole: false,
             message_id: None,
+            named: service::NamedStates::default(),
             rewriting: domain::Rewriting::default(),
         }],
         routes: Routes::default(),

@@ -1,0 +1,14 @@
+//! Faults that are planted to show that the tests of faults notice them. Each is one line at the
+//! place of a guarantee. Only `.make/planted` builds a program that has them.
+
+/// Returns whether the environment variable `PLANTED_FAULT` names this fault.
+#[cfg(feature = "planted-faults")]
+pub fn is_planted(fault: &str) -> bool {
+    std::env::var("PLANTED_FAULT").is_ok_and(|planted| planted == fault)
+}
+
+/// Returns false: this program has no planted faults.
+#[cfg(not(feature = "planted-faults"))]
+pub const fn is_planted(_fault: &str) -> bool {
+    false
+}
