@@ -65,6 +65,15 @@ class Watch {
     return this.expected.some((pattern) => pattern.test(text));
   }
 
+  /** Fails with all complaints. */
+  judge(): void {
+    if (this.complaints.length === 0) return;
+    const error = new Error(`The pages complained:\n${this.complaints.join('\n')}`);
+    // With a stack, Playwright also prints this code, and the complaints are far from the log's end.
+    error.stack = error.message;
+    throw error;
+  }
+
   /** Allows a complaint. For example, browsers report a page with status 404. */
   expects(pattern: RegExp): void {
     this.expected.push(pattern);
@@ -98,7 +107,7 @@ export const test = base.extend<Tools, { server: Server }>({
       const watch = new Watch(server.url, scripts, browserName === 'firefox');
       watch.follow(context);
       await use(watch);
-      expect(watch.complaints, 'what the pages complained about').toEqual([]);
+      watch.judge();
     },
     { auto: true },
   ],
