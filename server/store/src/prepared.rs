@@ -337,7 +337,7 @@ async fn lists_of_an_application_read_only_their_rows() {
         "INSERT INTO batches (shard, id, application_id, test, rows, pages, cost, price_local,
              price_international, first_message_id, last_message_id, spool, created_at, price_id,
              waits_until, spool_offset, expanded_rows, expanded_cost, open, released)
-         SELECT 1, i, i % 9, 0, 1, 1, 1, 1, 1, i, i, '', 0, 1, CASE WHEN i % 20 = 0 THEN i END, 0,
+         SELECT 1, i, i % 97, 0, 1, 1, 1, 1, 1, i, i, '', 0, 1, CASE WHEN i % 20 = 0 THEN i END, 0,
              0, 0, 1, 0
          FROM generate_series(1::bigint, 20000) i",
         "ANALYZE batches",
