@@ -37,6 +37,10 @@ run: setup ## Install what is missing, build for development, and start with dem
 build: setup ## Build in release (target/release/heliograph, target/site)
 	@.make/build release
 
+.PHONY: site
+site: setup ## Build the files that browsers load (target/site)
+	@.make/build browser only
+
 .PHONY: package
 package: build ## Build a Debian package (target/package/heliograph_*.deb)
 	@.make/package target/release/heliograph
