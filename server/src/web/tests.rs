@@ -250,7 +250,6 @@ const TABLE: &[(&str, &str, &str, Row)] = &[
     ("POST", "/support/import/file", "", STAFF),
     ("GET", "/fn/support-import", "", STAFF),
     ("POST", "/fn/confirm-statement", "statement=0", STAFF),
-    ("POST", "/fn/handle-bank-line", "statement=0&line=1", STAFF),
     ("POST", "/fn/choose-columns", "file=0&bank_id=0&reference=1&amount=2", STAFF),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),

@@ -12,7 +12,7 @@ use service::{
     Actor, AuditFilter, CarrierReceipt, Lease, SubmitOutcome, Submitted, WrittenReceipt,
 };
 
-use super::world::{STAFF_WITH_FACTOR, World, ask, post};
+use super::world::{STAFF_WITH_FACTOR, World, ask, html, post};
 
 #[tokio::test]
 async fn staff_import_a_bank_statement() {
@@ -65,13 +65,27 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
     for shown in [stored.as_str(), "bank-1", "Mark as done", "2.00"] {
         assert!(list.contains(shown), "{shown}: {list}");
     }
-    let form = format!("statement={statement}&line=2");
-    // The second time changes nothing.
-    for _ in 0..2 {
-        let answer = post(&world.portal, "/fn/handle-bank-line", &form, Some(cookie.clone())).await;
-        assert!(answer.status().is_redirection() || answer.status().is_success());
+    // Staff confirm it, and the second time changes nothing.
+    let subject = format!("{statement}%202");
+    let confirm = format!("/support/confirm?act=mark-line&subject={subject}&next=/support/import");
+    let shown = page(&confirm).await;
+    let heading = format!("Mark line 2 of statement {statement} as done</h1>");
+    for part in [heading.as_str(), stored.as_str(), "bank-1", "2.00 USD", "You can't undo this."] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert!(!page("/support/import").await.contains("Mark as done"));
+    let form = format!("act=mark-line&subject={subject}&next=/support/import");
+    for (seen, fault) in [("", Some("ChangedMeanwhile")), ("open", None), ("open", Some("Nothing"))]
+    {
+        let form = format!("{form}&seen={seen}");
+        let answer = post(&world.portal, "/fn/act", &form, Some(cookie.clone())).await;
+        assert_eq!(answer.status().is_success(), fault.is_none(), "{seen}");
+        let answer = html(answer).await;
+        assert!(answer.contains(fault.unwrap_or_default()), "{answer}");
+    }
+    assert!(page(&confirm).await.contains("There is nothing to do: this was done before."));
+    let list = page(&format!("/support/import?done=mark-line&subject={subject}")).await;
+    assert!(list.contains("The line is marked as done."), "{list}");
+    assert!(!list.contains("Mark as done"), "{list}");
     assert!(!page("/support").await.contains(counted));
     let filter = AuditFilter {
         subject: Some(statement.to_string()),
