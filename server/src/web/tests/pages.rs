@@ -121,22 +121,30 @@ async fn a_receipt_names_the_customer() {
     world.service.close().await;
 }
 
-/// Returns the values of an attribute on a page.
+/// Returns the values of an attribute on a page or in a tag.
 fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
     let begin = format!(" {attribute}=\"");
     let after = page.split(&begin).skip(1);
     after.filter_map(|after| after.split('"').next()).collect()
 }
 
-/// Returns the IDs that a page has twice.
+/// Returns the IDs that a page has twice, and the hints that no field refers to.
 fn faults(page: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let ids = values(page, "id").into_iter();
-    ids.filter(|id| !seen.insert(*id)).map(|id| format!("{id} twice")).collect()
+    let twice = ids.filter(|id| !seen.insert(*id)).map(|id| format!("{id} twice"));
+    let described = values(page, "aria-describedby");
+    let described: Vec<_> = described.iter().flat_map(|ids| ids.split(' ')).collect();
+    let paragraphs = page.split("<p").skip(1).filter_map(|after| after.split('>').next());
+    // The others are announced when they change.
+    let hints =
+        paragraphs.filter(|tag| values(tag, "class") == ["hint"] && values(tag, "role").is_empty());
+    let alone = hints.filter(|tag| !values(tag, "id").iter().any(|id| described.contains(id)));
+    twice.chain(alone.map(|tag| format!("the hint {tag} of no field"))).collect()
 }
 
 #[tokio::test]
-async fn no_page_has_an_id_twice() {
+async fn no_page_has_an_id_twice_or_a_hint_of_no_field() {
     let world = World::new().await;
     world.credit().await;
     let mut found = Vec::new();
