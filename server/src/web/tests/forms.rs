@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, REFERER, SET_COOKIE};
 use axum::http::{Request, StatusCode};
+use domain::decision::StaffList;
+use service::Actor;
 
 use super::world::{STAFF_WITH_FACTOR, World, ask};
 
@@ -75,5 +77,33 @@ async fn a_refused_form_without_scripts_names_every_fault_and_keeps_long_texts()
     let form = format!("email={}&new_password=x", "x".repeat(10_000));
     let (_, shown_page) = returned(&world, &claimed, ("/register", "/fn/register"), form).await;
     assert!(!shown_page.contains("xxxx"), "{shown_page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn a_refused_list_comes_back_to_its_own_form() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let applications = world.service.applications();
+    for (list, line) in [(StaffList::RejectReasons, "Unclear"), (StaffList::ReservedWords, "bank")]
+    {
+        applications.set_staff_list(&Actor::System, list, line).await.unwrap();
+    }
+    let long = "x".repeat(10_000);
+    let of = |list: StaffList| format!("list={}&lines={long}", list.as_str());
+    for (refused, others) in [
+        (StaffList::RejectReasons, "\nbank</textarea>"),
+        (StaffList::ReservedWords, "\nUnclear</textarea>"),
+    ] {
+        let page = ("/support/senders", "/fn/set-staff-list");
+        let (_, shown) = returned(&world, &cookie, page, of(refused)).await;
+        for (text, count) in
+            [(others, 1), (&*format!("\n{long}</textarea>"), 1), ("class=\"alert\"", 1)]
+        {
+            assert_eq!(shown.matches(text).count(), count, "{text}: {shown}");
+        }
+        let (_, of_list) = shown.split_once(&format!("id=\"list-{}\"", refused.as_str())).unwrap();
+        assert!(of_list.split('<').next().unwrap().contains(&long), "{shown}");
+    }
     world.service.close().await;
 }
