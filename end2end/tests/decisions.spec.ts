@@ -79,13 +79,23 @@ test('of two decisions, only the first one counts', async ({ portal, anotherBrow
   await expect(portal.button('Reject')).toHaveCount(0);
 });
 
-test('staff keep the lists of reasons', async ({ portal }) => {
+test('staff keep the lists of reasons', async ({ portal, scripts }) => {
   await portal.staff();
   await portal.open('/support/senders');
   await portal.page.getByText('Reasons to reject').first().click();
   const list = portal.page.getByLabel('Reasons to reject');
   const reason = `Not yours, ${unique('reason')}`;
   await list.fill(`${await list.inputValue()}\n${reason}`);
+  // What is typed into another list stays when this one is saved.
+  await portal.page.getByText('Reserved words').first().click();
+  const words = portal.page.getByLabel('Reserved words');
+  const typed = `${await words.inputValue()}\n${unique('word')}`;
+  await words.fill(typed);
   await portal.form('Save').first().getByRole('button').click();
+  await expect(list).toBeHidden();
   await expect(list).toHaveValue(new RegExp(reason));
+  if (scripts) {
+    await expect(words).toBeVisible();
+    await expect(words).toHaveValue(typed);
+  }
 });

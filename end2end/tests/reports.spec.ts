@@ -113,7 +113,15 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   // The chart has its place before the list, for the eye and the keyboard, once it is asked for.
   const chart = portal.page.getByRole('img', { name: /by day/ });
   await expect(chart).toBeHidden();
-  await portal.page.getByLabel('Show the chart').check();
+  const shown = portal.page.getByLabel('Show the chart');
+  await shown.focus();
+  await portal.page.keyboard.press('Space');
+  await expect(chart).toBeVisible();
+  // It stays when another kind of chart is chosen there.
+  await portal.link('Messages by application').click();
+  await portal.at(/by=application/);
+  await portal.hydrated();
+  await expect(shown).toBeChecked();
   await expect(chart).toBeVisible();
   const [above, below] = [await chart.boundingBox(), await portal.row('58777031').boundingBox()];
   expect(above!.y).toBeLessThan(below!.y);

@@ -37,6 +37,9 @@ words! {
         RemovePrice = "remove-price",
         /// On a price change that isn't in force yet, identified by its ID.
         CancelPrice = "cancel-price",
+        /// On a line of a bank statement that couldn't be credited, identified by the ID of the
+        /// statement and the number of the line, with a space between them.
+        MarkLine = "mark-line",
     }
 }
 
@@ -64,6 +67,7 @@ impl DeskAct {
             Self::SetPrice => "Set price",
             Self::RemovePrice => "Remove price",
             Self::CancelPrice => "Cancel the change",
+            Self::MarkLine => "Mark as done",
         }
     }
 
@@ -90,6 +94,7 @@ impl DeskAct {
             Self::SetPrice => "The price change is saved.",
             Self::RemovePrice => "The removal of the price is saved.",
             Self::CancelPrice => "The price change is cancelled.",
+            Self::MarkLine => "The line is marked as done.",
         }
     }
 
@@ -113,7 +118,8 @@ impl DeskAct {
             | Self::SignOut
             | Self::ResetFactor
             | Self::MakeResetLink
-            | Self::CancelPrice => return None,
+            | Self::CancelPrice
+            | Self::MarkLine => return None,
         })
     }
 

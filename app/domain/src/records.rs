@@ -900,6 +900,21 @@ pub struct BankStatement {
     pub done_at: Option<Timestamp>,
 }
 
+impl LineOutcome {
+    /// Returns the outcome as pages show it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Credited => "Credited",
+            Self::Unmatched => "Unmatched",
+            Self::Known => "Known already",
+            Self::Conflict => "Conflict: the bank id is known with other data",
+            Self::Refused => "Refused: the balance would be too large",
+            Self::Debit => "Skipped: no money came in",
+            Self::OtherCurrency => "Skipped: another currency",
+        }
+    }
+}
+
 /// A line of a bank statement. Until the line is credited, its outcome is the one that it would
 /// have if it were credited now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -931,6 +946,14 @@ pub struct OpenBankLine {
     pub line: BankStatementLine,
     /// The reference and the amount of the deposit with the same bank ID, if there is one.
     pub stored: Option<(String, Money)>,
+}
+
+impl OpenBankLine {
+    /// Returns the stored deposit as pages show it.
+    pub fn stored_deposit(&self) -> Option<String> {
+        let (reference, amount) = self.stored.as_ref()?;
+        Some(format!("{} for {reference}", amount.shown()))
+    }
 }
 
 /// A file that is kept until staff have chosen its columns.

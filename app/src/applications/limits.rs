@@ -211,8 +211,8 @@ fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView 
         {choice(
             LimitField::RefuseDoubtful,
             &[("false", "Sent, with a warning"), ("true", "Refused")],
-            "A number is doubtful if it begins with 0, has 7 or 9 digits, or is the home \
-             country's code and a local number.",
+            "An international number is doubtful if it begins with 0, has 7 or 9 digits, or is the \
+             home country's code and a local number.",
             limits.text(LimitField::RefuseDoubtful),
             form,
         )}
@@ -309,9 +309,5 @@ fn choice(
     let owned = |(value, text): &(&str, &str)| ((*value).to_owned(), (*text).to_owned());
     let options = options.iter().map(owned).collect();
     let chosen = form.typed(name).unwrap_or(in_force);
-    view! {
-        <Choice label=limit.label() name options chosen form/>
-        <p class="hint">{hint}</p>
-    }
-    .into_any()
+    view! { <Choice label=limit.label() name options chosen form hint/> }.into_any()
 }

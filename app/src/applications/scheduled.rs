@@ -1,7 +1,7 @@
 //! The scheduled messages of an application, and cancelling all of them.
 
 use domain::records::ScheduledCount;
-use domain::{MessageStatus, Reference};
+use domain::{KeyKind, MessageStatus, Reference};
 use leptos::prelude::*;
 
 use crate::problem::Problem;
@@ -12,7 +12,6 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{signed_in, step_up},
-    domain::KeyKind,
     service::StopAuthor,
 };
 
@@ -60,6 +59,7 @@ fn Waiting(
     let filter = ReportFilter {
         application: reference.to_string(),
         status: MessageStatus::Scheduled.as_str().to_owned(),
+        key: KeyKind::Live.as_str().to_owned(),
         ..ReportFilter::default()
     };
     let list = filter.address(REPORTS_PATH, &[]);

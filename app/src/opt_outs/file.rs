@@ -36,8 +36,15 @@ pub fn FileForm(reference: Reference, kind: KeyKind) -> impl IntoView {
         <form class="form" method="post" action=action enctype="multipart/form-data">
             <div class="field">
                 <label for="file">"File of numbers"</label>
-                <input id="file" type="file" name="file" accept=".csv,.txt,text/*" required/>
-                <p class="hint">
+                <input
+                    id="file"
+                    type="file"
+                    name="file"
+                    accept=".csv,.txt,text/*"
+                    required
+                    aria-describedby="file-hint"
+                />
+                <p id="file-hint" class="hint">
                     "One number in each line, without a header line. If a line is bad, we import \
                      nothing and show you which one it is."
                 </p>

@@ -128,7 +128,9 @@ fn OptOuts(data: OptOutsView, forms: Forms) -> impl IntoView {
             <AcceptedNotice parameter="added" sentence="The number is on the list."/>
             <AcceptedNotice
                 parameter="doubtful"
-                sentence="The number is on the list, but it looks wrong: is a digit missing?"
+                sentence="The number is on the list, but it may be mistyped. A local number has \
+                          8 digits, and an international one begins with a country code, not with \
+                          0."
             />
             <AcceptedNotice parameter="removed" sentence="The number isn't on the list any more."/>
             {file.map(shown_outcome)}

@@ -52,7 +52,8 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
         ),
         DeliveryError::DoubtfulNumber => (
             "The number is probably a mistake, and the application's limits refuse such numbers.",
-            "Check the number with the person.",
+            "Check the number. Write a local number with 8 digits, and an international one with \
+             its country code.",
         ),
         DeliveryError::RecipientFlooded => (
             "The recipient had as many messages as the application's limits allow.",

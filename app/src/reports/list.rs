@@ -19,11 +19,14 @@ pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
     let data = PageData::new(move || LoadReports { filter: filter.get() });
-    view! { <Loaded data render=|reports| view! { <ReportsContent reports/> }/> }
+    // Whether narrow screens show the chart, also after the data is loaded again. A kind of chart in
+    // the address was chosen at the chart.
+    let chart_shown = RwSignal::new(filter.with_untracked(|filter| !filter.by.is_empty()));
+    view! { <Loaded data render=move |reports| view! { <ReportsContent reports chart_shown/> }/> }
 }
 
 #[component]
-fn ReportsContent(reports: Reports) -> impl IntoView {
+fn ReportsContent(reports: Reports, chart_shown: RwSignal<bool>) -> impl IntoView {
     let (filter, currency) = (reports.filter, reports.currency);
     let problem = reports.found.as_ref().err().cloned();
     #[cfg(feature = "ssr")]
@@ -38,7 +41,7 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
         move || {
             let (found, filter, currency) = (found.get(), filter.clone(), currency.clone());
             match found {
-                Some(found) => view! { <Sections found filter currency/> }.into_any(),
+                Some(found) => view! { <Sections found filter currency chart_shown/> }.into_any(),
                 None => view! { <NothingShown filter/> }.into_any(),
             }
         }
@@ -74,7 +77,12 @@ fn NothingShown(filter: ReportFilter) -> impl IntoView {
 
 /// Renders the results. Batches come first if the user looked for a batch.
 #[component]
-fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoView {
+fn Sections(
+    found: Found,
+    filter: ReportFilter,
+    currency: String,
+    chart_shown: RwSignal<bool>,
+) -> impl IntoView {
     let batches =
         found.batches.map(|batches| batches_section(&batches, &filter, &currency).into_any());
     let is_of_batches = !(filter.batchid.is_empty() && filter.requestid.is_empty());
@@ -106,17 +114,38 @@ fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoVi
     view! {
         {reload}
         {contents}
-        // A narrow screen shows the chart once its reader asks for it, so that the first message is
-        // seen at once. The switch works without scripts.
         {found.chart.map(|chart| {
             view! {
-                <input type="checkbox" id="chart-shown" class="chart-switch"/>
-                <label for="chart-shown" class="chart-switch-label">"Show the chart"</label>
+                <ChartSwitch shown=chart_shown/>
                 <div class="chart-section"><ChartSection chart filter currency/></div>
             }
         })}
         {first}
         {messages}
         {last}
+    }
+}
+
+/// The switch of the chart. A narrow screen shows the chart once its reader asks for it, so that
+/// the first message is seen at once. The switch works without scripts.
+#[component]
+fn ChartSwitch(shown: RwSignal<bool>) -> impl IntoView {
+    let node = NodeRef::<leptos::html::Input>::new();
+    // It may have been used before scripts ran, and browsers restore it on a reload.
+    Effect::new(move || {
+        if let Some(node) = node.get() {
+            shown.set(node.checked());
+        }
+    });
+    view! {
+        <input
+            type="checkbox"
+            id="chart-shown"
+            class="chart-switch"
+            checked=shown.get_untracked()
+            node_ref=node
+            on:change=move |event| shown.set(event_target_checked(&event))
+        />
+        <label for="chart-shown" class="chart-switch-label">"Show the chart"</label>
     }
 }

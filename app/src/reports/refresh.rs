@@ -46,33 +46,34 @@ async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {
     };
     let is_new = found.try_with_untracked(|before| before.as_ref() != Some(&now));
     if is_new == Some(true) {
-        let (focused, table_is_open) = (focused_address(), is_table_open());
+        let (focused, table_is_open) = (focused(), is_table_open());
         found.try_set(Some(now));
         request_animation_frame(move || {
             if let Some(details) = chart_table().filter(|_| table_is_open) {
                 let _ = details.set_attribute("open", "");
             }
-            if let Some(address) = focused {
-                focus(&address);
+            if let Some(selector) = focused {
+                focus(&selector);
             }
         });
     }
 }
 
-/// Returns the address of the link in the lists that has the focus.
-fn focused_address() -> Option<String> {
+/// Returns a selector of the link or the field in the results that has the focus.
+fn focused() -> Option<String> {
     let focused = document().active_element()?;
     focused.closest("#found").ok()??;
-    focused.get_attribute("href")
+    // Addresses are escaped and contain no quotes.
+    let of_link = |address| format!("#found a[href=\"{address}\"]");
+    let id = Some(focused.id()).filter(|id| !id.is_empty());
+    id.map(|id| format!("#{id}")).or_else(|| focused.get_attribute("href").map(of_link))
 }
 
-/// Focuses the link with this address. The link that had the focus has been rendered again.
-fn focus(address: &str) {
-    // Addresses are escaped and contain no quotes.
-    let link = document().query_selector(&format!("#found a[href=\"{address}\"]"));
-    let link = link.ok().flatten();
-    if let Some(link) = link.and_then(|link| link.dyn_into::<HtmlElement>().ok()) {
-        let _ = link.focus();
+/// Focuses an element that has been rendered again.
+fn focus(selector: &str) {
+    let element = document().query_selector(selector).ok().flatten();
+    if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.focus();
     }
 }
 

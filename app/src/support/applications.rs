@@ -70,7 +70,7 @@ fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<Strin
 
 #[component]
 pub fn SupportApplicationsPage() -> impl IntoView {
-    let forms = CaseForms::new::<ActOn>();
+    let forms = CaseForms::new::<ActOn>([StaffList::SuspendReasons]);
     let (list, cursor) = (parameter("list"), parameter("cursor"));
     let data = PageData::new(move || {
         forms.track();
@@ -83,10 +83,11 @@ pub fn SupportApplicationsPage() -> impl IntoView {
 }
 
 #[component]
-fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
+fn Applications(data: ApplicationsView, forms: CaseForms<1>) -> impl IntoView {
     let ApplicationsView { list, applications, viewers, reasons, own, currency } = data;
     let cases = cases(list, &applications.items);
     let viewers = followed(CaseKind::Application, cases, viewers);
+    let [of_reasons] = forms.lists;
     let lists = ApplicationList::ALL.map(|each| (address(each), title(each), each == list));
     view! {
         <Page title="Applications">
@@ -94,13 +95,11 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
             <FormAlert form=forms.decide/>
             {listed((list, &applications.items), viewers, own, &currency, forms.decide)}
             {next_link(&address(list), applications.next, "More applications")}
-            <FormAlert form=forms.lists/>
             <ListForm
-                list=StaffList::SuspendReasons
+                state=of_reasons
                 heading="Reasons to suspend"
                 hint=REASONS_HINT
                 lines=reasons
-                form=forms.lists
             />
         </Page>
     }

@@ -24,7 +24,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::consequences::{Consequences, last_mark, parsed_number},
+    super::consequences::{Consequences, last_mark, parsed_line, parsed_number},
     super::desk::APPROVALS_PATH,
     super::reset_link::keep_reset_link,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
@@ -87,7 +87,10 @@ pub async fn load_confirmation(
         None => Vec::new(),
     };
     Ok(ConfirmationView {
-        heading: format!("{} {}", act.label(), found.name).trim_end().to_owned(),
+        heading: match act {
+            DeskAct::MarkLine => format!("Mark {} as done", found.name),
+            _ => format!("{} {}", act.label(), found.name).trim_end().to_owned(),
+        },
         act,
         subject,
         confirmation,
@@ -215,6 +218,10 @@ async fn perform(
         DeskAct::RemoveNumber => {
             let (number, keyword, _) = parsed_number(subject).ok_or(Cause::NotFound)?;
             service.support().remove_inbound_number(&actor, &number, keyword).await?;
+        }
+        DeskAct::MarkLine => {
+            let (statement, line) = parsed_line(subject).ok_or(Cause::NotFound)?;
+            service.money().handle_bank_line(&actor, statement, line).await?;
         }
         DeskAct::Promote => {
             return act_of_two(current, account.id, StaffAct::Promote { email }, subject).await;

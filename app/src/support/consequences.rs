@@ -97,6 +97,7 @@ impl Consequences {
             | DeskAct::SetPrice
             | DeskAct::RemovePrice
             | DeskAct::CancelPrice => of_price(current, act, subject).await,
+            DeskAct::MarkLine => of_bank_line(current, subject).await,
         }?;
         let four_eyes =
             matches!(act, DeskAct::Promote | DeskAct::ResetFactor) || found.price.is_some();
@@ -532,6 +533,64 @@ async fn of_carrier(
 /// Returns the end of the state of a carrier that says whether it is the last one.
 pub const fn last_mark(is_last: bool) -> &'static str {
     if is_last { ", the last one" } else { "" }
+}
+
+async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+    let (statement, number) = parsed_line(subject).ok_or(Cause::NotFound)?;
+    let name = format!("line {number} of statement {statement}");
+    let open = current.service().money().open_bank_lines().await?;
+    let found =
+        open.into_iter().find(|open| (open.statement_id, open.line.line) == (statement, number));
+    let Some(open) = found else {
+        let decided = marked(current, statement, number).await?.ok_or(Cause::NotFound)?;
+        let refused = Some(Refusal::NothingToDo { decided: Some(decided) });
+        return Ok(Consequences { name, refused, ..Consequences::default() });
+    };
+    let stored = open.stored_deposit();
+    let line = open.line;
+    let amount = format!("{} {}", line.amount.shown(), current.site().currency);
+    let mut facts = vec![
+        fact("Bank id", line.bank_id),
+        fact("Reference as written", line.reference),
+        fact("Amount", amount),
+        fact("Outcome", line.outcome.label()),
+    ];
+    let more = [("Payer", line.payer), ("Purpose", line.purpose), ("Stored deposit", stored)];
+    facts.extend(more.into_iter().filter_map(|(term, text)| Some(fact(term, text?))));
+    let effects = sentences([
+        "The line is no longer pending work. The statement still shows it.",
+        "No money is credited or moved. First make sure that the money is where it belongs.",
+    ]);
+    Ok(Consequences {
+        name,
+        confirmation: Confirmation { facts, effects, undo: CANT_UNDO.to_owned(), step_up: None },
+        seen: "open".to_owned(),
+        ..Consequences::default()
+    })
+}
+
+/// Returns who marked a line of a bank statement as done, and when.
+async fn marked(
+    current: &CurrentRequest,
+    statement: i64,
+    line: i64,
+) -> Result<Option<Decided>, Problem> {
+    let filter = AuditFilter {
+        subject: Some(statement.to_string()),
+        action: Some("statement.line".to_owned()),
+        limit: 1000,
+        ..AuditFilter::default()
+    };
+    let detail = format!("line {line}");
+    let entries = current.service().support().audit(&filter).await?.items;
+    let entry = entries.into_iter().find(|entry| entry.detail.as_ref() == Some(&detail));
+    Ok(entry.map(|entry| Decided { by: entry.who, at: entry.at }))
+}
+
+/// Parses the subject of an action on a line of a bank statement.
+pub fn parsed_line(subject: &str) -> Option<(i64, i64)> {
+    let (statement, line) = subject.split_once(' ')?;
+    Some((statement.parse().ok()?, line.parse().ok()?))
 }
 
 async fn of_price(

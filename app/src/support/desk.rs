@@ -5,7 +5,7 @@ use domain::decision::{Decided, StaffList};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::lists::{ReasonField, SetStaffList};
+use super::lists::{ListState, ReasonField};
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -47,27 +47,27 @@ pub async fn last_decision(
     Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
 }
 
-/// The forms of a page of cases: one for the decisions, and one for the lists that help staff
+/// The forms of a page of cases: one for the decisions, and one for each list that helps staff
 /// decide.
 #[derive(Clone, Copy)]
-pub struct CaseForms {
+pub struct CaseForms<const N: usize> {
     pub decide: FormState,
-    pub lists: FormState,
+    pub lists: [ListState; N],
 }
 
-impl CaseForms {
+impl<const N: usize> CaseForms<N> {
     /// Returns the forms of a page. `D` is the server function that makes the decisions.
-    pub fn new<D: ServerFn<Error = Problem, Output = ()>>() -> Self {
-        Self {
-            decide: FormState::new::<D>("decision-alert"),
-            lists: FormState::new::<SetStaffList>("lists-alert"),
-        }
+    pub fn new<D: ServerFn<Error = Problem, Output = ()>>(lists: [StaffList; N]) -> Self {
+        let decide = FormState::new::<D>("decision-alert");
+        Self { decide, lists: lists.map(ListState::new) }
     }
 
     /// Makes the current reactive computation run again when one of the forms is accepted.
     pub fn track(self) {
         self.decide.accepted.track();
-        self.lists.accepted.track();
+        for list in self.lists {
+            list.form.accepted.track();
+        }
     }
 }
 

@@ -2,24 +2,25 @@
 
 #![expect(clippy::too_many_arguments, reason = "a form has a field for each column of a file")]
 
-use domain::Refusal;
 use domain::decision::Decided;
 use domain::records::{
     BankLineCase, BankStatement, KeptBankFile, LineOutcome, OpenBankLine, Paged, StatementReport,
 };
+use domain::{DeskAct, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::confirm::confirm_button;
 use super::deposits::details;
-use super::desk::{by, row_form};
+use super::desk::by;
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
-    next_link, parameter, tabs,
+    BUTTONS, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, next_link,
+    parameter, tabs,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -129,14 +130,6 @@ pub async fn confirm_statement(
     Ok(())
 }
 
-/// Marks a line that couldn't be credited as done.
-#[server(prefix = "/fn", endpoint = "handle-bank-line")]
-pub async fn handle_bank_line(statement: i64, line: i64) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let actor = Actor::Account(account.id);
-    Ok(current.service().money().handle_bank_line(&actor, statement, line).await?)
-}
-
 /// Stores which columns are which, for all files with this header, and reads the kept file.
 #[server(prefix = "/fn", endpoint = "choose-columns")]
 pub async fn choose_columns(
@@ -178,7 +171,6 @@ pub async fn choose_columns(
 struct Forms {
     confirm: FormState,
     columns: FormState,
-    line: FormState,
 }
 
 #[component]
@@ -186,7 +178,6 @@ pub fn ImportPage() -> impl IntoView {
     let forms = Forms {
         confirm: FormState::new::<ConfirmStatement>("confirm-alert"),
         columns: FormState::new::<ChooseColumns>("columns-alert"),
-        line: FormState::new::<HandleBankLine>("line-alert"),
     };
     let number = |text: Option<String>| text.and_then(|id| id.parse().ok());
     let (statement, file) = (parameter("statement"), parameter("file"));
@@ -198,7 +189,6 @@ pub fn ImportPage() -> impl IntoView {
         drop(changed.get());
         forms.confirm.accepted.track();
         forms.columns.accepted.track();
-        forms.line.accepted.track();
         LoadImport {
             statement: number(statement.get()),
             outcome: outcome.get(),
@@ -239,13 +229,20 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
         <Page title="Import a bank statement" back=("/support/deposits", "Deposits")>
             {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
             {file.map(|file| view! { <Columns file form=forms.columns/> })}
-            {(!open.is_empty()).then(|| open_lines(&open, &currency, forms.line))}
+            {(!open.is_empty()).then(|| open_lines(&open, &currency))}
             {selected.map(|selected| view! { <Report selected currency form=forms.confirm/> })}
             <form class="form" method="post" action=IMPORT_FILE_PATH enctype="multipart/form-data">
                 <div class="field">
                     <label for="file">"CSV file"</label>
-                    <input id="file" type="file" name="file" accept=".csv,.txt,text/csv" required/>
-                    <p class="hint">
+                    <input
+                        id="file"
+                        type="file"
+                        name="file"
+                        accept=".csv,.txt,text/csv"
+                        required
+                        aria-describedby="file-hint"
+                    />
+                    <p id="file-hint" class="hint">
                         "At most 64 MiB and 1,000,000 lines. Nothing is credited before you \
                          confirm it."
                     </p>
@@ -350,7 +347,7 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
         format!("{IMPORT_PATH}?statement={}{outcome}", statement.id)
     };
     let outcomes =
-        counts.iter().map(|(of, _)| (address(Some(*of)), title(*of), outcome == Some(*of)));
+        counts.iter().map(|(of, _)| (address(Some(*of)), of.label(), outcome == Some(*of)));
     let lists = [(address(None), "All lines", outcome.is_none())].into_iter().chain(outcomes);
     let next = next_link(&address(outcome), lines.next, "More lines");
     view! {
@@ -358,7 +355,7 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
         {confirmed.map(|sentence| view! { <p>{sentence}</p> })}
         <p role="status">{progress(&statement, &counts, waiting)}</p>
         {Table::narrow(&counts)
-            .column("Outcome", |(outcome, _)| title(*outcome))
+            .column("Outcome", |(outcome, _)| outcome.label())
             .amount("Lines", |(_, lines)| grouped(*lines))
             .in_region("Outcomes")}
         {tabs("Lines of the statement", lists)}
@@ -392,18 +389,6 @@ fn progress(statement: &BankStatement, counts: &[(LineOutcome, i64)], waiting: i
     }
 }
 
-const fn title(outcome: LineOutcome) -> &'static str {
-    match outcome {
-        LineOutcome::Credited => "Credited",
-        LineOutcome::Unmatched => "Unmatched",
-        LineOutcome::Known => "Known already",
-        LineOutcome::Conflict => "Conflict: the bank id is known with other data",
-        LineOutcome::Refused => "Refused: the balance would be too large",
-        LineOutcome::Debit => "Skipped: no money came in",
-        LineOutcome::OtherCurrency => "Skipped: another currency",
-    }
-}
-
 fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
     Table::wide(lines)
         .amount("Line", |case| case.line.line)
@@ -424,7 +409,7 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
             LineOutcome::OtherCurrency => String::new(),
             _ => case.line.amount.shown(),
         })
-        .column("Outcome", |case| title(case.line.outcome))
+        .column("Outcome", |case| case.line.outcome.label())
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })
@@ -432,7 +417,7 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
 }
 
 /// Renders the lines that couldn't be credited.
-fn open_lines(lines: &[OpenBankLine], currency: &str, form: FormState) -> impl IntoView + use<> {
+fn open_lines(lines: &[OpenBankLine], currency: &str) -> impl IntoView + use<> {
     let table = Table::wide(lines)
         .column("Statement and line", |open| {
             let href = format!("{IMPORT_PATH}?statement={}", open.statement_id);
@@ -445,16 +430,13 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, form: FormState) -> impl I
             details(open.line.payer.as_deref(), open.line.purpose.as_deref())
         })
         .money("Amount", currency, |open| open.line.amount.shown())
-        .column("Outcome", |open| title(open.line.outcome))
-        .column("Stored deposit", |open| {
-            let stored = open.stored.as_ref();
-            stored.map(|(reference, amount)| format!("{} for {reference}", amount.shown()))
-        })
-        .styled(BUTTONS, "Action", move |open| {
-            let (statement, line) = (open.statement_id.to_string(), open.line.line.to_string());
+        .column("Outcome", |open| open.line.outcome.label())
+        .column("Stored deposit", OpenBankLine::stored_deposit)
+        .styled(BUTTONS, "Action", |open| {
+            let (statement, line) = (open.statement_id, open.line.line);
             let about = format!("line {line} of statement {statement}");
-            let fields = vec![("statement", statement), ("line", line)];
-            row_form(form, "Mark as done", &about, fields, None)
+            let subject = format!("{statement} {line}");
+            confirm_button(DeskAct::MarkLine, &about, subject, IMPORT_PATH.to_owned())
         })
         .in_region("Lines that weren't credited");
     view! {
@@ -463,7 +445,6 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, form: FormState) -> impl I
             "Compare each line with the stored deposit and with the bank. Mark the line as done \
              when its money is where it belongs."
         </p>
-        <FormAlert form/>
         {table}
     }
 }

@@ -11,37 +11,66 @@ use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
 /// Replaces a list. `lines` has one entry per line.
 #[server(prefix = "/fn", endpoint = "set-staff-list")]
 pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
+    let keep = |problem: Problem| problem.typed(LIST, &list).typed(LINES, &lines);
+    let (current, account) = staff().await.map_err(keep)?;
     let parsed = StaffList::parse(&list).ok_or(Cause::Unreadable)?;
     let actor = Actor::Account(account.id);
     let applications = current.service().applications();
     let set = applications.set_staff_list(&actor, parsed, &lines);
-    set.await.map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
+    set.await.map_err(|error| keep(error.into()))
+}
+
+/// The fields of the form.
+const LIST: &str = "list";
+const LINES: &str = "lines";
+
+/// The state of the form that changes a list. A page has a form for each of its lists.
+#[derive(Clone, Copy)]
+pub struct ListState {
+    list: StaffList,
+    pub form: FormState,
+    /// The text that was typed and isn't saved. It stays when the page loads its data again, for
+    /// example after another list was saved.
+    typed: RwSignal<Option<String>>,
+}
+
+impl ListState {
+    pub fn new(list: StaffList) -> Self {
+        let form = FormState::new::<SetStaffList>(list.as_str()).with_text(LIST, list.as_str());
+        let typed = RwSignal::new(form.typed(LINES));
+        Effect::new(move || {
+            if form.accepted.get() > 0 {
+                typed.set(None);
+            }
+        });
+        Self { list, form, typed }
+    }
 }
 
 /// The hint below a list of reasons.
 pub const REASONS_HINT: &str =
     "Write one reason per line. Confirmations suggest them. Customers read the reason you send.";
 
-/// Renders the form that changes a list. The page shows its problem, because it may have several.
+/// Renders the form that changes a list.
 #[component]
 pub fn ListForm(
-    list: StaffList,
+    state: ListState,
     heading: &'static str,
     hint: &'static str,
+    /// The saved list.
     lines: Vec<String>,
-    form: FormState,
 ) -> impl IntoView {
+    let ListState { list, form, typed } = state;
     let id = format!("list-{}", list.as_str());
-    let typed = form.typed(list.as_str());
-    let came_back = typed.is_some();
-    let text = typed.unwrap_or(lines.join("\n"));
+    let unsaved = typed.get_untracked();
+    let is_unsaved = unsaved.is_some();
+    let text = unsaved.unwrap_or(lines.join("\n"));
     view! {
-        <details open=came_back>
+        <details open=is_unsaved>
             <summary>{heading}</summary>
-            <PostForm form without_alert=true>
-                <input type="hidden" name="list" value=list.as_str()/>
-                <TextArea label=heading id name="lines" rows="6" text hint/>
+            <PostForm form>
+                <input type="hidden" name=LIST value=list.as_str()/>
+                <TextArea label=heading id name=LINES rows="6" text hint typed/>
                 <SubmitButton label="Save" form/>
             </PostForm>
         </details>

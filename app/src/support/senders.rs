@@ -68,7 +68,7 @@ fn names(cases: &[SenderCase]) -> Vec<String> {
 
 #[component]
 pub fn SendersPage() -> impl IntoView {
-    let forms = CaseForms::new::<ActOn>();
+    let forms = CaseForms::new::<ActOn>([StaffList::RejectReasons, StaffList::ReservedWords]);
     let cursor = parameter("cursor");
     let data = PageData::new(move || {
         forms.track();
@@ -78,28 +78,26 @@ pub fn SendersPage() -> impl IntoView {
 }
 
 #[component]
-fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
+fn Senders(data: SendersView, forms: CaseForms<2>) -> impl IntoView {
     let SendersView { cases, viewers, reasons, reserved, own } = data;
     let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
+    let [of_reasons, of_words] = forms.lists;
     view! {
         <Page title="Sender names">
             <FormAlert form=forms.decide/>
             {listed(&cases.items, viewers, own, forms.decide)}
             {next_link(SENDERS_PATH, cases.next, "Later requests")}
-            <FormAlert form=forms.lists/>
             <ListForm
-                list=StaffList::RejectReasons
+                state=of_reasons
                 heading="Reasons to reject"
                 hint=REASONS_HINT
                 lines=reasons
-                form=forms.lists
             />
             <ListForm
-                list=StaffList::ReservedWords
+                state=of_words
                 heading="Reserved words"
                 hint="Write one word per line. Names that contain or resemble one are marked above."
                 lines=reserved
-                form=forms.lists
             />
         </Page>
     }

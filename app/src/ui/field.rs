@@ -126,7 +126,16 @@ pub fn TextArea(
     text: String,
     #[prop(optional)] required: bool,
     #[prop(optional)] hint: Option<&'static str>,
+    /// A signal that receives the text as it is typed.
+    #[prop(optional)]
+    typed: Option<RwSignal<Option<String>>>,
 ) -> impl IntoView {
+    let hint_id = hint.map(|_| format!("{id}-hint"));
+    let on_input = move |event| {
+        if let Some(typed) = typed {
+            typed.set(Some(event_target_value(&event)));
+        }
+    };
     view! {
         <div class="field">
             <label for=id.clone()>{label}</label>
@@ -137,10 +146,12 @@ pub fn TextArea(
                 dir="auto"
                 required=required
                 prop:defaultValue=text.clone()
+                aria-describedby=hint_id.clone()
+                on:input=on_input
             >
                 {text_in_area(&text)}
             </textarea>
-            {hint.map(|hint| view! { <p class="hint">{hint}</p> })}
+            {hint_id.map(|id| view! { <p id=id class="hint">{hint}</p> })}
         </div>
     }
 }
@@ -158,11 +169,16 @@ pub fn Choice(
     /// The form, if its problem can be about this field.
     #[prop(optional)]
     form: Option<FormState>,
+    /// A sentence below the list about what its options mean. Needs `form`.
+    #[prop(optional)]
+    hint: Option<&'static str>,
 ) -> impl IntoView {
     let id = format!("field-{name}");
     let problem_id = format!("{id}-problem");
+    let hint_id = hint.map(|_| format!("{id}-hint"));
     let is_invalid = move || form.is_some_and(|form| form.is_about(name));
-    let described_by = form.map(|form| described_by(None, problem_id.clone(), name, form));
+    let described_by =
+        form.map(|form| described_by(hint_id.clone(), problem_id.clone(), name, form));
     view! {
         <div class="field">
             <label for=id.clone()>{label}</label>
@@ -181,6 +197,7 @@ pub fn Choice(
                     .collect_view()}
             </select>
             {form.map(|form| form.beside(problem_id, name))}
+            {hint_id.map(|id| view! { <p id=id class="hint">{hint}</p> })}
         </div>
     }
 }

@@ -100,6 +100,15 @@ impl FormState {
         Self { loads_next: true, ..self }
     }
 
+    /// Leaves a problem that came back to another form of the same function. The forms of a page
+    /// have different texts in `field`.
+    pub fn with_text(self, field: &str, text: &str) -> Self {
+        if self.typed(field).is_some_and(|sent| sent != text) {
+            self.problem.set(None);
+        }
+        self
+    }
+
     /// Creates the state of a form that the browser sends by GET.
     pub fn plain(alert: &'static str, problem: Option<Problem>) -> Self {
         Self {
@@ -211,9 +220,6 @@ pub fn PostForm(
     /// Whether the form is only a button within a line, without room for a problem.
     #[prop(optional)]
     inline: bool,
-    /// Whether the page shows the problem elsewhere, because it has several such forms.
-    #[prop(optional)]
-    without_alert: bool,
     children: Children,
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
@@ -233,7 +239,7 @@ pub fn PostForm(
             node_ref=node
             on:submit=move |event| submit(&event, form)
         >
-            {(!inline && !without_alert).then(|| view! { <FormAlert form/> })}
+            {(!inline).then(|| view! { <FormAlert form/> })}
             {children()}
         </form>
     }

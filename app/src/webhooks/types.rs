@@ -87,9 +87,9 @@ pub fn TypesField(
         }
     });
     view! {
-        <fieldset class="choices groups">
+        <fieldset class="choices groups" aria-describedby="events-hint">
             <legend>"Events"</legend>
-            <p class="hint">
+            <p id="events-hint" class="hint">
                 "Choose the types of events. If you choose none, the endpoint gets all types \
                  except message.submitted."
             </p>

@@ -265,8 +265,10 @@ fn the_portal_confirms_before_it_cancels_and_pauses() {
 
     let application = format!("/applications/{}", server.reference());
     let shown = page(&mut browser, &application);
-    let list = format!("/reports?application={}&status=scheduled", server.reference());
+    let list = format!("/reports?application={}&status=scheduled&key=live", server.reference());
     assert!(shown.contains(&format!("href=\"{list}\">2 messages</a>")), "{shown}");
+    let test = scheduled(&server, server.test_key(), &later).json()["transid"].clone();
+    assert!(!page(&mut browser, &list).contains(test.as_str().unwrap()));
     assert!(shown.contains(" of them today"), "{shown}");
     a_scheduled_batch_is_counted_by_its_rows(&server, &mut browser, batchid);
     let shown = page(&mut browser, &format!("{application}?confirm=cancel-scheduled"));
