@@ -103,7 +103,10 @@ async function bundle() {
   const loader = {
     name: 'parts',
     setup: ({ onLoad }) => onLoad({ filter: /\/parts\.js$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace(/(?<="\.\/)\w+\.wasm/g, (name) => files[name]),
+      contents: readFileSync(path, 'utf8').replace(/(?<="\.\/)\w+\.wasm/g, (name) => {
+        if (!files[name]) throw new Error(`parts.js names ${name}, which isn't a part's file`);
+        return files[name];
+      }),
     })),
   };
   const start = { in: join(completed, 'heliograph.js'), out: 'heliograph' };
