@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import {
   existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
-import { basename, extname, join } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import binaryen from 'binaryen';
@@ -99,19 +99,35 @@ function shrink(raw) {
 async function bundle() {
   const program = ['heliograph.wasm', ...new Set(parts().flatMap(([, files]) => files))];
   const files = await write(program.map((name) => join(completed, name)));
-  // The script that loads the parts names their files.
   const loader = {
     name: 'parts',
     setup: ({ onLoad }) => onLoad({ filter: /\/parts\.js$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace(/(?<="\.\/)\w+\.wasm/g, (name) => {
-        if (!files[name]) throw new Error(`parts.js names ${name}, which isn't a part's file`);
-        return files[name];
-      }),
+      contents: completeLoader(readFileSync(path, 'utf8'), files),
     })),
   };
   const start = { in: join(completed, 'heliograph.js'), out: 'heliograph' };
   const style = { in: 'style/main.css', out: 'heliograph' };
   return { ...files, ...await write([start, style], [loader]) };
+}
+
+/**
+ * Completes the script that loads the parts. It gets the final names of their files, and
+ * frontend/compile.mjs repeats requests that fail.
+ */
+function completeLoader(script, files) {
+  const changes = [
+    [/(?<="\.\/)\w+\.wasm/g, (name) => {
+      if (!files[name]) throw new Error(`parts.js names ${name}, which isn't a part's file`);
+      return files[name];
+    }],
+    [/\bfetch\(/g, 'compile('],
+    [/\bWebAssembly\.instantiateStreaming\(src,/g, 'WebAssembly.instantiate(await src,'],
+  ];
+  const source = JSON.stringify(resolve('frontend/compile.mjs'));
+  return changes.reduce((text, [pattern, replacement]) => {
+    if (!pattern.test(text)) throw new Error(`parts.js has no ${pattern}`);
+    return text.replace(pattern, replacement);
+  }, `import { compile } from ${source};\n${script}`);
 }
 
 async function write(entryPoints, plugins = []) {

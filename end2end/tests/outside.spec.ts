@@ -126,15 +126,16 @@ test('a page whose code cannot be loaded is opened without scripts', async ({
 }) => {
   await portal.register();
   // The browser reports the missing file, and that nothing used what it had loaded meanwhile.
-  watch.expects(/split_account|Failed to fetch|was preloaded using link preload but not used/);
+  watch.expects(/split_account|HTTP status|was preloaded using link preload but not used/);
   const code = '**/pkg/split_account.*';
   const live = portal.page.locator('html[data-live]');
   await portal.page.addInitScript(() => {
     const { fetch } = window;
-    window.fetch = (...request) => fetch(...request).catch((error) => {
-      document.documentElement.dataset.missed = '';
-      throw error;
-    });
+    window.fetch = async (...request) => {
+      const answer = await fetch(...request);
+      if (answer.status === 404) document.documentElement.dataset.missed = '';
+      return answer;
+    };
   });
   const staysAsItIs = async (name: RegExp) => {
     await expect(live).not.toBeAttached();
@@ -143,7 +144,8 @@ test('a page whose code cannot be loaded is opened without scripts', async ({
     await expect(portal.heading(name)).toBeVisible();
     await expect(live).not.toBeAttached();
   };
-  await portal.page.route(code, (route) => route.abort());
+  const lose = () => portal.page.route(code, (route) => route.fulfill({ status: 404 }));
+  await lose();
   await portal.open('/applications');
   await portal.link('Reports').click();
   await portal.at('/reports');
@@ -154,9 +156,39 @@ test('a page whose code cannot be loaded is opened without scripts', async ({
   await portal.hydrated();
   await portal.link('My Applications').click();
   await portal.at('/applications');
-  await portal.page.route(code, (route) => route.abort());
+  await lose();
   await portal.reload();
   await portal.page.goBack();
   await portal.at('/devices');
   await staysAsItIs(/^Security$/);
+});
+
+test('code whose request fails is requested again', async ({ portal, scripts, watch }) => {
+  test.skip(!scripts);
+  watch.expects(/Failed to load resource: net::ERR_FAILED .*split_account/);
+  await portal.register();
+  await portal.open('/applications');
+  let requests = 0;
+  let loads = 0;
+  portal.page.on('load', () => (loads += 1));
+  await portal.page.route('**/pkg/split_account.*', (route) => {
+    requests += 1;
+    return requests === 1 ? route.abort() : route.continue();
+  });
+  await portal.link('Reports').click();
+  await expect(portal.heading(/^Reports$/)).toBeVisible();
+  expect({ requests, loads }).toEqual({ requests: 2, loads: 0 });
+});
+
+test('a page can be left while code is loading', async ({ portal, scripts }) => {
+  test.skip(!scripts);
+  await portal.register();
+  await portal.open('/applications');
+  const requested = portal.page.waitForRequest('**/pkg/split_account.*');
+  await portal.page.route('**/pkg/split_account.*', () => {});
+  await portal.link('Reports').click();
+  await requested;
+  await portal.open('/docs');
+  await expect(portal.heading('API reference')).toBeVisible();
+  await portal.at('/docs');
 });
