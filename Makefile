@@ -118,7 +118,7 @@ check: ## Check format, lints, licences, advisories and the structure
 	@.make/advisories
 	@$(lint) cargo clippy --locked --all-targets -p server -p service -p store -p smpp -p domain \
 	  -p smpp34-peer -p frontend-bindings -p fuzz -- -D warnings
-	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
+	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/split -- -D warnings
 
 .PHONY: sbom
 sbom: ## List all dependencies of the program as CycloneDX (target/*.cdx.json)

@@ -1,18 +1,21 @@
 //! The HTML document around each page. Only the server renders it.
 
+use std::fs::read_to_string;
+
 use domain::Theme;
 use leptos::prelude::*;
 use leptos_meta::{HashedStylesheet, MetaTags};
 
 use crate::App;
 use crate::footer::Footer;
+use crate::parts::part_of;
 use crate::portal_request::CurrentRequest;
 use crate::ui::PlainHeader;
 
 /// The HTML document around each page.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let path = path();
-    let code = code_of_page(&options, &path);
+    let links = links_of_part(&options, &path);
     let theme = theme();
     let footer = use_context::<CurrentRequest>().map(|request| request.site().footer.view());
     view! {
@@ -25,8 +28,9 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                 <meta name="description" content=description(&path)/>
                 <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
                 <HashedStylesheet options=options.clone() id="leptos"/>
-                <AutoReload options/>
-                <HydrationScripts options=code/>
+                <AutoReload options=options.clone()/>
+                <HydrationScripts options/>
+                {links}
                 <MetaTags/>
             </head>
             <body><App/>{footer}</body>
@@ -34,17 +38,30 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// Returns the location of the WebAssembly for the requested page. Staff pages load a separate
-/// build, so customers don't download the code of the staff pages.
-fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
-    let is_support = path.starts_with("/support");
-    let mut options = options.clone();
-    // A development build has the same code for all pages.
-    if is_support && options.hash_files {
-        options.output_name = "support".into();
-        options.hash_file = options.hash_file.replace("hash.txt", "support-hash.txt").into();
-    }
-    options
+/// Makes the browser load the page's part of the code together with the program. Otherwise the
+/// program would request it only once it has started.
+fn links_of_part(options: &LeptosOptions, path: &str) -> impl IntoView + use<> {
+    // The build writes the names of each part's files to the list. A development build has neither.
+    let list = if options.hash_files {
+        read_to_string(options.hash_file.as_ref()).unwrap_or_default()
+    } else {
+        String::new()
+    };
+    let part = format!("{}: ", part_of(path));
+    let files = list.lines().find_map(|line| line.strip_prefix(&part)).unwrap_or_default();
+    let links = files.split(' ').filter(|file| !file.is_empty()).map(|file| {
+        let href = format!("/{}/{file}", options.site_pkg_dir);
+        view! {
+            <link
+                rel="preload"
+                href=href
+                r#as="fetch"
+                r#type="application/wasm"
+                crossorigin="anonymous"
+            />
+        }
+    });
+    links.collect_view()
 }
 
 /// Returns the path of the requested page.

@@ -36,7 +36,9 @@ test('browsers fetch scripts and styles compressed and never ask for them again'
   await portal.open('/');
   const links = portal.page.locator('link[rel=stylesheet], link[rel=modulepreload], link[rel=preload]');
   const addresses = await links.evaluateAll((found) => found.map((link) => (link as HTMLLinkElement).href));
-  expect(addresses.map((address) => address.split('.').at(-1)).sort()).toEqual(['css', 'js', 'wasm']);
+  const kinds = new Set(addresses.map((address) => address.split('.').at(-1)));
+  expect([...kinds].sort()).toEqual(['css', 'js', 'wasm']);
+  expect(addresses.filter((address) => address.includes('/split_guests.'))).toHaveLength(1);
   for (const address of addresses) {
     const answer = await portal.page.request.get(address);
     expect(answer.status(), address).toBe(200);
@@ -115,4 +117,81 @@ test('with scripts, forms and links do not reload the page', async ({ portal, sc
   await portal.readKeys();
   if (scripts) expect(loads).toBe(0);
   else expect(loads).toBeGreaterThan(0);
+});
+
+test('a page whose code cannot be loaded is opened without scripts', async ({
+  portal,
+  scripts,
+  watch,
+  browserName,
+}) => {
+  await portal.register();
+  // The browser reports the missing file, and that nothing used what it had loaded meanwhile.
+  watch.expects(/split_account|HTTP status|was preloaded using link preload but not used/);
+  // Firefox doesn't say what the error is.
+  if (browserName === 'firefox') watch.expects(/console: Error /);
+  const code = '**/pkg/split_account.*';
+  const live = portal.page.locator('html[data-live]');
+  await portal.page.addInitScript(() => {
+    const { fetch } = window;
+    window.fetch = async (...request) => {
+      const answer = await fetch(...request);
+      if (answer.status === 404) document.documentElement.dataset.missed = '';
+      return answer;
+    };
+  });
+  const staysAsItIs = async (name: RegExp) => {
+    await expect(live).not.toBeAttached();
+    // The program of this document has started and missed its part.
+    if (scripts) await expect(portal.page.locator('html[data-missed]')).toBeAttached();
+    await expect(portal.heading(name)).toBeVisible();
+    await expect(live).not.toBeAttached();
+  };
+  const lose = () => portal.page.route(code, (route) => route.fulfill({ status: 404 }));
+  await lose();
+  await portal.open('/applications');
+  await portal.link('Reports').click();
+  await portal.at('/reports');
+  await staysAsItIs(/^Reports$/);
+  await portal.page.unroute(code);
+  await portal.link('Security').click();
+  await portal.at('/devices');
+  await portal.hydrated();
+  await portal.link('My Applications').click();
+  await portal.at('/applications');
+  await lose();
+  await portal.reload();
+  await portal.page.goBack();
+  await portal.at('/devices');
+  await staysAsItIs(/^Security$/);
+});
+
+test('code whose request fails is requested again', async ({ portal, scripts, watch }) => {
+  test.skip(!scripts);
+  watch.expects(/Failed to load resource: net::ERR_FAILED .*split_account/);
+  await portal.register();
+  await portal.open('/applications');
+  let requests = 0;
+  let loads = 0;
+  portal.page.on('load', () => (loads += 1));
+  await portal.page.route('**/pkg/split_account.*', (route) => {
+    requests += 1;
+    return requests === 1 ? route.abort() : route.continue();
+  });
+  await portal.link('Reports').click();
+  await expect(portal.heading(/^Reports$/)).toBeVisible();
+  expect({ requests, loads }).toEqual({ requests: 2, loads: 0 });
+});
+
+test('a page can be left while code is loading', async ({ portal, scripts }) => {
+  test.skip(!scripts);
+  await portal.register();
+  await portal.open('/applications');
+  const requested = portal.page.waitForRequest('**/pkg/split_account.*');
+  await portal.page.route('**/pkg/split_account.*', () => {});
+  await portal.link('Reports').click();
+  await requested;
+  await portal.open('/docs');
+  await expect(portal.heading('API reference')).toBeVisible();
+  await portal.at('/docs');
 });

@@ -2,7 +2,7 @@
 
 /// Hydrates the page that the server rendered.
 #[wasm_bindgen::prelude::wasm_bindgen]
-pub fn hydrate() {
+pub async fn hydrate() {
     console_error_panic_hook::set_once();
-    leptos::mount::hydrate_body(app::App);
+    app::hydrate().await;
 }

@@ -52,7 +52,7 @@ pub async fn load_docs() -> Result<Written, Problem> {
 pub fn DocsPage() -> impl IntoView {
     #[cfg(not(feature = "ssr"))]
     if !is_in_page() {
-        return view! { <crate::OpenAnew/> }.into_any();
+        return view! { <crate::parts::OpenAnew/> }.into_any();
     }
     let written = PageData::new(|| LoadDocs {});
     let counter = PageData::new(|| LoadCounter {});

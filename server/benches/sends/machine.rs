@@ -149,14 +149,13 @@ fn send(id: u32, name: &str) -> Command {
     command
 }
 
-/// Returns the size of the WebAssembly of the customers' pages in bytes, compressed with brotli.
-/// `None` if it isn't built.
-pub fn wasm_bytes() -> Option<u64> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg");
-    let file = std::fs::read_dir(built).ok()?.filter_map(Result::ok).find(|file| {
-        let name = file.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("heliograph.") && name.ends_with(".wasm.br")
-    })?;
-    Some(file.metadata().ok()?.len())
+/// Returns the size of the WebAssembly that the pages of a part load (`app::parts`) in bytes,
+/// compressed with brotli. `None` if it isn't built.
+pub fn wasm_bytes(part: &str) -> Option<u64> {
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site");
+    let list = std::fs::read_to_string(site.join("hash.txt")).ok()?;
+    let find = |key: &str| list.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    let program = format!("heliograph.{}.wasm", find("wasm")?);
+    let files = find(part)?.split(' ').chain([program.as_str()]);
+    files.map(|name| Some(site.join(format!("pkg/{name}.br")).metadata().ok()?.len())).sum()
 }

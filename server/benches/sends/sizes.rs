@@ -15,11 +15,15 @@ pub fn measure(table: &mut Table) {
     let rss = machine::rss_kib(Server::start().id());
     let what = "RSS after a start with demo data, whose passwords are hashed";
     table.add(what, Figure::mebibytes_of(rss), Target::AtMost(40.0));
-    let what = "WebAssembly, brotli";
-    match machine::wasm_bytes() {
-        Some(bytes) => {
-            table.add(what, Figure::Kilobytes(float(bytes) / 1000.0), Target::AtMost(300.0));
+    for (what, part) in [
+        ("WebAssembly of a page without an account, brotli", "guests"),
+        ("WebAssembly of My Applications, brotli", "applications"),
+    ] {
+        match machine::wasm_bytes(part) {
+            Some(bytes) => {
+                table.add(what, Figure::Kilobytes(float(bytes) / 1000.0), Target::AtMost(300.0));
+            }
+            None => table.not_measured(what, "it isn't built (make build)"),
         }
-        None => table.not_measured(what, "it isn't built (make build)"),
     }
 }

@@ -14,8 +14,9 @@ use leptos_axum::{site_pkg_dir_service, site_pkg_dir_service_route_path};
 
 const ICON: &str = include_str!("icon.svg");
 
-/// A file in the site's folder that lists the hashes in the files' names. `make build` adds the
-/// hashes and writes this file. During development, cargo-leptos does neither.
+/// A file in the site's folder that lists the hashes in the files' names, and the files of each part
+/// of the WebAssembly. `make build` adds the hashes and writes this file. During development,
+/// cargo-leptos does neither.
 const HASHES: &str = "hash.txt";
 
 /// Returns the folder of the portal's files, and their names.
