@@ -78,8 +78,9 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
     {
         let form = format!("{form}&seen={seen}");
         let answer = post(&world.portal, "/fn/act", &form, Some(cookie.clone())).await;
-        assert_eq!(answer.status().is_success(), fault.is_none(), "{seen}");
+        let status = answer.status();
         let answer = html(answer).await;
+        assert_eq!(status == StatusCode::OK, fault.is_none(), "{seen}: {status} {answer}");
         assert!(answer.contains(fault.unwrap_or_default()), "{answer}");
     }
     assert!(page(&confirm).await.contains("There is nothing to do: this was done before."));
