@@ -4,10 +4,10 @@
 const PAUSES = [500, 2000, 5000];
 
 /**
- * Loads and compiles a file of WebAssembly. Repeats requests that get no answer, because mobile
- * networks have gaps. Firefox also ends a page's requests when the user leaves the page. By the
- * next attempt, that page is usually gone. If it reported a failure, it would be opened again, and
- * the user couldn't leave it.
+ * Loads and compiles a file of WebAssembly. Repeats requests that fail, because mobile networks
+ * have gaps and servers restart. Firefox also ends a page's requests when the user leaves the page.
+ * By the next attempt, that page is usually gone. If this script reported a failure, the portal
+ * would open the page again, and the user couldn't leave it.
  */
 export async function compile(address) {
   for (let attempt = 0; ; attempt += 1) {
@@ -17,8 +17,7 @@ export async function compile(address) {
       return await WebAssembly.compileStreaming(response);
     } catch (error) {
       // The file is missing if a newer version of the portal has replaced it.
-      const isMissing = response && !response.ok;
-      if (isMissing || attempt === PAUSES.length) throw error;
+      if (response?.status === 404 || attempt === PAUSES.length) throw error;
       await new Promise((resume) => setTimeout(resume, PAUSES[attempt]));
     }
   }

@@ -63,10 +63,11 @@ pub fn ListForm(
     let ListState { list, form, typed } = state;
     let id = format!("list-{}", list.as_str());
     let unsaved = typed.get_untracked();
-    let is_unsaved = unsaved.is_some();
+    // A problem without the text is from a session that couldn't keep so long a text.
+    let is_open = unsaved.is_some() || form.problem.with_untracked(Option::is_some);
     let text = unsaved.unwrap_or(lines.join("\n"));
     view! {
-        <details open=is_unsaved>
+        <details open=is_open>
             <summary>{heading}</summary>
             <PostForm form>
                 <input type="hidden" name=LIST value=list.as_str()/>

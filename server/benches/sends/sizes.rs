@@ -18,6 +18,8 @@ pub fn measure(table: &mut Table) {
     for (what, part) in [
         ("WebAssembly of a page without an account, brotli", "guests"),
         ("WebAssembly of My Applications, brotli", "applications"),
+        ("WebAssembly of the account's pages, brotli", "account"),
+        ("WebAssembly of the staff pages, brotli", "staff"),
     ] {
         match machine::wasm_bytes(part) {
             Some(bytes) => {
