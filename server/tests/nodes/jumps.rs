@@ -18,6 +18,8 @@ use crate::load::{Asking, Load};
 const SEED: u64 = 20_261_128;
 /// The pause between two requests.
 const PACE: Duration = Duration::from_millis(40);
+/// The most requests after the load is over.
+const MORE: usize = 500;
 const HOUR_S: i64 = 3600;
 /// How far ahead of real time a message is scheduled. The clock may have passed it.
 const AHEAD_S: std::ops::Range<i64> = HOUR_S..72 * HOUR_S;
@@ -41,11 +43,14 @@ impl<'a> Jumps<'a> {
         }
     }
 
-    /// Sends, moves and cancels until the load is over.
+    /// Sends, moves and cancels until the load is over. On a busy machine, the storm may leave little
+    /// time, so it goes on a while if it hasn't done each of them.
     pub fn run(&self, load: &Load<'_>) {
         let mut random = StdRng::seed_from_u64(SEED);
         let mut asking = Asking::new(load, SEED);
-        while !load.is_over() {
+        let mut more = MORE;
+        while !load.is_over() || (more > 0 && !self.did_each()) {
+            more -= usize::from(load.is_over());
             match random.random_range(0..8) {
                 0 => self.jump(&mut asking, &mut random),
                 1 | 2 => self.cancel(&mut asking, &mut random),
@@ -53,6 +58,11 @@ impl<'a> Jumps<'a> {
             }
             std::thread::sleep(PACE);
         }
+    }
+
+    fn did_each(&self) -> bool {
+        let is_empty = self.sent.lock().unwrap().is_empty();
+        !is_empty && *self.moves.lock().unwrap() > 0 && !self.cancelled.lock().unwrap().is_empty()
     }
 
     fn ask(&self, asking: &mut Asking<'_>, path: &str, pairs: &[(&str, &str)]) -> Option<Value> {
