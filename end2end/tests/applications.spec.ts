@@ -176,7 +176,15 @@ test('an application can be created with the keyboard alone', async ({ portal, s
   await expect(portal.main).toContainText('You requested activation');
 });
 
-test('the key can be copied, or selected without scripts', async ({ portal, scripts }) => {
+test('the key can be copied, or selected without scripts', async ({
+  portal,
+  scripts,
+  browserName,
+}) => {
+  // Chromium's headless shell asks for this permission, and nobody could grant it.
+  if (browserName === 'chromium') {
+    await portal.page.context().grantPermissions(['clipboard-write']);
+  }
   await portal.register();
   await portal.open('/applications/new');
   await portal.fillApplication('', 'SMS');
