@@ -173,7 +173,7 @@ impl Matching {
     }
 }
 
-/// What a receipt matched.
+/// The result of matching a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptMatch {
     Unmatched,

@@ -60,7 +60,7 @@ pub struct CarrierInfo {
     pub rewriting: Rewriting,
 }
 
-/// What the settings of a carrier say about the states and errors in its receipts.
+/// A carrier's settings about the states and errors in its receipts.
 #[derive(Clone, Debug, Default)]
 pub struct NamedStates {
     pub states: BTreeMap<String, NamedState>,
@@ -68,8 +68,8 @@ pub struct NamedStates {
     pub errors: BTreeMap<String, DeliveryError>,
 }
 
-/// What a state means: a final status, with an error unless it is delivered. `None` if the message
-/// is still on its way.
+/// The meaning of a state: a final status, with an error unless it is delivered. `None` if the
+/// message is still on its way.
 pub type NamedState = Option<(MessageStatus, Option<DeliveryError>)>;
 
 impl Network {

@@ -166,7 +166,7 @@ pub(super) enum Answer {
     /// The stored messages of which the carrier accepted every segment. For receipts, an empty
     /// list.
     Recorded(Vec<Transid>),
-    /// What each receipt matched.
+    /// The result for each receipt.
     Matched(Vec<ReceiptMatch>),
     Claimed(Lease, Vec<Claimed>),
     Checked(Result<Checked>),
