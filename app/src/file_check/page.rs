@@ -15,7 +15,7 @@ use crate::applications::{ApplicationFrame, NOT_FOR_SMS};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
-use crate::ui::{Loaded, TextArea, address, in_path, parameter, tabs};
+use crate::ui::{FileField, Loaded, TextArea, address, in_path, parameter, tabs};
 #[cfg(feature = "ssr")]
 use {crate::applications::owned, crate::portal_request::signed_in};
 
@@ -176,11 +176,7 @@ fn FileForm(action: String, is_list: bool, message: String, limits: String) -> i
     view! {
         <form class="form" method="post" action=action enctype="multipart/form-data">
             {message}
-            <div class="field">
-                <label for="file">"File"</label>
-                <input id="file" type="file" name=name required aria-describedby="file-hint"/>
-                <p id="file-hint" class="hint">{format} {limits}</p>
-            </div>
+            <FileField label="File" name>{format} {limits}</FileField>
             <div class="buttons">
                 <button type="submit" class="button">"Check file"</button>
             </div>

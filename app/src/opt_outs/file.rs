@@ -4,7 +4,7 @@ use domain::{KeyKind, Reference};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::ui::Table;
+use crate::ui::{FileField, Table};
 
 /// The path that the form sends a file to. The parameter `key` has the kind of the key.
 pub const FILE_PATH: &str = "/applications/{reference}/optouts/file";
@@ -34,21 +34,10 @@ pub fn FileForm(reference: Reference, kind: KeyKind) -> impl IntoView {
     let action = format!("{path}?key={kind}", kind = kind.as_str());
     view! {
         <form class="form" method="post" action=action enctype="multipart/form-data">
-            <div class="field">
-                <label for="file">"File of numbers"</label>
-                <input
-                    id="file"
-                    type="file"
-                    name="file"
-                    accept=".csv,.txt,text/*"
-                    required
-                    aria-describedby="file-hint"
-                />
-                <p id="file-hint" class="hint">
-                    "One number in each line, without a header line. If a line is bad, we import \
-                     nothing and show you which one it is."
-                </p>
-            </div>
+            <FileField label="File of numbers" name="file" accept=".csv,.txt,text/*">
+                "One number in each line, without a header line. If a line is bad, we import nothing \
+                 and show you which one it is."
+            </FileField>
             <div class="buttons">
                 <button type="submit" class="button">"Import file"</button>
             </div>

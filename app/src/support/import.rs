@@ -19,8 +19,8 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    BUTTONS, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table, next_link,
-    parameter, tabs,
+    BUTTONS, FileField, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
+    next_link, parameter, tabs,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -225,28 +225,20 @@ const fn is_under_way_now(statement: &BankStatement) -> bool {
 #[component]
 fn Import(data: ImportView, forms: Forms) -> impl IntoView {
     let ImportView { refused, file, selected, open, statements, currency } = data;
+    let page = (selected.as_ref()).map_or_else(
+        || IMPORT_PATH.to_owned(),
+        |shown| address_of(shown.report.statement.id, shown.outcome),
+    );
     view! {
         <Page title="Import a bank statement" back=("/support/deposits", "Deposits")>
             {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
             {file.map(|file| view! { <Columns file form=forms.columns/> })}
-            {(!open.is_empty()).then(|| open_lines(&open, &currency))}
+            {(!open.is_empty()).then(|| open_lines(&open, &currency, &page))}
             {selected.map(|selected| view! { <Report selected currency form=forms.confirm/> })}
             <form class="form" method="post" action=IMPORT_FILE_PATH enctype="multipart/form-data">
-                <div class="field">
-                    <label for="file">"CSV file"</label>
-                    <input
-                        id="file"
-                        type="file"
-                        name="file"
-                        accept=".csv,.txt,text/csv"
-                        required
-                        aria-describedby="file-hint"
-                    />
-                    <p id="file-hint" class="hint">
-                        "At most 64 MiB and 1,000,000 lines. Nothing is credited before you \
-                         confirm it."
-                    </p>
-                </div>
+                <FileField label="CSV file" name="file" accept=".csv,.txt,text/csv">
+                    "At most 64 MiB and 1,000,000 lines. Nothing is credited before you confirm it."
+                </FileField>
                 <div class="buttons">
                     <button type="submit" class="button">"Check the file"</button>
                     <button type="submit" class="button button-quiet" name="choose_again" value="1">
@@ -342,10 +334,7 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
     let confirmed = confirmed.map(|decided| format!("Imported{}", by(&decided)));
     let StatementReport { statement, counts, waiting } = report;
     let id = statement.id.to_string();
-    let address = |of: Option<LineOutcome>| {
-        let outcome = of.map(|of| format!("&outcome={}", of.as_str())).unwrap_or_default();
-        format!("{IMPORT_PATH}?statement={}{outcome}", statement.id)
-    };
+    let address = |outcome| address_of(statement.id, outcome);
     let outcomes =
         counts.iter().map(|(of, _)| (address(Some(*of)), of.label(), outcome == Some(*of)));
     let lists = [(address(None), "All lines", outcome.is_none())].into_iter().chain(outcomes);
@@ -416,8 +405,15 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
         .in_region_or("Lines", "There are no such lines.")
 }
 
-/// Renders the lines that couldn't be credited.
-fn open_lines(lines: &[OpenBankLine], currency: &str) -> impl IntoView + use<> {
+/// Returns the address of a statement's lines with this outcome, or of all its lines.
+fn address_of(statement: i64, outcome: Option<LineOutcome>) -> String {
+    let outcome = outcome.map(|of| format!("&outcome={}", of.as_str())).unwrap_or_default();
+    format!("{IMPORT_PATH}?statement={statement}{outcome}")
+}
+
+/// Renders the lines that couldn't be credited. Staff return to `page` after they marked one as
+/// done.
+fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoView + use<> {
     let table = Table::wide(lines)
         .column("Statement and line", |open| {
             let href = format!("{IMPORT_PATH}?statement={}", open.statement_id);
@@ -436,7 +432,7 @@ fn open_lines(lines: &[OpenBankLine], currency: &str) -> impl IntoView + use<> {
             let (statement, line) = (open.statement_id, open.line.line);
             let about = format!("line {line} of statement {statement}");
             let subject = format!("{statement} {line}");
-            confirm_button(DeskAct::MarkLine, &about, subject, IMPORT_PATH.to_owned())
+            confirm_button(DeskAct::MarkLine, &about, subject, page.to_owned())
         })
         .in_region("Lines that weren't credited");
     view! {

@@ -113,6 +113,30 @@ pub fn text_in_area(text: &str) -> String {
     }
 }
 
+/// A labelled field for the only file of a page. Its children are the hint below it.
+#[component]
+pub fn FileField(
+    label: &'static str,
+    name: &'static str,
+    #[prop(optional)] accept: Option<&'static str>,
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <div class="field">
+            <label for="file">{label}</label>
+            <input
+                id="file"
+                type="file"
+                name=name
+                accept=accept
+                required
+                aria-describedby="file-hint"
+            />
+            <p id="file-hint" class="hint">{children()}</p>
+        </div>
+    }
+}
+
 /// A labelled field for several lines.
 ///
 /// Leptos leaves out the children of a `<textarea>` when it hydrates a page, so it would never

@@ -32,7 +32,7 @@ pub use date_time::{DateTime, in_zone};
 pub use downloads::Downloads;
 pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
-pub use field::{Choice, Field, TextArea, text_in_area};
+pub use field::{Choice, Field, FileField, TextArea, text_in_area};
 #[cfg(feature = "hydrate")]
 pub use follow::{follow, follow_by};
 pub use form::{

@@ -65,7 +65,11 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
     for shown in [stored.as_str(), "bank-1", "Mark as done", "2.00"] {
         assert!(list.contains(shown), "{shown}: {list}");
     }
-    // Staff confirm it, and the second time changes nothing.
+    // Staff come back to the statement that they had open.
+    let open = page(&format!("/support/import?statement={statement}&outcome=conflict")).await;
+    let back = format!("value=\"/support/import?statement={statement}&amp;outcome=conflict\"");
+    assert!(open.contains(&back), "{open}");
+    // They confirm it, and the second time changes nothing.
     let subject = format!("{statement}%202");
     let confirm = format!("/support/confirm?act=mark-line&subject={subject}&next=/support/import");
     let shown = page(&confirm).await;
