@@ -107,6 +107,11 @@ export class Portal {
     await expect(this.page).toHaveURL((url) => pattern.test(url.pathname + url.search));
   }
 
+  /** Waits for a page, whatever its parameters. Those of a notice go soon after it is shown. */
+  async on(path: string): Promise<void> {
+    await expect(this.page).toHaveURL((url) => url.pathname === path);
+  }
+
   /** Opens the filters of the reports page that are hidden at first. */
   async openFilters(): Promise<void> {
     const closed = this.form('Apply filters').locator('details:not([open]) > summary');

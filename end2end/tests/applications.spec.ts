@@ -416,7 +416,7 @@ test('an application has a name, and one that was never used is deleted', async 
   await portal.link('Delete this application').click();
   await expect(portal.page.getByText('Its keys stop working at once')).toBeVisible();
   await portal.button('Delete this application').click();
-  await portal.at(/^\/applications(\?deleted=1)?$/);
+  await portal.on('/applications');
   await expect(portal.page.getByText('The application is deleted.')).toBeVisible();
   await expect(portal.row(reference)).toHaveCount(0);
   await portal.createApplication();

@@ -29,7 +29,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await expect(asked).toContainText('Reserved word: bank');
   await asked.getByRole('button', { name: /^Reject / }).click();
   await portal.confirms('Reject', 'The name belongs to somebody else.');
-  await portal.at(/^\/support\/senders(\?done=reject.*)?$/);
+  await portal.on('/support/senders');
   await expect(portal.main.getByText('The sender name is rejected.')).toBeVisible();
   await expect(portal.row(reference)).toHaveCount(0);
 

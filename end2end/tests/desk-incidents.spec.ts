@@ -14,7 +14,7 @@ test('the last carrier is drained only after a confirmation', async ({ portal, s
   await expect(portal.fact('State')).toHaveText(/^drained since/);
   await portal.link('Undo').click();
   await portal.confirms('Resume');
-  await portal.at(/^\/support\/carriers\?/);
+  await portal.on('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
   await expect(portal.button('Drain sandbox')).toBeVisible();
 });

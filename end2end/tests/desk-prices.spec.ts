@@ -29,7 +29,7 @@ test('staff set prices from a time on, and customers see them', async ({
   const change = portal.fact(`Numbers beginning with ${prefix}`);
   await expect(change).toHaveText('0.25 → 0.31 USD per page (factor 1.24)');
   await portal.confirms('Set price');
-  await portal.at(/^\/support\/prices(\?done=set-price)?$/);
+  await portal.on('/support/prices');
   const inForce = page.getByRole('region', { name: 'Prices in force' });
   const row = inForce.getByRole('row').filter({ hasText: `beginning with ${prefix}` });
   await expect(row).toContainText('0.31');
@@ -48,7 +48,7 @@ test('staff set prices from a time on, and customers see them', async ({
   await page.getByLabel('Base prices from (UTC)').fill(`${year}-03-04T05:06`);
   await portal.button('Set base prices').click();
   await portal.confirms('Set base prices');
-  await portal.at(/^\/support\/prices\?/);
+  await portal.on('/support/prices');
   const later = page.getByRole('region', { name: 'Prices that are set for later' });
   await expect(later).toContainText(`${year}-03-04`);
   const history = page.getByRole('region', { name: 'History of prices' });
@@ -56,7 +56,7 @@ test('staff set prices from a time on, and customers see them', async ({
 
   await portal.link('Undo').click();
   await portal.confirms('Cancel the change');
-  await portal.at(/^\/support\/prices\?/);
+  await portal.on('/support/prices');
   await expect(later.filter({ hasText: `${year}-03-04` })).toHaveCount(0);
 
   await customer.open('/docs');
@@ -68,7 +68,7 @@ test('staff set prices from a time on, and customers see them', async ({
   await page.getByLabel('Prefix', { exact: true }).fill(prefix);
   await portal.button('Remove price').click();
   await portal.confirms('Remove price');
-  await portal.at(/^\/support\/prices(\?done=remove-price)?$/);
+  await portal.on('/support/prices');
   await expect(row).toHaveCount(0);
   await expect(history).toContainText(`Prefix ${prefix}: removed`);
 });

@@ -41,7 +41,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
 
   await portal.button('Resume sandbox').click();
   await portal.confirms('Resume');
-  await portal.at(/^\/support\/carriers\?/);
+  await portal.on('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
   expect(await portal.settled(key, transid)).toMatchObject({ status: 'delivered' });
   await expect(portal.button('Drain sandbox')).toBeVisible();
