@@ -47,6 +47,14 @@ impl Server {
         }
     }
 
+    /// Makes a base backup.
+    pub fn back_up(&self) -> BaseBackup {
+        let within = tempfile::tempdir().unwrap();
+        let folder = within.path().join("postgres");
+        self.must("copy", &[folder.to_str().unwrap()]);
+        BaseBackup(Self { url: self.url.clone(), folder, _within: within })
+    }
+
     /// Returns the server's folder, which contains `data`.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -68,6 +76,18 @@ impl Server {
     fn must(&self, verb: &str, more: &[&str]) {
         let done = script(verb, &self.folder, more).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "{verb} of PostgreSQL failed");
+    }
+}
+
+/// A copy of a running server.
+pub struct BaseBackup(Server);
+
+impl BaseBackup {
+    /// Removes the server that was copied, and starts the copy on its port.
+    pub fn replace(self, lost: Server) -> Server {
+        drop(lost);
+        self.0.start_again();
+        self.0
     }
 }
 

@@ -6,7 +6,7 @@ use domain::LostAnswer;
 use serde_json::Value;
 use testing::faults::{Clock, Disk};
 use testing::harness::{Keys, Place};
-use testing::postgres::Server;
+use testing::postgres::{BaseBackup, Server};
 use testing::proxy::Proxy;
 
 use crate::carrier::Carrier;
@@ -115,6 +115,13 @@ impl Cluster {
         self.networks.url = self.networks.url.as_deref().map(restored);
         self.disk = self.database.is_none().then(|| Disk::new(place.path()));
         self.place = place;
+    }
+
+    /// Restores a base backup of PostgreSQL, as the docs describe. What was in the database is lost.
+    pub fn restore_base(&mut self, backup: BaseBackup) {
+        let lost = self.database.take().unwrap();
+        self.database = Some(backup.replace(lost));
+        self.place.json(&["messages", "hold"]);
     }
 
     /// Creates an application whose messages aren't sent again if the carrier's answer is lost.

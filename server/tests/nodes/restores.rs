@@ -2,7 +2,6 @@
 //! elsewhere and reconciled, with the commands that the docs describe.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -23,13 +22,21 @@ const SINCE: usize = 60;
 
 #[test]
 fn nobody_gets_a_text_twice_after_a_backup_under_load_on_sqlite() {
-    let cluster = rehearse(Cluster::on_sqlite(CARRIER));
-    cluster.stop();
+    rehearse(Cluster::on_sqlite(CARRIER), back_up).stop();
+}
+
+#[test]
+fn nobody_gets_a_text_twice_after_a_base_backup_under_load_on_postgres() {
+    let back_up = |cluster: &Cluster| -> Restore {
+        let backup = cluster.database().back_up();
+        Box::new(move |cluster: &mut Cluster| cluster.restore_base(backup))
+    };
+    rehearse(Cluster::new(1, CARRIER), back_up).stop();
 }
 
 #[test]
 fn nobody_gets_a_text_twice_after_a_dump_under_load_on_postgres() {
-    let cluster = rehearse(Cluster::new(1, CARRIER));
+    let cluster = rehearse(Cluster::new(1, CARRIER), back_up);
     // A dump never overwrites a file, and a restore never overwrites tables.
     let place = &cluster.place;
     place.json(&["backup", "dump"]);
@@ -40,7 +47,17 @@ fn nobody_gets_a_text_twice_after_a_dump_under_load_on_postgres() {
     cluster.stop();
 }
 
-fn rehearse(mut cluster: Cluster) -> Cluster {
+/// Restores a backup.
+type Restore = Box<dyn FnOnce(&mut Cluster)>;
+
+/// Makes a backup with the program.
+fn back_up(cluster: &Cluster) -> Restore {
+    cluster.place.json(&["backup", "backup"]);
+    let backup = cluster.place.path().join("backup");
+    Box::new(move |cluster| cluster.restore(&backup))
+}
+
+fn rehearse(mut cluster: Cluster, back_up: impl FnOnce(&Cluster) -> Restore) -> Cluster {
     let applications = [cluster.holding(), cluster.resending()];
     cluster.carrier.delay(DELAY);
     // The reconciliation waits for the leases in the backup.
@@ -48,8 +65,8 @@ fn rehearse(mut cluster: Cluster) -> Cluster {
     let settings = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("lease_seconds = 15\n{settings}")).unwrap();
     cluster.start_all();
-    let (sent, before, backup) = back_up_and_lose(&cluster, &applications);
-    cluster.restore(&backup);
+    let (sent, before, restore) = back_up_and_lose(&cluster, &applications, back_up);
+    restore(&mut cluster);
     cluster.start_all();
     // The carrier repeats the receipts that the lost node didn't acknowledge.
     until("all receipts", || (cluster.carrier.open_receipts() == 0).then_some(()));
@@ -105,18 +122,22 @@ fn came(cluster: &Cluster, number: usize) -> usize {
 }
 
 /// Sends and uploads, makes a backup meanwhile, goes on, and kills the node. Returns the requests,
-/// how many of them were answered before the backup began, and the backup.
-fn back_up_and_lose(cluster: &Cluster, applications: &[Keys; 2]) -> (Vec<Sent>, usize, PathBuf) {
+/// how many of them were answered before the backup began, and what restores the backup.
+fn back_up_and_lose(
+    cluster: &Cluster,
+    applications: &[Keys; 2],
+    back_up: impl FnOnce(&Cluster) -> Restore,
+) -> (Vec<Sent>, usize, Restore) {
     let [holding, resending] = applications;
     let load = Load::new(&cluster.nodes, &[holding, resending], SHORT);
-    let mut before = 0;
+    let (mut before, mut restore) = (0, None);
     load.beside(CLIENTS, true, || {
         until("a queue", || (cluster.queued() >= QUEUED).then_some(()));
         before = load.sent().len();
-        cluster.place.json(&["backup", "backup"]);
+        restore = Some(back_up(cluster));
         let taken = cluster.carrier.taken();
         until("submits", || (cluster.carrier.taken() >= taken + SINCE).then_some(()));
         cluster.nodes[0].kill();
     });
-    (load.sent(), before, cluster.place.path().join("backup"))
+    (load.sent(), before, restore.unwrap())
 }

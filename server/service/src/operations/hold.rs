@@ -216,9 +216,8 @@ impl Operations<'_> {
 
     /// Refuses to go on while some messages are being submitted.
     async fn must_be_answered(&self, since: Timestamp) -> Result<()> {
-        let now = self.now();
         let submitting = self.in_each_shard(|shard| async move {
-            hold::is_submitting(&mut self.store().read_at(shard).await?, since, now).await
+            hold::is_submitting(&mut self.store().read_at(shard).await?, since).await
         });
         if submitting.await?.contains(&true) {
             return Err(Refusal::StillSubmitting.into());
