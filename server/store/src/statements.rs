@@ -40,6 +40,21 @@ macro_rules! judged {
     };
 }
 
+/// The lines that couldn't be credited and aren't marked as done.
+macro_rules! open {
+    ($rest:literal) => {
+        Sql::same(concat!(
+            r"
+        SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
+            l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
+        FROM bank_statement_lines l
+        LEFT JOIN deposits d ON d.bank_id = l.bank_id
+        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused') ",
+            $rest
+        ))
+    };
+}
+
 statements! {
     const INSERT: Sql = Sql::same(
         "INSERT INTO bank_statements (created_at, last_line) VALUES ($1, 0) RETURNING id");
@@ -100,13 +115,8 @@ statements! {
         "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
         "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
     );
-    const OPEN: Sql = Sql::same(r"
-        SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
-            l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
-        FROM bank_statement_lines l
-        LEFT JOIN deposits d ON d.bank_id = l.bank_id
-        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused')
-        ORDER BY l.statement_id, l.line LIMIT $1");
+    const OPEN: Sql = open!("ORDER BY l.statement_id, l.line LIMIT $1");
+    const OPEN_LINE: Sql = open!("AND l.statement_id = $1 AND l.line = $2");
     const HANDLE: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET handled_at = $3
         WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
@@ -224,6 +234,12 @@ fn line(row: &Row<'_>) -> Result<BankStatementLine> {
         purpose: row.get("purpose")?,
         outcome: outcome(row)?,
     })
+}
+
+fn open_line_of(row: &Row<'_>) -> Result<OpenBankLine> {
+    let reference: Option<String> = row.get("stored_reference")?;
+    let stored = reference.zip(row.get::<Option<Money>>("stored_amount")?);
+    Ok(OpenBankLine { statement_id: row.get("statement_id")?, line: line(row)?, stored })
 }
 
 /// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
@@ -370,12 +386,16 @@ pub async fn lines(
 /// Returns the lines of all statements that couldn't be credited and aren't marked as done, at most
 /// `limit`, oldest statement first.
 pub async fn open_lines(conn: &mut dyn Connection, limit: i64) -> Result<Vec<OpenBankLine>> {
-    let read = |row: &Row<'_>| {
-        let reference: Option<String> = row.get("stored_reference")?;
-        let stored = reference.zip(row.get::<Option<Money>>("stored_amount")?);
-        Ok(OpenBankLine { statement_id: row.get("statement_id")?, line: line(row)?, stored })
-    };
-    query(OPEN, limit).fetch_all(conn, read).await
+    query(OPEN, limit).fetch_all(conn, open_line_of).await
+}
+
+/// Returns a line that couldn't be credited and isn't marked as done.
+pub async fn open_line(
+    conn: &mut dyn Connection,
+    statement_id: i64,
+    line: i64,
+) -> Result<Option<OpenBankLine>> {
+    query(OPEN_LINE, (statement_id, line)).fetch_optional(conn, open_line_of).await
 }
 
 /// Marks a line that couldn't be credited as done. Returns false if that was stored before, or if

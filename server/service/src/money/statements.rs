@@ -347,6 +347,12 @@ impl crate::Money<'_> {
         statements::open_lines(&mut self.store().read().await?, LINES_MAX).await
     }
 
+    /// Returns a line of a statement that couldn't be credited and that staff haven't marked as
+    /// done. `None` for every other line.
+    pub async fn open_bank_line(&self, statement: i64, line: i64) -> Result<Option<OpenBankLine>> {
+        statements::open_line(&mut self.store().read().await?, statement, line).await
+    }
+
     /// Marks a line that couldn't be credited as done, so that it isn't pending work any more. Does
     /// nothing if it was marked before.
     pub async fn handle_bank_line(&self, actor: &Actor, statement: i64, line: i64) -> Result<()> {
