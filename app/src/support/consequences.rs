@@ -553,7 +553,12 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
         fact("Amount", amount),
         fact("Outcome", line.outcome.label()),
     ];
-    let more = [("Payer", line.payer), ("Purpose", line.purpose), ("Stored deposit", stored)];
+    let more = [
+        ("Payer", line.payer),
+        ("Purpose", line.purpose),
+        ("Paid on", line.paid_on),
+        ("Stored deposit", stored),
+    ];
     facts.extend(more.into_iter().filter_map(|(term, text)| Some(fact(term, text?))));
     let effects = sentences([
         "The line is no longer pending work. The statement still shows it.",

@@ -23,7 +23,7 @@ macro_rules! judged {
         concat!(
             $select,
             r" FROM (
-            SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
+            SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose, l.paid_on,
                 CASE WHEN l.outcome <> 'waiting' THEN l.outcome
                      WHEN d.bank_id IS NULL AND a.reference IS NULL THEN 'unmatched'
                      WHEN d.bank_id IS NULL THEN 'credited'
@@ -46,7 +46,7 @@ macro_rules! open {
         Sql::same(concat!(
             r"
         SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
-            l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
+            l.paid_on, l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
         FROM bank_statement_lines l
         LEFT JOIN deposits d ON d.bank_id = l.bank_id
         WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused') ",
@@ -61,13 +61,15 @@ statements! {
     const INSERT_LINE: Sql = Sql {
         sqlite: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
-            VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
+                    paid_on)
+            VALUES (?9, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         postgres: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
+                    paid_on)
             SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                value ->> 4, value ->> 5, value ->> 6
+                value ->> 4, value ->> 5, value ->> 6, value ->> 7
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -95,7 +97,7 @@ statements! {
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
-        SELECT line, bank_id, reference, amount, payer, purpose
+        SELECT line, bank_id, reference, amount, payer, purpose, paid_on
         FROM bank_statement_lines
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
         ORDER BY line LIMIT $3");
@@ -108,11 +110,11 @@ statements! {
         "GROUP BY outcome ORDER BY outcome"
     );
     const LINES: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
         "WHERE line > $2 ORDER BY line LIMIT $3"
     );
     const LINES_OF: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
         "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
     );
     const OPEN: Sql = open!("ORDER BY l.statement_id, l.line LIMIT $1");
@@ -126,14 +128,14 @@ statements! {
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
         WHERE l.statement_id = $1 AND l.outcome = 'waiting' AND l.line > s.last_line");
     const COLUMNS: Sql = Sql::same(r"
-        SELECT bank_id, reference, amount, debit, currency, payer, purpose
+        SELECT bank_id, reference, amount, debit, currency, payer, purpose, paid_on
         FROM bank_columns WHERE header = $1");
     const SET_COLUMNS: Sql = Sql::same(r"
         INSERT INTO bank_columns
-            (header, bank_id, reference, amount, debit, currency, payer, purpose)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            (header, bank_id, reference, amount, debit, currency, payer, purpose, paid_on)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
-            debit = $5, currency = $6, payer = $7, purpose = $8");
+            debit = $5, currency = $6, payer = $7, purpose = $8, paid_on = $9");
     const KEEP_PART: Sql = Sql::same(r"
         INSERT INTO bank_files (id, part, content, created_at) VALUES ($1, $2, $3, $4)");
     const KEPT_PART: Sql = Sql::same("SELECT content FROM bank_files WHERE id = $1 AND part = $2");
@@ -154,6 +156,8 @@ pub struct BankColumns {
     pub currency: Option<usize>,
     pub payer: Option<usize>,
     pub purpose: Option<usize>,
+    /// The day of the payment.
+    pub paid_on: Option<usize>,
 }
 
 impl BankColumns {
@@ -167,6 +171,7 @@ impl BankColumns {
             self.currency,
             self.payer,
             self.purpose,
+            self.paid_on,
         ];
         let mut all: Vec<usize> = all.into_iter().flatten().collect();
         let count = all.len();
@@ -186,6 +191,8 @@ pub struct FileLine {
     pub amount: Money,
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    /// The day of the payment like `2026-11-27`.
+    pub paid_on: Option<String>,
     /// Why the line is skipped, if it is.
     pub skipped: Option<LineOutcome>,
 }
@@ -209,6 +216,7 @@ pub struct Waiting {
     pub amount: Money,
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    pub paid_on: Option<String>,
 }
 
 fn statement(row: &Row<'_>) -> Result<BankStatement> {
@@ -232,6 +240,7 @@ fn line(row: &Row<'_>) -> Result<BankStatementLine> {
         amount: row.get("amount")?,
         payer: row.get("payer")?,
         purpose: row.get("purpose")?,
+        paid_on: row.get("paid_on")?,
         outcome: outcome(row)?,
     })
 }
@@ -256,7 +265,8 @@ pub async fn insert_lines(
         let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
         let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
         let (payer, purpose) = (line.payer.as_deref(), line.purpose.as_deref());
-        (line.line, bank_id, reference, line.amount, outcome, payer, purpose)
+        let paid_on = line.paid_on.as_deref();
+        (line.line, bank_id, reference, line.amount, outcome, payer, purpose, paid_on)
     });
     let inserted = query(INSERT_LINE, statement_id).execute_each(conn, rows);
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
@@ -333,6 +343,7 @@ pub async fn next_lines(
             amount: row.get("amount")?,
             payer: row.get("payer")?,
             purpose: row.get("purpose")?,
+            paid_on: row.get("paid_on")?,
         })
     };
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
@@ -453,6 +464,7 @@ pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<B
             currency: optional("currency")?,
             payer: optional("payer")?,
             purpose: optional("purpose")?,
+            paid_on: optional("paid_on")?,
         })
     };
     query(COLUMNS, header).fetch_optional(conn, read).await
@@ -473,6 +485,7 @@ pub async fn set_columns(
         columns.currency.map(index),
         columns.payer.map(index),
         columns.purpose.map(index),
+        columns.paid_on.map(index),
     );
     query(SET_COLUMNS, values).execute(conn).await.map(drop)
 }

@@ -135,6 +135,31 @@ async fn staff_can_mark_each_of_many_open_bank_lines() {
 }
 
 #[tokio::test]
+async fn pages_show_on_which_day_a_deposit_was_paid() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let reference = &world.reference;
+    let file = format!("id;reference;amount;date\r\nbank-1;{reference};1,50;05.11.2026");
+    let statement = credited(&world, &cookie, &file).await;
+    let again = format!("id;reference;amount;date\r\nbank-1;{reference};2,00;06.11.2026");
+    let open = credited(&world, &cookie, &again).await;
+    let of_customer = world.sign_in("customer@example.org").await;
+    for (path, cookie, day) in [
+        (format!("/support/import?statement={statement}"), &cookie, "2026-11-05"),
+        ("/support/deposits?list=all".to_owned(), &cookie, "2026-11-05"),
+        ("/support/deposits/assign?bank_id=bank-1".to_owned(), &cookie, "2026-11-05"),
+        (format!("/support/confirm?act=mark-line&subject={open}%202"), &cookie, "2026-11-06"),
+        (format!("/applications/{reference}/deposits/bank-1"), &of_customer, "2026-11-05"),
+    ] {
+        let page = world.page(&path, cookie).await;
+        for text in ["Paid on", day] {
+            assert!(page.contains(text), "{path}: {text}: {page}");
+        }
+    }
+    world.service.close().await;
+}
+
+#[tokio::test]
 async fn staff_see_a_refused_reload_until_the_settings_are_reloaded() {
     let world = World::new().await;
     let delivery = world.service.delivery();
