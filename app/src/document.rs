@@ -1,6 +1,7 @@
 //! The HTML document around each page. Only the server renders it.
 
 use std::fs::read_to_string;
+use std::sync::Arc;
 
 use domain::Theme;
 use leptos::prelude::*;
@@ -12,10 +13,28 @@ use crate::parts::part_of;
 use crate::portal_request::CurrentRequest;
 use crate::ui::PlainHeader;
 
+/// The list of the files of each part of the program.
+#[derive(Clone)]
+pub struct PartFiles(Arc<str>);
+
+impl PartFiles {
+    /// Reads the list that the build writes. A development build has none.
+    pub fn read(options: &LeptosOptions) -> Self {
+        let list = options.hash_files.then(|| read_to_string(options.hash_file.as_ref()).ok());
+        Self(list.flatten().unwrap_or_default().into())
+    }
+
+    /// Returns the names of a part's files.
+    fn of_part(&self, part: &str) -> impl Iterator<Item = &str> {
+        let files = self.0.lines().find_map(|line| line.strip_prefix(part)?.strip_prefix(": "));
+        files.unwrap_or_default().split(' ').filter(|file| !file.is_empty())
+    }
+}
+
 /// The HTML document around each page.
-pub fn shell(options: LeptosOptions) -> impl IntoView {
+pub fn shell(options: LeptosOptions, files: &PartFiles) -> impl IntoView + use<> {
     let path = path();
-    let links = links_of_part(&options, &path);
+    let links = links_of_part(&options, files, &path);
     let theme = theme();
     let footer = use_context::<CurrentRequest>().map(|request| request.site().footer.view());
     view! {
@@ -40,16 +59,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 
 /// Makes the browser load the page's part of the code together with the program. Otherwise the
 /// program would request it only once it has started.
-fn links_of_part(options: &LeptosOptions, path: &str) -> impl IntoView + use<> {
-    // The build writes the names of each part's files to the list. A development build has neither.
-    let list = if options.hash_files {
-        read_to_string(options.hash_file.as_ref()).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    let part = format!("{}: ", part_of(path));
-    let files = list.lines().find_map(|line| line.strip_prefix(&part)).unwrap_or_default();
-    let links = files.split(' ').filter(|file| !file.is_empty()).map(|file| {
+fn links_of_part(options: &LeptosOptions, files: &PartFiles, path: &str) -> impl IntoView + use<> {
+    let links = files.of_part(part_of(path)).map(|file| {
         let href = format!("/{}/{file}", options.site_pkg_dir);
         view! {
             <link

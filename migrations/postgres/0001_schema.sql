@@ -382,6 +382,7 @@ CREATE TABLE deposits (
     credited_at    BIGINT,
     payer          TEXT,
     purpose        TEXT,
+    paid_on        TEXT,
     returned_at    BIGINT,
     return_note    TEXT,
     CHECK (application_id IS NULL OR returned_at IS NULL)
@@ -413,6 +414,7 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,
     purpose      TEXT,
+    paid_on      TEXT,
     handled_at   BIGINT,
     PRIMARY KEY (statement_id, line)
 );
@@ -435,7 +437,8 @@ CREATE TABLE bank_columns (
     debit        BIGINT,
     currency     BIGINT,
     payer        BIGINT,
-    purpose      BIGINT
+    purpose      BIGINT,
+    paid_on      BIGINT
 );
 
 -- Partitioned by day or week, which is possible because an ID begins with its milliseconds. A

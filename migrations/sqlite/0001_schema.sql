@@ -448,6 +448,7 @@ CREATE TABLE deposits (
     credited_at    INTEGER,           -- when the balance was credited; null while unmatched
     payer          TEXT,              -- name of the payer in the bank statement; null if unknown
     purpose        TEXT,              -- purpose in the bank statement; null if unknown
+    paid_on        TEXT,              -- day in the bank statement, like 2026-11-27; null if unknown
     returned_at    INTEGER,           -- when staff returned it to the bank; null if they didn't
     return_note    TEXT,              -- why staff returned it
     CHECK (application_id IS NULL OR returned_at IS NULL)
@@ -482,6 +483,7 @@ CREATE TABLE bank_statement_lines (
                OR outcome = 'debit' OR outcome = 'other-currency'),
     payer        TEXT,                -- name of the payer; null if the file has none
     purpose      TEXT,                -- purpose of the payment; null if the file has none
+    paid_on      TEXT,                -- day like 2026-11-27; null if the file has none
     -- when staff marked the line as done; only of lines that couldn't be credited
     handled_at   INTEGER,
     PRIMARY KEY (statement_id, line)
@@ -507,7 +509,8 @@ CREATE TABLE bank_columns (
     debit        INTEGER,             -- position of money that went out; null if amount has it
     currency     INTEGER,             -- position of the currency; null if there is none
     payer        INTEGER,             -- position of the payer's name; null if there is none
-    purpose      INTEGER              -- position of the purpose; null if there is none
+    purpose      INTEGER,             -- position of the purpose; null if there is none
+    paid_on      INTEGER              -- position of the day; null if there is none
 ) STRICT;
 
 CREATE TABLE messages (

@@ -433,6 +433,8 @@ pub struct DepositRecord {
     /// The name of the payer and the purpose, if a bank statement had them.
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    /// The day of the payment like `2026-11-27`, if a bank statement had it.
+    pub paid_on: Option<String>,
     /// When and why staff returned an unmatched deposit to the bank.
     pub returned: Option<(Timestamp, String)>,
 }
@@ -929,6 +931,8 @@ pub struct BankStatementLine {
     /// The name of the payer and the purpose, if the file has them.
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    /// The day of the payment like `2026-11-27`, if the file has it.
+    pub paid_on: Option<String>,
 }
 
 /// A line of a bank statement, with the facts that staff need to judge it.
@@ -980,6 +984,8 @@ pub struct SuggestedColumns {
     pub currency: Option<usize>,
     pub payer: Option<usize>,
     pub purpose: Option<usize>,
+    /// The day of the payment.
+    pub paid_on: Option<usize>,
 }
 
 /// The outcomes of a bank statement's lines. Until a line is credited, its outcome is the one that

@@ -135,6 +135,7 @@ fn Receipt(data: ReceiptView) -> impl IntoView {
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}
                 </Fact>
+                {optional_fact("Paid on", "figures", deposit.paid_on)}
                 <Fact term=in_zone("Received (UTC)") class="figures">
                     <DateTime at=deposit.received_at/>
                 </Fact>

@@ -233,6 +233,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
                 <Fact term="Reference as written">{deposit.reference.clone()}</Fact>
                 {optional_fact("Payer", "", deposit.payer.clone())}
                 {optional_fact("Purpose", "", deposit.purpose.clone())}
+                {optional_fact("Paid on", "figures", deposit.paid_on.clone())}
                 <Fact term="Received (UTC)" class="figures"><DateTime at=deposit.received_at/></Fact>
                 {returned}
                 {application.map(receiver)}

@@ -538,9 +538,7 @@ pub const fn last_mark(is_last: bool) -> &'static str {
 async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
     let (statement, number) = parsed_line(subject).ok_or(Cause::NotFound)?;
     let name = format!("line {number} of statement {statement}");
-    let open = current.service().money().open_bank_lines().await?;
-    let found =
-        open.into_iter().find(|open| (open.statement_id, open.line.line) == (statement, number));
+    let found = current.service().money().open_bank_line(statement, number).await?;
     let Some(open) = found else {
         let decided = marked(current, statement, number).await?.ok_or(Cause::NotFound)?;
         let refused = Some(Refusal::NothingToDo { decided: Some(decided) });
@@ -555,7 +553,12 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
         fact("Amount", amount),
         fact("Outcome", line.outcome.label()),
     ];
-    let more = [("Payer", line.payer), ("Purpose", line.purpose), ("Stored deposit", stored)];
+    let more = [
+        ("Payer", line.payer),
+        ("Purpose", line.purpose),
+        ("Paid on", line.paid_on),
+        ("Stored deposit", stored),
+    ];
     facts.extend(more.into_iter().filter_map(|(term, text)| Some(fact(term, text?))));
     let effects = sentences([
         "The line is no longer pending work. The statement still shows it.",

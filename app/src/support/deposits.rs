@@ -92,6 +92,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
             let day = text.split(' ').next().unwrap_or_default().to_owned();
             view! { <time datetime=at.to_string() title=format!("{text} UTC")>{day}</time> }
         })
+        .styled("figures", "Paid on", |case| case.deposit.paid_on.clone())
         .styled(BUTTONS, "Application", |case| {
             if case.deposit.is_unmatched() { actions(case) } else { receiver(&case.deposit) }
         })

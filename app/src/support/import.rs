@@ -141,6 +141,7 @@ pub async fn choose_columns(
     #[server(default)] currency: String,
     #[server(default)] payer: String,
     #[server(default)] purpose: String,
+    #[server(default)] paid_on: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let columns = BankColumns {
@@ -151,6 +152,7 @@ pub async fn choose_columns(
         currency: currency.parse().ok(),
         payer: payer.parse().ok(),
         purpose: purpose.parse().ok(),
+        paid_on: paid_on.parse().ok(),
     };
     let actor = Actor::Account(account.id);
     match current.service().money().choose_columns(&actor, file, columns).await? {
@@ -264,6 +266,7 @@ fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
     let currency = optional("Currency", "currency", suggested.currency);
     let payer = optional("Payer", "payer", suggested.payer);
     let purpose = optional("Purpose", "purpose", suggested.purpose);
+    let paid_on = optional("Paid on", "paid_on", suggested.paid_on);
     view! {
         <h2>"Columns"</h2>
         <p>
@@ -282,6 +285,7 @@ fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
                 {currency}
                 {payer}
                 {purpose}
+                {paid_on}
             </div>
             <SubmitButton label="Save" form primary=true/>
         </PostForm>
@@ -398,6 +402,7 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
             LineOutcome::OtherCurrency => String::new(),
             _ => case.line.amount.shown(),
         })
+        .styled("figures", "Paid on", |case| case.line.paid_on.clone())
         .column("Outcome", |case| case.line.outcome.label())
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()

@@ -55,6 +55,8 @@ pub struct FormState {
     address: &'static str,
     /// The ID of the element that shows the problem. Fields refer to it.
     pub alert: &'static str,
+    /// Whether the problem has the ID of its function's problems, which a page has only once.
+    has_anchor: bool,
     /// True while a response is pending.
     pub pending: RwSignal<bool>,
     /// The problem of the last submission.
@@ -79,6 +81,7 @@ impl FormState {
         let submits = use_context::<Submits>();
         let form = Self {
             address: S::PATH,
+            has_anchor: true,
             shared: StoredValue::new((come_back, submits)),
             ..Self::plain(alert, problem)
         };
@@ -101,12 +104,14 @@ impl FormState {
     }
 
     /// Leaves a problem that came back to another form of the same function. The forms of a page
-    /// have different texts in `field`.
+    /// have different texts in `field`. A problem without this text is shown at all of them.
     pub fn with_text(self, field: &str, text: &str) -> Self {
-        if self.typed(field).is_some_and(|sent| sent != text) {
+        let sent = self.typed(field);
+        let has_anchor = sent.as_deref() == Some(text);
+        if sent.is_some() && !has_anchor {
             self.problem.set(None);
         }
-        self
+        Self { has_anchor, ..self }
     }
 
     /// Creates the state of a form that the browser sends by GET.
@@ -114,6 +119,7 @@ impl FormState {
         Self {
             address: "",
             alert,
+            has_anchor: false,
             pending: RwSignal::new(false),
             problem: RwSignal::new(problem),
             accepted: RwSignal::new(0),
@@ -322,8 +328,7 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
             focus_soon(node);
         }
     });
-    // A form sent by GET never comes back.
-    let anchor = (!form.address.is_empty()).then(|| problem_anchor(form.address));
+    let anchor = form.has_anchor.then(|| problem_anchor(form.address));
     let cause = move || form.problem.with(|problem| Some(problem.as_ref()?.cause.clone()));
     let sentence = move || form.problem.with(|problem| Some(problem.as_ref()?.sentence()));
     view! {

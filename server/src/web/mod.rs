@@ -37,6 +37,7 @@ use app::applications::{
     FIRST_STEPS_EVENTS_PATH, INBOUND_CSV_PATH, INBOUND_EVENTS_PATH, STATEMENT_CSV_PATH,
 };
 use app::counter::COUNT_PATH;
+use app::document::PartFiles;
 use app::file_check::CHECK_FILE_PATH;
 use app::opt_outs::{FILE_PATH, OPT_OUTS_CSV_PATH};
 use app::portal_request::{CurrentRequest, SiteSettings};
@@ -115,6 +116,7 @@ pub fn router(
     };
     let options = assets::options(&settings.site_root);
     let assets = assets::router(&options);
+    let parts = PartFiles::read(&options);
 
     let files = files()
         .into_iter()
@@ -123,11 +125,11 @@ pub fn router(
         .layer(RequestBodyLimitLayer::new(import::FILE_BYTES_MAX))
         .with_state(portal.clone());
 
-    pages(&portal, options.clone())
+    pages(&portal, options.clone(), parts.clone())
         .layer(from_fn_with_state(forms, forms::hand_back))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
-        .merge(file_check(&portal, options))
+        .merge(file_check(&portal, options, parts))
         .layer(sessions(&portal, is_https))
         .layer(from_fn(cookies::hand_out))
         .layer(from_fn(overload::answer))
@@ -147,11 +149,11 @@ pub fn error_pages(settings: &Settings, base_url: &str) -> ErrorPages {
     )
 }
 
-fn pages(portal: &Portal, options: LeptosOptions) -> Router {
+fn pages(portal: &Portal, options: LeptosOptions, parts: PartFiles) -> Router {
     let routes = pages_listed();
     let shell = {
         let options = options.clone();
-        move || app::document::shell(options.clone())
+        move || app::document::shell(options.clone(), &parts)
     };
     let others = others()
         .into_iter()
@@ -171,10 +173,10 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
 
 /// Returns the route to which the page that checks files posts them. It has no limit on the size of
 /// forms, because the check limits the size of files itself.
-fn file_check(portal: &Portal, options: LeptosOptions) -> Router {
+fn file_check(portal: &Portal, options: LeptosOptions, parts: PartFiles) -> Router {
     let shell = {
         let options = options.clone();
-        move || app::document::shell(options.clone())
+        move || app::document::shell(options.clone(), &parts)
     };
     let checked = post(render_app_async_with_context(provide_request, shell))
         .layer(from_fn_with_state(portal.clone(), check_file::read));

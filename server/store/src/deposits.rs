@@ -22,8 +22,8 @@ macro_rules! listed {
     ($applications:literal, $rest:literal) => {
         concat!(
             r"
-        SELECT d.bank_id, d.reference, d.amount, d.received_at, d.payer, d.purpose, d.returned_at,
-            d.return_note, a.reference AS assigned_to
+        SELECT d.bank_id, d.reference, d.amount, d.received_at, d.payer, d.purpose, d.paid_on,
+            d.returned_at, d.return_note, a.reference AS assigned_to
         FROM deposits d
         LEFT JOIN ",
             $applications,
@@ -83,7 +83,7 @@ statements! {
         UPDATE deposits SET returned_at = $2, return_note = $3
         WHERE bank_id = $1 AND application_id IS NULL AND returned_at IS NULL");
     const DESCRIBE: Sql = Sql::same(r"
-        UPDATE deposits SET payer = $2, purpose = $3 WHERE bank_id = $1");
+        UPDATE deposits SET payer = $2, purpose = $3, paid_on = $4 WHERE bank_id = $1");
 }
 
 fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
@@ -98,6 +98,7 @@ fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
         assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
         payer: row.get("payer")?,
         purpose: row.get("purpose")?,
+        paid_on: row.get("paid_on")?,
         returned: returned_at.zip(note),
     })
 }
@@ -134,14 +135,13 @@ pub async fn with_part(
     query(WITH_PART, (part, limit)).fetch_all(conn, deposit).await
 }
 
-/// Stores the payer's name and the purpose of a deposit.
+/// Stores the payer's name, the purpose and the day of a deposit.
 pub async fn describe(
     conn: &mut dyn Connection,
     bank_id: &str,
-    payer: Option<&str>,
-    purpose: Option<&str>,
+    [payer, purpose, paid_on]: [Option<&str>; 3],
 ) -> Result<()> {
-    query(DESCRIBE, (bank_id, payer, purpose)).execute(conn).await.map(drop)
+    query(DESCRIBE, (bank_id, payer, purpose, paid_on)).execute(conn).await.map(drop)
 }
 
 /// Marks an unmatched deposit as returned to the bank. Returns false if it isn't unmatched any

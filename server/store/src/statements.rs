@@ -23,7 +23,7 @@ macro_rules! judged {
         concat!(
             $select,
             r" FROM (
-            SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
+            SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose, l.paid_on,
                 CASE WHEN l.outcome <> 'waiting' THEN l.outcome
                      WHEN d.bank_id IS NULL AND a.reference IS NULL THEN 'unmatched'
                      WHEN d.bank_id IS NULL THEN 'credited'
@@ -40,19 +40,36 @@ macro_rules! judged {
     };
 }
 
+/// The lines that couldn't be credited and aren't marked as done.
+macro_rules! open {
+    ($rest:literal) => {
+        Sql::same(concat!(
+            r"
+        SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
+            l.paid_on, l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
+        FROM bank_statement_lines l
+        LEFT JOIN deposits d ON d.bank_id = l.bank_id
+        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused') ",
+            $rest
+        ))
+    };
+}
+
 statements! {
     const INSERT: Sql = Sql::same(
         "INSERT INTO bank_statements (created_at, last_line) VALUES ($1, 0) RETURNING id");
     const INSERT_LINE: Sql = Sql {
         sqlite: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
-            VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
+                    paid_on)
+            VALUES (?9, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         postgres: r"
             INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose)
+                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
+                    paid_on)
             SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                value ->> 4, value ->> 5, value ->> 6
+                value ->> 4, value ->> 5, value ->> 6, value ->> 7
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -80,7 +97,7 @@ statements! {
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
-        SELECT line, bank_id, reference, amount, payer, purpose
+        SELECT line, bank_id, reference, amount, payer, purpose, paid_on
         FROM bank_statement_lines
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
         ORDER BY line LIMIT $3");
@@ -93,20 +110,15 @@ statements! {
         "GROUP BY outcome ORDER BY outcome"
     );
     const LINES: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
         "WHERE line > $2 ORDER BY line LIMIT $3"
     );
     const LINES_OF: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
         "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
     );
-    const OPEN: Sql = Sql::same(r"
-        SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
-            l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
-        FROM bank_statement_lines l
-        LEFT JOIN deposits d ON d.bank_id = l.bank_id
-        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused')
-        ORDER BY l.statement_id, l.line LIMIT $1");
+    const OPEN: Sql = open!("ORDER BY l.statement_id, l.line LIMIT $1");
+    const OPEN_LINE: Sql = open!("AND l.statement_id = $1 AND l.line = $2");
     const HANDLE: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET handled_at = $3
         WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
@@ -116,14 +128,14 @@ statements! {
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
         WHERE l.statement_id = $1 AND l.outcome = 'waiting' AND l.line > s.last_line");
     const COLUMNS: Sql = Sql::same(r"
-        SELECT bank_id, reference, amount, debit, currency, payer, purpose
+        SELECT bank_id, reference, amount, debit, currency, payer, purpose, paid_on
         FROM bank_columns WHERE header = $1");
     const SET_COLUMNS: Sql = Sql::same(r"
         INSERT INTO bank_columns
-            (header, bank_id, reference, amount, debit, currency, payer, purpose)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            (header, bank_id, reference, amount, debit, currency, payer, purpose, paid_on)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
-            debit = $5, currency = $6, payer = $7, purpose = $8");
+            debit = $5, currency = $6, payer = $7, purpose = $8, paid_on = $9");
     const KEEP_PART: Sql = Sql::same(r"
         INSERT INTO bank_files (id, part, content, created_at) VALUES ($1, $2, $3, $4)");
     const KEPT_PART: Sql = Sql::same("SELECT content FROM bank_files WHERE id = $1 AND part = $2");
@@ -144,6 +156,8 @@ pub struct BankColumns {
     pub currency: Option<usize>,
     pub payer: Option<usize>,
     pub purpose: Option<usize>,
+    /// The day of the payment.
+    pub paid_on: Option<usize>,
 }
 
 impl BankColumns {
@@ -157,6 +171,7 @@ impl BankColumns {
             self.currency,
             self.payer,
             self.purpose,
+            self.paid_on,
         ];
         let mut all: Vec<usize> = all.into_iter().flatten().collect();
         let count = all.len();
@@ -176,6 +191,8 @@ pub struct FileLine {
     pub amount: Money,
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    /// The day of the payment like `2026-11-27`.
+    pub paid_on: Option<String>,
     /// Why the line is skipped, if it is.
     pub skipped: Option<LineOutcome>,
 }
@@ -199,6 +216,7 @@ pub struct Waiting {
     pub amount: Money,
     pub payer: Option<String>,
     pub purpose: Option<String>,
+    pub paid_on: Option<String>,
 }
 
 fn statement(row: &Row<'_>) -> Result<BankStatement> {
@@ -222,8 +240,15 @@ fn line(row: &Row<'_>) -> Result<BankStatementLine> {
         amount: row.get("amount")?,
         payer: row.get("payer")?,
         purpose: row.get("purpose")?,
+        paid_on: row.get("paid_on")?,
         outcome: outcome(row)?,
     })
+}
+
+fn open_line_of(row: &Row<'_>) -> Result<OpenBankLine> {
+    let reference: Option<String> = row.get("stored_reference")?;
+    let stored = reference.zip(row.get::<Option<Money>>("stored_amount")?);
+    Ok(OpenBankLine { statement_id: row.get("statement_id")?, line: line(row)?, stored })
 }
 
 /// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
@@ -240,7 +265,8 @@ pub async fn insert_lines(
         let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
         let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
         let (payer, purpose) = (line.payer.as_deref(), line.purpose.as_deref());
-        (line.line, bank_id, reference, line.amount, outcome, payer, purpose)
+        let paid_on = line.paid_on.as_deref();
+        (line.line, bank_id, reference, line.amount, outcome, payer, purpose, paid_on)
     });
     let inserted = query(INSERT_LINE, statement_id).execute_each(conn, rows);
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
@@ -317,6 +343,7 @@ pub async fn next_lines(
             amount: row.get("amount")?,
             payer: row.get("payer")?,
             purpose: row.get("purpose")?,
+            paid_on: row.get("paid_on")?,
         })
     };
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
@@ -370,12 +397,16 @@ pub async fn lines(
 /// Returns the lines of all statements that couldn't be credited and aren't marked as done, at most
 /// `limit`, oldest statement first.
 pub async fn open_lines(conn: &mut dyn Connection, limit: i64) -> Result<Vec<OpenBankLine>> {
-    let read = |row: &Row<'_>| {
-        let reference: Option<String> = row.get("stored_reference")?;
-        let stored = reference.zip(row.get::<Option<Money>>("stored_amount")?);
-        Ok(OpenBankLine { statement_id: row.get("statement_id")?, line: line(row)?, stored })
-    };
-    query(OPEN, limit).fetch_all(conn, read).await
+    query(OPEN, limit).fetch_all(conn, open_line_of).await
+}
+
+/// Returns a line that couldn't be credited and isn't marked as done.
+pub async fn open_line(
+    conn: &mut dyn Connection,
+    statement_id: i64,
+    line: i64,
+) -> Result<Option<OpenBankLine>> {
+    query(OPEN_LINE, (statement_id, line)).fetch_optional(conn, open_line_of).await
 }
 
 /// Marks a line that couldn't be credited as done. Returns false if that was stored before, or if
@@ -433,6 +464,7 @@ pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<B
             currency: optional("currency")?,
             payer: optional("payer")?,
             purpose: optional("purpose")?,
+            paid_on: optional("paid_on")?,
         })
     };
     query(COLUMNS, header).fetch_optional(conn, read).await
@@ -453,6 +485,7 @@ pub async fn set_columns(
         columns.currency.map(index),
         columns.payer.map(index),
         columns.purpose.map(index),
+        columns.paid_on.map(index),
     );
     query(SET_COLUMNS, values).execute(conn).await.map(drop)
 }

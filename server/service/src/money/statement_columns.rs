@@ -8,6 +8,7 @@ use domain::records::SuggestedColumns;
 
 use super::deposits::is_bank_id;
 use super::statement_amounts::amount;
+use super::statement_days::day;
 
 /// Names of columns, as [`folded`] returns them: English, German, French, Spanish, Portuguese,
 /// Dutch, Afrikaans and Italian. Earlier names win.
@@ -212,6 +213,56 @@ const PURPOSES: &[&str] = &[
     "causale",
 ];
 
+/// Names of the column with the day of the payment. The day of the booking is preferred to the day
+/// from which the money bears interest.
+const DAYS: &[&str] = &[
+    "payment date",
+    "booking date",
+    "transaction date",
+    "posting date",
+    "buchungstag",
+    "buchungsdatum",
+    "zahlungsdatum",
+    "date de paiement",
+    "date de l opération",
+    "date d opération",
+    "date opération",
+    "date comptable",
+    "fecha de pago",
+    "fecha de operación",
+    "fecha operación",
+    "fecha contable",
+    "data de pagamento",
+    "data da operação",
+    "data da transação",
+    "data do movimento",
+    "data movimento",
+    "boekdatum",
+    "boekingsdatum",
+    "transactiedatum",
+    "transaksiedatum",
+    "betaaldatum",
+    "data di pagamento",
+    "data operazione",
+    "data contabile",
+    "date",
+    "datum",
+    "fecha",
+    "data",
+    "value date",
+    "wertstellung",
+    "valutadatum",
+    "date de valeur",
+    "date valeur",
+    "fecha de valor",
+    "fecha valor",
+    "data de valor",
+    "data valor",
+    "rentedatum",
+    "waardedatum",
+    "data valuta",
+];
+
 /// Returns a name in lower case, with one space between its words.
 fn folded(name: &str) -> String {
     let lower = name.to_lowercase();
@@ -243,6 +294,7 @@ pub(super) fn by_name(names: &[String]) -> SuggestedColumns {
         currency: find(CURRENCIES),
         payer: find(PAYERS),
         purpose: find(PURPOSES),
+        paid_on: find(DAYS),
     }
 }
 
@@ -285,14 +337,19 @@ pub(super) fn by_data(named: SuggestedColumns, rows: &[Vec<String>]) -> Suggeste
     let mut found = named;
     let rows = Rows(rows);
     let is_free = |found: &SuggestedColumns, place: usize| {
-        let SuggestedColumns { bank_id, reference, amount, debit, currency, payer, .. } = *found;
-        ![bank_id, reference, amount, debit, currency, payer].contains(&Some(place))
+        let SuggestedColumns { bank_id, reference, amount, debit, .. } = *found;
+        let SuggestedColumns { currency, payer, paid_on, .. } = *found;
+        ![bank_id, reference, amount, debit, currency, payer, paid_on].contains(&Some(place))
     };
     let free = |found: &SuggestedColumns| {
         let found = *found;
         (0..rows.width()).filter(move |place| is_free(&found, *place))
     };
     found.bank_id = found.bank_id.filter(|place| rows.0.is_empty() || rows.are_ids(*place));
+    if found.paid_on.is_none() {
+        let is_day = |cell: &str| day(cell, false).or_else(|| day(cell, true)).is_some();
+        found.paid_on = free(&found).find(|place| rows.all(*place, is_day));
+    }
     if found.currency.is_none() {
         let is_currency =
             |cell: &str| cell.len() == 3 && cell.bytes().all(|b| b.is_ascii_uppercase());
@@ -347,12 +404,12 @@ mod tests {
     #[test]
     fn columns_are_known_by_their_names_in_several_languages() {
         for header in [
-            "Transaction-ID;Payment reference;Amount;Currency;Payer;Narrative",
-            "Buchungsnummer;Referenz;Betrag;Währung;Auftraggeber;Verwendungszweck",
-            "Identifiant;Référence;Montant;Devise;Payeur;Libellé",
-            "Número de operación;Referencia;Importe;Divisa;Ordenante;Concepto",
-            "Número da transação;Referência;Valor;Moeda;Remetente;Histórico",
-            "Transactienummer;Kenmerk;Bedrag;Valuta;Naam;Omschrijving",
+            "Transaction-ID;Payment reference;Amount;Currency;Payer;Narrative;Date",
+            "Buchungsnummer;Referenz;Betrag;Währung;Auftraggeber;Verwendungszweck;Buchungstag",
+            "Identifiant;Référence;Montant;Devise;Payeur;Libellé;Date de l'opération",
+            "Número de operación;Referencia;Importe;Divisa;Ordenante;Concepto;Fecha",
+            "Número da transação;Referência;Valor;Moeda;Remetente;Histórico;Data",
+            "Transactienummer;Kenmerk;Bedrag;Valuta;Naam;Omschrijving;Boekdatum",
         ] {
             let expected = SuggestedColumns {
                 bank_id: Some(0),
@@ -362,6 +419,7 @@ mod tests {
                 currency: Some(3),
                 payer: Some(4),
                 purpose: Some(5),
+                paid_on: Some(6),
             };
             assert_eq!(by_name(&cells(header)), expected, "{header}");
         }
@@ -386,6 +444,9 @@ mod tests {
         assert_eq!((found.amount, found.debit), (Some(4), None));
         let found = by_name(&cells("Id;Reference;Credit"));
         assert_eq!((found.amount, found.debit), (None, None));
+        // The day of the booking is preferred.
+        let found = by_name(&cells("Wertstellung;Id;Referenz;Betrag;Buchungstag"));
+        assert_eq!(found.paid_on, Some(4));
         // A single column with the purpose holds the reference.
         let found = by_name(&cells("Id;Verwendungszweck;Betrag"));
         assert_eq!((found.reference, found.purpose), (Some(1), None));
@@ -404,6 +465,7 @@ mod tests {
             currency: Some(4),
             payer: None,
             purpose: None,
+            paid_on: Some(0),
         };
         assert_eq!(found, expected);
         assert_eq!(by_data(SuggestedColumns::default(), &[]), SuggestedColumns::default());

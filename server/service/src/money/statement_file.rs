@@ -14,6 +14,7 @@ use domain::records::{LineOutcome, SuggestedColumns};
 use super::deposits::{is_bank_id, written};
 use super::statement_amounts::{Amount, amount, amount_of_two};
 use super::statement_columns::{by_data, by_name};
+use super::statement_days::day;
 use store::statements::{BankColumns, FileLine};
 
 /// The maximum number of lines of a bank statement.
@@ -175,6 +176,7 @@ impl OpenStatement {
             currency: found.currency,
             payer: found.payer,
             purpose: found.purpose,
+            paid_on: found.paid_on,
         })
     }
 
@@ -279,6 +281,7 @@ impl OpenStatement {
         let mut records = self.records()?;
         let mut record = csv::ByteRecord::new();
         let is_own = self.names == OWN_COLUMNS && self.guessed() == Some(columns);
+        let is_month_first = self.is_month_first(columns.paid_on)?;
         let mut is_header = true;
         while records.read_byte_record(&mut record)? {
             let cells: Vec<_> = record.iter().map(|cell| self.cell(cell)).collect();
@@ -294,13 +297,33 @@ impl OpenStatement {
             } else if is_own {
                 own_payment(line, &record, &cells)
             } else {
-                payment(line, &cells, columns, currency)
+                let paid_on = columns.paid_on.and_then(|place| cells.get(place));
+                let paid_on = paid_on.and_then(|cell| day(cell, is_month_first));
+                payment(line, &cells, columns, currency).map(|read| FileLine { paid_on, ..read })
             };
             if !take(line, read)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Whether a column has more days that can only be read with the month first than days that
+    /// can't be read so. Many days, such as 05/11/2026, can be read either way.
+    fn is_month_first(&self, column: Option<usize>) -> io::Result<bool> {
+        let Some(column) = column else { return Ok(false) };
+        let mut records = self.records()?;
+        let mut record = csv::ByteRecord::new();
+        let [mut month_first, mut day_first] = [0, 0];
+        while records.read_byte_record(&mut record)? {
+            let cell = self.cell(record.get(column).unwrap_or_default());
+            match (day(&cell, true), day(&cell, false)) {
+                (Some(_), None) => month_first += 1,
+                (None, Some(_)) => day_first += 1,
+                _ => {}
+            }
+        }
+        Ok(month_first > day_first)
     }
 }
 
@@ -436,6 +459,7 @@ fn file_line(
         amount,
         payer: None,
         purpose: None,
+        paid_on: None,
         skipped,
     })
 }

@@ -347,6 +347,12 @@ impl crate::Money<'_> {
         statements::open_lines(&mut self.store().read().await?, LINES_MAX).await
     }
 
+    /// Returns a line of a statement that couldn't be credited and that staff haven't marked as
+    /// done. `None` for every other line.
+    pub async fn open_bank_line(&self, statement: i64, line: i64) -> Result<Option<OpenBankLine>> {
+        statements::open_line(&mut self.store().read().await?, statement, line).await
+    }
+
     /// Marks a line that couldn't be credited as done, so that it isn't pending work any more. Does
     /// nothing if it was marked before.
     pub async fn handle_bank_line(&self, actor: &Actor, statement: i64, line: i64) -> Result<()> {
@@ -451,20 +457,20 @@ async fn credit_lines(
                 reference: line.reference,
                 amount: line.amount,
             };
-            ((line.line, line.payer, line.purpose), request)
+            ((line.line, [line.payer, line.purpose, line.paid_on]), request)
         })
         .unzip();
     deposits::lock_receivers(service, tx, &requests).await?;
     let actor = statement.confirmed_by.map_or(Actor::CommandLine, Actor::Account);
     let by = (&actor, statement.asked_by.map(Actor::Account));
     let mut count = 0;
-    for ((line, payer, purpose), request) in lines.into_iter().zip(&requests) {
+    for ((line, details), request) in lines.into_iter().zip(&requests) {
         let credited = deposits::credit(service, tx, by, request, now).await;
         if credited.as_ref().is_ok_and(|outcome| !outcome.already)
-            && (payer.is_some() || purpose.is_some())
+            && details.iter().any(Option::is_some)
         {
-            let (payer, purpose) = (payer.as_deref(), purpose.as_deref());
-            store::deposits::describe(tx, &request.bank_id, payer, purpose).await?;
+            let details = details.each_ref().map(Option::as_deref);
+            store::deposits::describe(tx, &request.bank_id, details).await?;
         }
         let outcome = match credited {
             Ok(outcome) if outcome.already => LineOutcome::Known,

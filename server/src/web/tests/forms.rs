@@ -6,6 +6,7 @@ use axum::http::{Request, StatusCode};
 use domain::decision::StaffList;
 use service::Actor;
 
+use super::pages::faults;
 use super::world::{STAFF_WITH_FACTOR, World, ask};
 
 /// Posts a form from a page as a browser without scripts does. Returns the cookies that the browser
@@ -97,13 +98,22 @@ async fn a_refused_list_comes_back_to_its_own_form() {
     ] {
         let page = ("/support/senders", "/fn/set-staff-list");
         let (_, shown) = returned(&world, &cookie, page, of(refused)).await;
-        for (text, count) in
-            [(others, 1), (&*format!("\n{long}</textarea>"), 1), ("class=\"alert\"", 1)]
-        {
-            assert_eq!(shown.matches(text).count(), count, "{text}: {shown}");
+        for text in [
+            others,
+            &format!("\n{long}</textarea>"),
+            "class=\"alert\"",
+            "id=\"problem-set-staff-list\"",
+        ] {
+            assert_eq!(shown.matches(text).count(), 1, "{text}: {shown}");
         }
         let (_, of_list) = shown.split_once(&format!("id=\"list-{}\"", refused.as_str())).unwrap();
         assert!(of_list.split('<').next().unwrap().contains(&long), "{shown}");
     }
+    // Nobody knows which list was refused if its text is too long to keep.
+    let page = ("/support/senders", "/fn/set-staff-list");
+    let form = format!("list=reserved-words&lines={}", long.repeat(4));
+    let (_, shown) = returned(&world, &cookie, page, form).await;
+    assert_eq!(shown.matches("class=\"alert\"").count(), 2, "{shown}");
+    assert_eq!(faults(&shown), Vec::<String>::new());
     world.service.close().await;
 }

@@ -129,7 +129,7 @@ fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
 }
 
 /// Returns the IDs that a page has twice, and the hints that no field refers to.
-fn faults(page: &str) -> Vec<String> {
+pub fn faults(page: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let ids = values(page, "id").into_iter();
     let twice = ids.filter(|id| !seen.insert(*id)).map(|id| format!("{id} twice"));

@@ -18,18 +18,18 @@ use super::world::{STAFF_WITH_FACTOR, World, ask, html, post};
 async fn staff_import_a_bank_statement() {
     let world = World::new().await;
     let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
-    let statement = import(&world, &cookie, "bank-1", "1,50").await;
+    let file = format!("id;reference;amount\r\nbank-1;{};1,50", world.reference);
+    let statement = import(&world, &cookie, &file).await;
     let lines = world.service.money().statement_lines(statement.id, None, None, 1).await.unwrap();
     assert_eq!(lines.items[0].line.amount.to_string(), "1.5");
     assert!(statement.confirmed_at.is_none());
 }
 
-/// Sends a statement with one payment to the world's application. Returns the stored statement.
-async fn import(world: &World, cookie: &str, bank_id: &str, amount: &str) -> BankStatement {
+/// Sends a file with a statement. Returns the stored statement.
+async fn import(world: &World, cookie: &str, file: &str) -> BankStatement {
     let form = format!(
         "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"bank.csv\"\r\n\r\n\
-         id;reference;amount\r\n{bank_id};{};{amount}\r\n\r\n--cut--\r\n",
-        world.reference
+         {file}\r\n\r\n--cut--\r\n"
     );
     let request = Request::post("/support/import/file")
         .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
@@ -47,10 +47,8 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
     let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
     let mut statement = 0;
     for amount in ["1,50", "2,00"] {
-        statement = import(&world, &cookie, "bank-1", amount).await.id;
-        let money = world.service.money();
-        money.confirm_statement(Actor::CommandLine, statement).await.unwrap();
-        money.credit_statements().await.unwrap();
+        let file = format!("id;reference;amount\r\nbank-1;{};{amount}", world.reference);
+        statement = credited(&world, &cookie, &file).await;
     }
     let page = async |path: &str| world.page(path, &cookie).await;
     let pending = "<a href=\"/support/import\">Bank lines that weren't credited</a>";
@@ -101,6 +99,63 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
     let entries = world.service.support().audit(&filter).await.unwrap().items;
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].detail.as_deref(), Some("line 2"));
+    world.service.close().await;
+}
+
+/// Imports a file and credits its lines. Returns the statement's ID.
+async fn credited(world: &World, cookie: &str, file: &str) -> i64 {
+    let statement = import(world, cookie, file).await.id;
+    let money = world.service.money();
+    money.confirm_statement(Actor::CommandLine, statement).await.unwrap();
+    money.credit_statements().await.unwrap();
+    statement
+}
+
+#[tokio::test]
+async fn staff_can_mark_each_of_many_open_bank_lines() {
+    const LINES: usize = 102;
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let mut statement = 0;
+    for amount in ["1,50", "2,00"] {
+        let lines = (0..LINES).map(|line| format!("\r\nbank-{line};nobody's;{amount}"));
+        let file = format!("id;reference;amount{}", lines.collect::<String>());
+        statement = credited(&world, &cookie, &file).await;
+    }
+    let subject = format!("{statement}%20{}", LINES + 1);
+    let path = format!("/support/confirm?act=mark-line&subject={subject}");
+    let shown = world.page(&path, &cookie).await;
+    assert!(shown.contains(&format!("bank-{}", LINES - 1)), "{shown}");
+    let form = format!("act=mark-line&subject={subject}&next=/support/import&seen=open");
+    let answer = post(&world.portal, "/fn/act", &form, Some(cookie.clone())).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let shown = world.page(&path, &cookie).await;
+    assert!(shown.contains("There is nothing to do: this was done before."), "{shown}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn pages_show_on_which_day_a_deposit_was_paid() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let reference = &world.reference;
+    let file = format!("id;reference;amount;date\r\nbank-1;{reference};1,50;05.11.2026");
+    let statement = credited(&world, &cookie, &file).await;
+    let again = format!("id;reference;amount;date\r\nbank-1;{reference};2,00;06.11.2026");
+    let open = credited(&world, &cookie, &again).await;
+    let of_customer = world.sign_in("customer@example.org").await;
+    for (path, cookie, day) in [
+        (format!("/support/import?statement={statement}"), &cookie, "2026-11-05"),
+        ("/support/deposits?list=all".to_owned(), &cookie, "2026-11-05"),
+        ("/support/deposits/assign?bank_id=bank-1".to_owned(), &cookie, "2026-11-05"),
+        (format!("/support/confirm?act=mark-line&subject={open}%202"), &cookie, "2026-11-06"),
+        (format!("/applications/{reference}/deposits/bank-1"), &of_customer, "2026-11-05"),
+    ] {
+        let page = world.page(&path, cookie).await;
+        for text in ["Paid on", day] {
+            assert!(page.contains(text), "{path}: {text}: {page}");
+        }
+    }
     world.service.close().await;
 }
 

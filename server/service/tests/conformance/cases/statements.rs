@@ -18,6 +18,7 @@ on_each_backend![
     a_statement_is_shown_and_then_credited,
     a_stop_between_transactions_loses_nothing,
     columns_are_chosen_once_and_can_be_chosen_again,
+    the_day_of_a_payment_is_kept,
     bad_files_are_refused_whole,
     lines_are_counted_however_they_end,
     what_is_no_csv_file_does_no_harm,
@@ -191,6 +192,7 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
         currency: None,
         payer: Some(3),
         purpose: Some(4),
+        paid_on: None,
     };
     let staff = world.account("staff@example.org").await.id;
     let actor = Actor::Account(staff);
@@ -240,6 +242,50 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     }
 }
 
+async fn the_day_of_a_payment_is_kept(backend: Backend) {
+    let world = World::new(backend).await;
+    let ledger = world.service.money();
+    for (file, [first, second]) in [
+        ("Buchungstag;Id;Referenz;Betrag\n05.11.26;a1;x;1\n;a2;x;1\n", ["2026-11-05", ""]),
+        (
+            "id,reference,amount,date\nb1,x,1,11/05/2026\nb2,x,1,11/27/2026\n",
+            ["2026-11-05", "2026-11-27"],
+        ),
+        (
+            "id,reference,amount,date\nc1,x,1,05/11/2026\nc2,x,1,27/11/2026\n",
+            ["2026-11-05", "2026-11-27"],
+        ),
+    ] {
+        let id = stored(&world, file).await;
+        ledger.confirm_statement(Actor::CommandLine, id).await.unwrap();
+        ledger.credit_statements().await.unwrap();
+        for (line, day) in lines(&world, id).await.into_iter().zip([first, second]) {
+            let deposit = ledger.deposit(&line.bank_id).await.unwrap().unwrap();
+            for kept in [line.paid_on, deposit.paid_on] {
+                assert_eq!(kept.unwrap_or_default(), day, "{file}");
+            }
+        }
+    }
+    // A column without a known name is suggested, and staff can choose another one.
+    let bytes = b"When;Id;Referenz;Betrag;Wertstellung\n26.11.2026;d1;x;1;27.11.2026\n";
+    let id = kept(&world, bytes).await;
+    let suggested = ledger.kept_bank_file(id).await.unwrap().unwrap().suggested;
+    assert_eq!(suggested.paid_on, Some(4));
+    let columns = BankColumns {
+        bank_id: 1,
+        reference: 2,
+        amount: 3,
+        debit: None,
+        currency: None,
+        payer: None,
+        purpose: None,
+        paid_on: Some(0),
+    };
+    ledger.choose_columns(&Actor::CommandLine, id, columns).await.unwrap();
+    let again = stored(&world, std::str::from_utf8(bytes).unwrap()).await;
+    assert_eq!(lines(&world, again).await[0].paid_on.as_deref(), Some("2026-11-26"));
+}
+
 async fn chosen_columns_count_for_our_own_header_too(backend: Backend) {
     let world = World::new(backend).await;
     let bytes = b"bank_id,reference,amount\nrent,bank-1,1\n";
@@ -252,6 +298,7 @@ async fn chosen_columns_count_for_our_own_header_too(backend: Backend) {
         currency: None,
         payer: None,
         purpose: None,
+        paid_on: None,
     };
     let ledger = world.service.money();
     let chosen = ledger.choose_columns(&Actor::CommandLine, id, columns).await.unwrap();
