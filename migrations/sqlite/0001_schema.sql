@@ -652,21 +652,25 @@ CREATE INDEX unmatched_receipts_by_age ON unmatched_receipts (received_at);
 CREATE INDEX unmatched_receipts_by_receipt ON unmatched_receipts (carrier, receipt);
 CREATE INDEX unmatched_receipts_by_form ON unmatched_receipts (carrier, form, receipt);
 
--- Receipts as carriers sent them, for staff. They are kept for raw_receipts_days.
+-- Receipts as carriers sent them, for staff, and answers to submits unless these accept a message
+-- with an ID. They are kept for raw_receipts_days.
 CREATE TABLE raw_receipts (
     id             INTEGER PRIMARY KEY, -- begins with the time of arrival, like a message's
     carrier        TEXT NOT NULL,     -- carrier that sent it
-    kind           TEXT NOT NULL,     -- whether it says how a message ended
+    kind           TEXT NOT NULL,     -- whether it says how a message ended; an answer's meaning
     written_id     TEXT,              -- the ID in its text, otherwise the one in its parameter
     parameter_id   TEXT,              -- the ID in its parameter
     number         TEXT NOT NULL,     -- the recipient
-    state          TEXT NOT NULL,     -- its state, as the carrier wrote it
+    state          TEXT NOT NULL,     -- its state, as the carrier wrote it; an answer's status
     -- its error as a stable code, or as the carrier wrote it if the state isn't known; null if none
     error          TEXT,
     raw            TEXT NOT NULL,     -- its first bytes; others than ASCII are escaped
-    message_id     INTEGER            -- message that it was matched to; null if not known
+    message_id     INTEGER            -- message that it is for; null if not known
 ) STRICT;
-CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id);
+CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id)
+    WHERE kind IN ('final', 'intermediate', 'unknown_state');
+CREATE INDEX raw_receipts_answers ON raw_receipts (carrier, id)
+    WHERE kind NOT IN ('final', 'intermediate', 'unknown_state');
 CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
     WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);

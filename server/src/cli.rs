@@ -425,17 +425,18 @@ pub enum Carrier {
         #[arg(long, value_name = "FILE")]
         pcap: Option<PathBuf>,
     },
-    /// List a carrier's latest receipts, and whether each one matched a message. Suggests a format
-    /// of message IDs if receipts match no message.
+    /// List a carrier's latest receipts, and whether each one matched a message. Also lists its
+    /// answers to submits and what was made of them, except answers that accept a message with an
+    /// ID. Suggests a format of message IDs if receipts match no message.
     Receipts {
         name: String,
         /// Only the receipts that match no message, with the reasons.
         #[arg(long, conflicts_with_all = ["id", "number"])]
         unmatched: bool,
-        /// Only the receipts with this message ID, as the carrier writes it.
+        /// Only receipts and answers with this message ID, as the carrier writes it.
         #[arg(long, conflicts_with = "number")]
         id: Option<String>,
-        /// Only the receipts for messages to this number, as the carrier gets it.
+        /// Only receipts and answers for messages to this number, as the carrier gets it.
         #[arg(long)]
         number: Option<String>,
     },

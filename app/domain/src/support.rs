@@ -130,34 +130,69 @@ pub struct SegmentRecord {
 }
 
 words! {
-    /// Whether a receipt says how a message ended.
+    /// Whether a receipt says how a message ended, or the meaning of an answer to a submit. The
+    /// statements in `server/store/src/raw_receipts.rs` list the kinds of receipts.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ReceiptKind {
-        /// It has a final status.
+        /// A receipt with a final status.
         Final = "final",
-        /// The message is still on its way.
+        /// A receipt. The message is still on its way.
         Intermediate = "intermediate",
-        /// Its state isn't known.
+        /// A receipt whose state isn't known.
         UnknownState = "unknown_state",
+        /// An answer. The carrier accepted the message, but gave it no ID.
+        AcceptedWithoutId = "accepted_without_id",
+        /// An answer. The carrier refused the message permanently.
+        Refused = "refused",
+        /// An answer. The message is submitted again later.
+        Deferred = "deferred",
+        /// An answer. The carrier asked us to slow down.
+        Throttled = "throttled",
+        /// An answer. The carrier refuses every message.
+        Held = "held",
+        /// An answer that doesn't say whether the carrier accepted the message.
+        UnknownOutcome = "unknown_outcome",
     }
 }
 
 words! {
-    /// The outcome of a receipt.
+    /// What was made of a receipt or an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum ReceiptOutcome {
-        /// It counts for a message.
+        /// The receipt counts for a message.
         Matched = "matched",
-        /// It matches no message yet.
+        /// The receipt matches no message yet.
         Unmatched = "unmatched",
         /// The message is still on its way.
         Intermediate = "intermediate",
-        /// Its state isn't known.
+        /// The receipt's state isn't known.
         UnknownState = "unknown_state",
+        /// See [`ReceiptKind`] for this one and those below. They are for answers.
+        AcceptedWithoutId = "accepted_without_id",
+        Refused = "refused",
+        Deferred = "deferred",
+        Throttled = "throttled",
+        Held = "held",
+        UnknownOutcome = "unknown_outcome",
     }
 }
 
-/// A carrier's receipt, as staff see it.
+impl ReceiptOutcome {
+    /// Whether it is the outcome of an answer to a submit.
+    pub const fn is_of_answer(self) -> bool {
+        match self {
+            Self::Matched | Self::Unmatched | Self::Intermediate | Self::UnknownState => false,
+            Self::AcceptedWithoutId
+            | Self::Refused
+            | Self::Deferred
+            | Self::Throttled
+            | Self::Held
+            | Self::UnknownOutcome => true,
+        }
+    }
+}
+
+/// A carrier's receipt, or its answer to a submit, as staff see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptRecord {
     pub received_at: Timestamp,
@@ -167,18 +202,18 @@ pub struct ReceiptRecord {
     pub parameter_id: Option<String>,
     /// The recipient, in the carrier's format.
     pub number: String,
-    /// The state, as the carrier wrote it.
+    /// The state, as the carrier wrote it. An answer's status.
     pub state: String,
-    /// Why the message wasn't delivered, as a stable code.
+    /// Why the message wasn't delivered, or wasn't accepted, as a stable code.
     pub error: Option<String>,
     pub outcome: ReceiptOutcome,
-    /// The message that has the receipt's ID.
+    /// The message that has the receipt's ID, or that the answer is for.
     pub transid: Option<Transid>,
     /// Why it matches no message, as a sentence.
     pub reason: Option<String>,
     /// Messages that it may be for.
     pub candidates: Vec<ReceiptCandidate>,
-    /// The receipt as the carrier sent it, without the beginning of the message's text.
+    /// The receipt or answer as the carrier sent it, without the message's text.
     pub raw: Option<String>,
 }
 
@@ -202,11 +237,11 @@ pub struct SuggestedForm {
     pub receipts: usize,
 }
 
-/// The receipts of a carrier, as staff see them.
+/// The receipts of a carrier and its answers to submits, as staff see them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierReceipts {
     pub carrier: String,
-    /// Newest first.
+    /// Receipts and answers, newest first.
     pub receipts: Vec<ReceiptRecord>,
     /// The number of unmatched receipts of the last day, as far as they were counted.
     pub unmatched: usize,

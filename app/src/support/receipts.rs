@@ -1,5 +1,5 @@
-//! `/support/carriers/{name}/receipts`: charts and receipts of a carrier, and why some receipts match
-//! no message.
+//! `/support/carriers/{name}/receipts`: charts, receipts and answers of a carrier, and why some
+//! receipts match no message.
 
 use domain::carrier_figures::{CarrierEvent, HourCounts};
 use domain::printable::printable;
@@ -17,10 +17,11 @@ use {
     crate::portal_request::staff, crate::problem::Cause, domain::Refusal, service::ReceiptFilter,
 };
 
-/// The latest receipts of a carrier, those that match no message, and the carrier's figures by hour.
+/// The latest receipts and answers of a carrier, the receipts that match no message, and the
+/// carrier's figures by hour.
 type Lists = (CarrierReceipts, CarrierReceipts, Vec<HourCounts>);
 
-/// Loads a carrier's latest receipts, and its unmatched ones.
+/// Loads a carrier's latest receipts and answers, and its unmatched receipts.
 #[server(prefix = "/fn", endpoint = "carrier-receipts", input = GetUrl)]
 pub async fn load_carrier_receipts(name: String) -> Result<Lists, Problem> {
     let (current, _) = staff().await?;
@@ -45,14 +46,16 @@ pub fn CarrierReceiptsPage() -> impl IntoView {
 #[component]
 fn Receipts(lists: Lists) -> impl IntoView {
     let (latest, unmatched, hours) = lists;
+    let (answers, receipts): (Vec<_>, Vec<_>) =
+        latest.receipts.into_iter().partition(|receipt| receipt.outcome.is_of_answer());
     let advice = unmatched.suggestions.iter().map(|form| unmatched.advice(*form));
     let advice = advice.map(|advice| view! { <p class="notice">{advice}</p> }).collect_view();
     view! {
         <Page title="Receipts and figures" back=("/support/carriers", "Carriers")>
             <p class="lead">
                 {format!(
-                    "Receipts from {}. Times are in UTC. Numbers and IDs are as the carrier writes \
-                     them.",
+                    "Receipts and answers from {}. Times are in UTC. Numbers and IDs are as the \
+                     carrier writes them.",
                     latest.carrier,
                 )}
             </p>
@@ -65,7 +68,17 @@ fn Receipts(lists: Lists) -> impl IntoView {
             {advice}
             {unmatched_table(&unmatched.receipts)}
             <h2>"Latest receipts"</h2>
-            {latest_table(&latest.receipts)}
+            {latest_table(&receipts).in_region_or("Latest receipts", "No receipt is kept.")}
+            <h2>"Latest answers"</h2>
+            <p class="fine">
+                "Answers that accept a message with an ID aren't kept, because the message has the ID. \
+                 Of answers that ask us to slow down, one per second is kept."
+            </p>
+            {latest_table(&answers)
+                .styled("key", "Answer", |answer| {
+                    printable(answer.raw.as_deref().unwrap_or_default()).into_owned()
+                })
+                .in_region_or("Latest answers", "No answer is kept.")}
         </Page>
     }
 }
@@ -142,13 +155,19 @@ fn unmatched_table(receipts: &[ReceiptRecord]) -> AnyView {
         .in_region_or("Receipts that match no message", "Every receipt matches a message.")
 }
 
-fn latest_table(receipts: &[ReceiptRecord]) -> AnyView {
+fn latest_table(receipts: &[ReceiptRecord]) -> Table<'_, ReceiptRecord> {
     table(receipts)
         .column("What was made of it", |receipt| match receipt.outcome {
             ReceiptOutcome::Matched => "counts for a message",
             ReceiptOutcome::Unmatched => "matches no message yet",
             ReceiptOutcome::Intermediate => "the message is still on its way",
             ReceiptOutcome::UnknownState => "its state isn't known",
+            ReceiptOutcome::AcceptedWithoutId => "the message is submitted, without an ID",
+            ReceiptOutcome::Refused => "this carrier doesn't get the message again",
+            ReceiptOutcome::Deferred => "the message is submitted again later",
+            ReceiptOutcome::Throttled => "messages are submitted more slowly",
+            ReceiptOutcome::Held => "messages wait, or take another route",
+            ReceiptOutcome::UnknownOutcome => "the message may have been accepted",
         })
         .styled("key", "Message", |receipt| {
             receipt.transid.map(|transid| {
@@ -157,7 +176,6 @@ fn latest_table(receipts: &[ReceiptRecord]) -> AnyView {
                 view! { <a href=href>{transid}</a> }
             })
         })
-        .in_region_or("Latest receipts", "No receipt is kept.")
 }
 
 fn table(receipts: &[ReceiptRecord]) -> Table<'_, ReceiptRecord> {

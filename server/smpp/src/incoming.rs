@@ -82,9 +82,10 @@ impl Link {
     }
 
     fn read_answer(&mut self, frame: &Frame) {
+        let message_id = frames::message_id(&frame.body);
         let outcome = match frame.status {
-            status_code::OK => Outcome::Accepted { message_id: frames::message_id(&frame.body) },
-            status => Outcome::Refused { status },
+            status_code::OK => Outcome::Accepted { message_id },
+            status => Outcome::Refused { status, message_id },
         };
         self.answer(frame.sequence, outcome);
     }
@@ -107,7 +108,7 @@ impl Link {
             status_code::OK => status_code::UNKNOWN_ERROR,
             status => status,
         };
-        self.answer(frame.sequence, Outcome::Refused { status });
+        self.answer(frame.sequence, Outcome::Refused { status, message_id: None });
     }
 
     /// Returns whether we recently responded to a PDU of the peer with this sequence number.
@@ -130,7 +131,7 @@ impl Link {
                 self.held = Some(false);
                 self.throttle.accepted();
             }
-            Outcome::Refused { status } => match (self.shared.settings.reaction)(status) {
+            Outcome::Refused { status, .. } => match (self.shared.settings.reaction)(status) {
                 Reaction::Throttle => {
                     self.throttled += 1;
                     self.throttle.refused(Instant::now());

@@ -97,6 +97,8 @@ pub enum Outcome {
     Refused {
         /// The command_status.
         status: u32,
+        /// The message ID in the response, which SMPP doesn't provide for, if there is one.
+        message_id: Option<String>,
     },
     /// The submit certainly wasn't sent in full, so the caller may send it again.
     NotSent,

@@ -73,7 +73,7 @@ pub struct CarrierReport {
     pub receipts: Vec<Receipt>,
     /// Receipts that identify a message by the carrier message ID.
     pub carrier_receipts: Vec<CarrierReceipt>,
-    /// Receipts as the carrier sent them, for staff.
+    /// Receipts, and answers to submits, as the carrier sent them, for staff.
     pub raw_receipts: Vec<RawReceipt>,
     /// SMPP deliveries to acknowledge once the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
@@ -98,6 +98,17 @@ fn application(message: &Claimed) -> String {
 /// Returns the outcome of a message that isn't submitted because its sender has used up its rate.
 fn later(wait: Duration) -> SubmitOutcome {
     SubmitOutcome::Later { after_ms: i64::try_from(wait.as_millis()).unwrap_or(i64::MAX) }
+}
+
+/// Returns the beginning of a text, with bytes other than printable ASCII escaped.
+fn escaped(text: &[u8], chars_max: usize) -> String {
+    let text = &text[..text.len().min(chars_max)];
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
+    if text.iter().all(is_plain) {
+        // The usual case, which has to be cheap.
+        return String::from_utf8_lossy(text).into_owned();
+    }
+    text.escape_ascii().take(chars_max).map(char::from).collect()
 }
 
 /// Returns the last time at which a submit may begin. Its answer may take `answer`, and must come

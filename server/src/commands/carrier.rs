@@ -117,7 +117,7 @@ fn number_or_dash(number: Option<u64>) -> String {
 }
 
 shown! {
-    /// The receipts of a carrier as the command line shows them.
+    /// The receipts and answers of a carrier as the command line shows them.
     struct ReceiptList from found: CarrierReceipts {
         carrier: String = found.carrier,
         /// Of the last day, as far as they were counted.

@@ -46,13 +46,16 @@ impl Trials {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Takes the results of test messages out of a report. They aren't stored. Returns their carrier
-    /// message IDs.
+    /// Takes the results of test messages out of a report. They aren't stored, and the answers that
+    /// are kept for staff name no message. Returns their carrier message IDs.
     pub(super) fn take(&self, report: &mut CarrierReport) -> Vec<String> {
         let trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ids = Vec::new();
         if trials.is_empty() {
             return ids;
+        }
+        for raw in &mut report.raw_receipts {
+            raw.message_id.take_if(|id| trials.contains_key(id));
         }
         for results in [&mut report.early, &mut report.submitted] {
             for result in results.extract_if(.., |result| trials.contains_key(&result.id)) {

@@ -1,6 +1,6 @@
 //! The erasure of one phone number, and the masking of old numbers. Facts and money stay.
 
-use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp};
+use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -135,6 +135,13 @@ statements! {
     const ANSWERS: Sql = attempts_about!(
         "SELECT at, event_id, status, error, answer FROM webhook_attempts WHERE ",
         " ORDER BY at, webhook_id, id",
+    );
+    const MESSAGE_IDS: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM messages
+        WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
+            => " AND shard = $5",
     );
     /// The carrier message IDs of the segments of messages to the number.
     const CARRIER_IDS: Sql = in_shard!(
@@ -297,6 +304,14 @@ impl NumberOf<'_> {
         .await
     }
 
+    /// Returns the IDs of the messages to the number.
+    pub async fn message_ids(&self, conn: &mut dyn Connection) -> Result<Vec<Transid>> {
+        let EventStream { application_id, test } = self.stream;
+        query(MESSAGE_IDS, (application_id, test, self.digits, self.kind.as_str()))
+            .fetch_all(conn, |row| Ok(Transid(row.get("id")?)))
+            .await
+    }
+
     /// Returns the carriers and carrier message IDs of the messages' segments.
     pub async fn carrier_ids(&self, conn: &mut dyn Connection) -> Result<Vec<(String, String)>> {
         let EventStream { application_id, test } = self.stream;
@@ -314,7 +329,7 @@ pub async fn erase_mails(conn: &mut dyn Connection, account_id: i64, digits: &st
     query(ERASE_MAILS, values).execute(conn).await.map(drop)
 }
 
-/// Returns the carriers of which raw receipts are stored.
+/// Returns the carriers of which raw receipts or answers are stored.
 pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     loop {
@@ -336,7 +351,7 @@ pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<(
     Ok(())
 }
 
-/// Deletes a carrier's raw receipts for messages to a number, as the carrier wrote it.
+/// Deletes a carrier's raw receipts and answers for messages to a number, as the carrier wrote it.
 pub async fn delete_raw(conn: &mut dyn Connection, carrier: &str, number: &str) -> Result<u64> {
     query(DELETE_RAW, (carrier, number)).execute(conn).await
 }

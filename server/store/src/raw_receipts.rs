@@ -1,4 +1,4 @@
-//! Receipts as carriers sent them.
+//! Receipts, and answers to submits, as carriers sent them.
 
 use domain::ids::{compose_id, id_unix_ms};
 use domain::support::ReceiptKind;
@@ -38,7 +38,15 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
-    const NEWEST: Sql = raw!("WHERE carrier = $1 ORDER BY id DESC LIMIT $2");
+    // The conditions are those of the indexes.
+    const NEWEST_RECEIPTS: Sql = raw!(
+        "WHERE carrier = $1 AND kind IN ('final', 'intermediate', 'unknown_state') ",
+        "ORDER BY id DESC LIMIT $2"
+    );
+    const NEWEST_ANSWERS: Sql = raw!(
+        "WHERE carrier = $1 AND kind NOT IN ('final', 'intermediate', 'unknown_state') ",
+        "ORDER BY id DESC LIMIT $2"
+    );
     const BY_ID: Sql = raw!("WHERE written_id = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
     const BY_NUMBER: Sql = raw!("WHERE number = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
     const HAS_UNKNOWN: Sql = Sql::same(r"
@@ -105,7 +113,7 @@ statements! {
 /// The largest difference between a receipt's IDs in the two tables.
 const SAME_MS: i64 = 2000;
 
-/// A receipt as it is stored.
+/// A receipt or an answer as it is stored.
 pub struct RawReceiptRow {
     /// Made from the time of arrival.
     pub id: i64,
@@ -120,8 +128,8 @@ pub struct RawReceiptRow {
     /// as the carrier wrote it.
     pub error: Option<String>,
     pub raw: String,
-    /// The message that it was matched to. `None` if that isn't known. The carrier message ID may
-    /// find it then.
+    /// The message that it was matched to, or that the answer is for. `None` if that isn't known.
+    /// The carrier message ID may find it then.
     pub message_id: Option<Transid>,
 }
 
@@ -131,13 +139,14 @@ impl RawReceiptRow {
     }
 }
 
-/// Which receipts of a carrier to return, newest first.
+/// Which receipts and answers of a carrier to return, newest first.
 #[derive(Clone, Copy)]
 pub enum Selection<'a> {
-    All,
-    /// The receipts with this ID, as the carrier wrote it.
+    Receipts,
+    Answers,
+    /// Those with this ID, as the carrier wrote it.
     WrittenId(&'a str),
-    /// The receipts for messages to this number.
+    /// Those for messages to this number.
     Number(&'a str),
 }
 
@@ -159,7 +168,8 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<RawReceiptRow>> {
     let finding = match selection {
-        Selection::All => query(NEWEST, (carrier, limit)),
+        Selection::Receipts => query(NEWEST_RECEIPTS, (carrier, limit)),
+        Selection::Answers => query(NEWEST_ANSWERS, (carrier, limit)),
         Selection::WrittenId(id) => query(BY_ID, (carrier, id, limit)),
         Selection::Number(number) => query(BY_NUMBER, (carrier, number, limit)),
     };

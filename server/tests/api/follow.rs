@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::client::{Connection, bare};
-use crate::harness::{Place, TestServer};
+use crate::harness::{Place, TestServer, until};
 use crate::portal::Browser;
 
 /// Starts a demo whose carrier accepts messages and never delivers them.
@@ -168,6 +168,27 @@ fn staff_follow_the_carriers_until_they_sign_out() {
 
     browser.post("sign-out", &[]);
     last_event(&mut connection);
+}
+
+#[test]
+fn staff_see_on_the_carriers_page_that_settings_were_not_reloaded() {
+    let server = TestServer::demo();
+    let file = server.place.path().join("heliograph.toml");
+    let mut browser = Browser::of_staff(&server);
+    let mut until_warned = |is_warned: bool| {
+        until("the carriers page", || {
+            let page = browser.get("/support/carriers").text();
+            (page.contains("goes on with the earlier settings") == is_warned).then_some(page)
+        })
+    };
+    until_warned(false);
+    std::fs::write(&file, "price_lokal = \"1\"\n").unwrap();
+    server.signal("HUP");
+    let page = until_warned(true);
+    assert!(page.contains("heliograph.toml") && page.contains("price_lokal"), "{page}");
+    std::fs::remove_file(&file).unwrap();
+    server.signal("HUP");
+    until_warned(false);
 }
 
 #[test]

@@ -330,6 +330,43 @@ fn a_message_that_the_upstream_throttles_is_sent_later() {
     started.stop();
 }
 
+/// The second answer quotes the message as a URL does, and the third has its number.
+#[test]
+fn an_answer_that_no_rule_reads_is_kept_without_what_is_private() {
+    let upstream = Upstream::start(|_, before| {
+        let body = match before {
+            0 => "<h1>It works!</h1>",
+            1 => "no such field: text=Meet+me+at+the+old+bridge%2C+at+9",
+            _ => "unknown handset 5700 0003",
+        };
+        Reply::Answer(200, body.to_owned())
+    });
+    let started = Started::start(&settings(&upstream.address));
+    let raw_of = |number: &str| {
+        let transid = started.send(number, "Meet me at the old bridge, at 9");
+        started.until(&transid, "unknown");
+        let answers = until("the kept answer", || {
+            let number = format!("266{number}");
+            let arguments = ["carrier", "receipts", "upstream", "--number", &number];
+            let found = started.server.place.json(&arguments)["receipts"].clone();
+            found.as_array().is_some_and(|found| !found.is_empty()).then_some(found)
+        });
+        let answer = &answers[0];
+        assert_eq!(
+            (&answer["outcome"], &answer["transid"]),
+            (&"unknown_outcome".into(), &transid.into())
+        );
+        assert_eq!(answer["state"], "HTTP 200");
+        answer["raw"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(raw_of("57000001"), "HTTP status 200: <h1>It works!</h1>");
+    let private =
+        "HTTP status 200; the body isn't kept, because it may contain the number or the message";
+    assert_eq!(raw_of("57000002"), private);
+    assert_eq!(raw_of("57000003"), private);
+    started.stop();
+}
+
 /// An HTTP carrier needs no bind, so without a check it could get messages as soon as the process
 /// starts.
 #[test]

@@ -41,6 +41,17 @@ fn a_carrier_that_refuses_everything_is_reported() {
     assert!(lines[0].contains("acme") && lines[0].contains("invalid_destination"));
     assert!(!log.contains("5700000") && !log.contains(TEXT), "{log}");
     assert_eq!(started.balance(), "100");
+    let answers = until("the kept answer", || {
+        let arguments = ["carrier", "receipts", "acme", "--number", "26657000007"];
+        let found = started.server.place.json(&arguments)["receipts"].as_array().unwrap().clone();
+        (!found.is_empty()).then_some(found)
+    });
+    let (answer, shown) = (&answers[0], |name: &str| answers[0][name].as_str());
+    assert_eq!((answers.len(), shown("outcome")), (1, Some("refused")), "{answer}");
+    assert_eq!(shown("transid"), Some(&*sent[7]), "{answer}");
+    assert_eq!(shown("error"), Some("invalid_destination"), "{answer}");
+    let raw = "command_status=ESME_RINVDSTADR 0x0000000b message_id=";
+    assert_eq!(shown("raw"), Some(raw), "{answer}");
     started.stop();
 }
 

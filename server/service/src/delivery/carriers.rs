@@ -231,7 +231,7 @@ impl Delivery<'_> {
     async fn useless_receipts(&self, carrier: &str) -> Result<Option<String>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
-        let latest = Selection::All;
+        let latest = Selection::Receipts;
         let mut latest = raw_receipts::list(&mut conn, carrier, latest, JUDGED_RECEIPTS).await?;
         latest.retain(|receipt| now.ms_since(receipt.received_at()) <= JUDGED_MS);
         let Some(oldest) = latest.last() else { return Ok(None) };

@@ -1,5 +1,9 @@
-//! Receipts as carriers sent them, kept for staff. They are collected in memory and stored in the
-//! background, so that they delay no receipt. A process that dies loses those of its last second.
+//! Receipts, and answers to submits, as carriers sent them, kept for staff. They are collected in
+//! memory and stored in the background, so that they delay nothing. A process that dies loses those
+//! of its last second.
+//!
+//! An answer that accepts a message with an ID isn't kept: it is known from the message, and to keep
+//! it would double the writes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +13,7 @@ use domain::support::ReceiptKind;
 use domain::{Timestamp, Transid};
 
 use crate::delivery::receipts::is_storable_id;
-use crate::{Delivery, run_detached};
+use crate::{Delivery, SubmitOutcome, run_detached};
 use store::carriers;
 use store::error::Result;
 use store::gate::Priority;
@@ -30,29 +34,65 @@ const CHUNK: usize = 500;
 const PAUSE_FACTOR: u32 = 49;
 /// The shortest time between two log lines about unknown states of a carrier.
 const LOG_INTERVAL_MS: i64 = 60_000;
+/// The shortest time between two answers of a carrier that are kept although they only ask us to
+/// slow down. Thousands of them may come in a second, and all say the same. Other answers are kept
+/// without such a limit: each is about a message of its own, and a carrier that refuses every
+/// message gets one message at a time.
+const THROTTLED_INTERVAL_MS: i64 = 1000;
 
-/// A receipt as a carrier sent it.
+/// A receipt as a carrier sent it, or an answer to a submit.
 #[derive(Clone, Debug)]
 pub struct RawReceipt {
     pub kind: ReceiptKind,
-    /// The message ID in the receipt's text.
+    /// The message ID in the receipt's text, or in the answer.
     pub text_id: Option<String>,
     /// The message ID in the receipt's parameter.
     pub parameter_id: Option<String>,
     /// The recipient.
     pub number: String,
+    /// The state in a receipt, or the status of an answer.
     pub state: String,
-    /// Why the message wasn't delivered, as a stable code. If the state isn't known, as the carrier
-    /// writes it.
+    /// Why the message wasn't delivered or accepted, as a stable code. If the state isn't known, as
+    /// the carrier writes it.
     pub error: Option<String>,
-    /// The text of the receipt, without the message's own text, which may be a one-time code. Bytes
-    /// other than printable ASCII are escaped.
+    /// The text of the receipt or answer, without the message's own text, which may be a one-time
+    /// code. Bytes other than printable ASCII are escaped.
     pub raw: String,
-    /// The message that it was matched to.
+    /// The message that it was matched to, or that the answer is for.
     pub message_id: Option<Transid>,
 }
 
 impl RawReceipt {
+    /// Returns an answer without its texts. `outcome` is what was made of it. Returns `None` if the
+    /// answer isn't kept, or if there was none.
+    pub fn of_answer(outcome: &SubmitOutcome, id: Transid, number: &str) -> Option<Self> {
+        let (kind, error) = match outcome {
+            SubmitOutcome::Accepted { carrier_message_id: Some(_) }
+            | SubmitOutcome::Later { .. } => return None,
+            SubmitOutcome::Accepted { carrier_message_id: None } => {
+                (ReceiptKind::AcceptedWithoutId, None)
+            }
+            SubmitOutcome::Refused { error } | SubmitOutcome::Rejected { error } => {
+                (ReceiptKind::Refused, Some(error))
+            }
+            SubmitOutcome::Held { error } => (ReceiptKind::Held, Some(error)),
+            SubmitOutcome::Throttled { error } => (ReceiptKind::Throttled, Some(error)),
+            SubmitOutcome::Temporary { error } => (ReceiptKind::Deferred, Some(error)),
+            SubmitOutcome::NotSent => (ReceiptKind::Deferred, None),
+            SubmitOutcome::Unknown { .. } => (ReceiptKind::UnknownOutcome, None),
+        };
+        Some(Self {
+            kind,
+            text_id: None,
+            parameter_id: None,
+            number: number.to_owned(),
+            state: String::new(),
+            error: error.cloned(),
+            raw: String::new(),
+            message_id: Some(id),
+        })
+    }
+
     /// Cuts what is too long, and removes what the database can't store.
     fn into_row(mut self, carrier: &str, id: i64) -> RawReceiptRow {
         for id in [&mut self.text_id, &mut self.parameter_id] {
@@ -77,7 +117,7 @@ impl RawReceipt {
     }
 }
 
-/// The receipts that aren't stored yet.
+/// The receipts and answers that aren't stored yet.
 #[derive(Default)]
 pub(crate) struct RawReceipts(Mutex<Waiting>);
 
@@ -92,6 +132,8 @@ struct Waiting {
     unknown_states: BTreeMap<String, i64>,
     /// When an unknown state of a carrier was last logged.
     logged: HashMap<String, Timestamp>,
+    /// When a carrier's answer that asks us to slow down was last kept.
+    throttled: HashMap<String, Timestamp>,
 }
 
 impl Waiting {
@@ -113,16 +155,22 @@ impl Waiting {
         self.bytes -= taken.iter().map(size).sum::<usize>();
         (taken, std::mem::take(&mut self.unknown_states), std::mem::take(&mut self.dropped))
     }
+}
 
-    /// Whether to log an unknown state of a carrier now.
-    fn is_logged(&mut self, carrier: &str, now: Timestamp) -> bool {
-        let due = |at: &Timestamp| now.ms_since(*at) >= LOG_INTERVAL_MS || now < *at;
-        let is_due = self.logged.get(carrier).is_none_or(due);
-        if is_due {
-            self.logged.insert(carrier.to_owned(), now);
-        }
-        is_due
+/// Whether something happens for a carrier now that happens at most once in an interval. `last` has
+/// the times when it happened last.
+fn is_due(
+    last: &mut HashMap<String, Timestamp>,
+    carrier: &str,
+    now: Timestamp,
+    interval_ms: i64,
+) -> bool {
+    let due = |at: &Timestamp| now.ms_since(*at) >= interval_ms || now < *at;
+    let is_due = last.get(carrier).is_none_or(due);
+    if is_due {
+        last.insert(carrier.to_owned(), now);
     }
+    is_due
 }
 
 /// Returns about how much memory a receipt takes.
@@ -145,8 +193,8 @@ impl RawReceipts {
 }
 
 impl Delivery<'_> {
-    /// Keeps receipts for staff, in memory until [`Self::store_raw_receipts`] stores them. Counts
-    /// and logs unknown states.
+    /// Keeps receipts and answers for staff, in memory until [`Self::store_raw_receipts`] stores
+    /// them. Counts and logs unknown states. Drops most answers that only ask us to slow down.
     pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
         let now = self.now();
         let kept = self.limits().raw_receipts_days > 0;
@@ -154,7 +202,7 @@ impl Delivery<'_> {
         for receipt in receipts {
             if receipt.kind == ReceiptKind::UnknownState {
                 *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
-                if waiting.is_logged(carrier, now) {
+                if is_due(&mut waiting.logged, carrier, now, LOG_INTERVAL_MS) {
                     tracing::warn!(
                         carrier,
                         message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
@@ -164,7 +212,9 @@ impl Delivery<'_> {
                     );
                 }
             }
-            if kept {
+            let is_one_of_many = receipt.kind == ReceiptKind::Throttled
+                && !is_due(&mut waiting.throttled, carrier, now, THROTTLED_INTERVAL_MS);
+            if kept && !is_one_of_many {
                 waiting.push(receipt.into_row(carrier, self.next_id(now)));
             }
         }
@@ -182,8 +232,8 @@ impl Delivery<'_> {
         if dropped > 0 {
             tracing::warn!(
                 dropped,
-                "receipts came faster than their raw texts can be stored; staff can't look up the \
-                 dropped ones, but the messages have the right statuses"
+                "receipts and answers came faster than their raw texts can be stored; staff can't \
+                 look up the dropped ones, but the messages have the right statuses"
             );
         }
         if receipts.is_empty() && unknown_states.is_empty() {

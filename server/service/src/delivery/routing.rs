@@ -214,6 +214,12 @@ impl Network {
         numbers
     }
 
+    /// Returns a number, which has its country code, in each form in which a carrier may get it.
+    pub(crate) fn addresses(&self, carrier: &str, number: &str) -> Vec<String> {
+        let rewritings = self.rewritings(carrier);
+        rewritings.iter().map(|rewriting| rewriting.number(number).into_owned()).collect()
+    }
+
     /// Whether a carrier may write a number, which has its country code, like this.
     pub(crate) fn writes_number(&self, carrier: &str, number: &str, written: &str) -> bool {
         let plain = |number: &str| number.trim_start_matches('+') == written;

@@ -375,9 +375,9 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Returns receipts of a carrier for staff, newest first. Explains why unmatched ones match no
-    /// message. Unless a single ID or number is looked up, also suggests formats of message IDs
-    /// with which they would.
+    /// Returns receipts of a carrier, and its answers to submits, for staff, newest first. Explains
+    /// why unmatched receipts match no message. Unless a single ID or number is looked up, also
+    /// suggests formats of message IDs with which they would.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -403,21 +403,24 @@ impl Delivery<'_> {
         } else {
             Vec::new()
         };
-        let selection = match filter {
-            ReceiptFilter::All => Some(Selection::All),
-            ReceiptFilter::Unmatched => None,
-            ReceiptFilter::Id(id) => Some(Selection::WrittenId(id)),
-            ReceiptFilter::Number(number) => Some(Selection::Number(number)),
+        let selections = match filter {
+            // Looked up separately, so that many refusals don't hide the receipts.
+            ReceiptFilter::All => vec![Selection::Receipts, Selection::Answers],
+            ReceiptFilter::Unmatched => Vec::new(),
+            ReceiptFilter::Id(id) => vec![Selection::WrittenId(id)],
+            ReceiptFilter::Number(number) => vec![Selection::Number(number)],
         };
+        let mut rows = Vec::new();
+        for selection in selections {
+            rows.extend(raw_receipts::list(&mut conn, carrier, selection, SHOWN_MAX).await?);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.id));
         let mut receipts = Vec::new();
-        if let Some(selection) = selection {
-            for row in raw_receipts::list(&mut conn, carrier, selection, SHOWN_MAX).await? {
-                let ids = message_ids(row.written_id.as_deref(), row.parameter_id.as_deref(), form);
-                let is_waiting = row.kind == ReceiptKind::Final
-                    && unmatched_receipts::is_waiting(&mut conn, carrier, &ids, &row.number)
-                        .await?;
-                receipts.push((ids, record(row, is_waiting)));
-            }
+        for row in rows {
+            let ids = message_ids(row.written_id.as_deref(), row.parameter_id.as_deref(), form);
+            let is_waiting = row.kind == ReceiptKind::Final
+                && unmatched_receipts::is_waiting(&mut conn, carrier, &ids, &row.number).await?;
+            receipts.push((ids, record(row, is_waiting)));
         }
         drop(conn);
         let (suggestions, explained) = match form {
@@ -668,6 +671,12 @@ fn record(row: RawReceiptRow, is_waiting: bool) -> ReceiptRecord {
         ReceiptKind::Final => ReceiptOutcome::Matched,
         ReceiptKind::Intermediate => ReceiptOutcome::Intermediate,
         ReceiptKind::UnknownState => ReceiptOutcome::UnknownState,
+        ReceiptKind::AcceptedWithoutId => ReceiptOutcome::AcceptedWithoutId,
+        ReceiptKind::Refused => ReceiptOutcome::Refused,
+        ReceiptKind::Deferred => ReceiptOutcome::Deferred,
+        ReceiptKind::Throttled => ReceiptOutcome::Throttled,
+        ReceiptKind::Held => ReceiptOutcome::Held,
+        ReceiptKind::UnknownOutcome => ReceiptOutcome::UnknownOutcome,
     };
     ReceiptRecord {
         received_at: row.received_at(),

@@ -22,7 +22,7 @@ pub use export::NumberExport;
 
 /// The number of messages that one transaction erases, which takes a few milliseconds.
 const CHUNK: i64 = 500;
-/// The maximum number of a carrier's receipts for messages to a number.
+/// The maximum number of a carrier's receipts and answers for messages to a number.
 const RECEIPTS_MAX: i64 = 10_000;
 /// The prefixes that carriers write before the digits of an international number.
 const PREFIXES: [&str; 3] = ["", "+", "00"];
@@ -35,7 +35,7 @@ pub struct Erasure {
     pub inbound: u64,
     pub verifications: u64,
     pub opt_outs: u64,
-    /// Receipts as carriers sent them.
+    /// Receipts and answers as carriers sent them.
     pub receipts: u64,
     /// Messages that aren't final yet, and codes that are still accepted. They have the number
     /// until the next erasure.
@@ -248,8 +248,8 @@ impl Messages<'_> {
         .await
     }
 
-    /// Returns the receipts for an account's own messages to a number, without those for other
-    /// accounts' messages.
+    /// Returns the receipts and answers for an account's own messages to a number, without those
+    /// for other accounts' messages.
     async fn receipts_of(
         &self,
         shard: Shard,
@@ -257,46 +257,57 @@ impl Messages<'_> {
         targets: &[Target],
     ) -> Result<Vec<RawReceiptRow>> {
         let mut conn = self.store().read_at(shard).await?;
-        let mut own = BTreeSet::new();
+        let (mut own, mut messages) = (BTreeSet::new(), BTreeSet::new());
         for number in targets.iter().flat_map(Target::numbers) {
             own.extend(number.carrier_ids(&mut conn).await?);
+            messages.extend(number.message_ids(&mut conn).await?);
         }
         let mut receipts = Vec::new();
-        let carriers: BTreeSet<&str> = own.iter().map(|(carrier, _)| carrier.as_str()).collect();
-        for carrier in carriers {
-            for number in self.written_by_carriers(number) {
+        for carrier in &erasure::carriers(&mut conn).await? {
+            for number in self.written_by(carrier, number) {
                 let selection = Selection::Number(&number);
                 let found = raw_receipts::list(&mut conn, carrier, selection, RECEIPTS_MAX).await?;
                 receipts.extend(found.into_iter().filter(|receipt| {
                     let ids = [&receipt.written_id, &receipt.parameter_id];
                     let mut ids = ids.into_iter().flatten();
-                    ids.any(|id| own.contains(&(carrier.to_owned(), id.clone())))
+                    receipt.message_id.is_some_and(|id| messages.contains(&id))
+                        || ids.any(|id| own.contains(&(carrier.clone(), id.clone())))
                 }));
             }
         }
         Ok(receipts)
     }
 
-    /// Deletes the receipts of all carriers for messages to a number, and erases it in those that
-    /// match no message. They belong to no account.
+    /// Deletes the receipts and answers of all carriers for messages to a number, and erases it in
+    /// those that match no message. They belong to no account.
     async fn erase_receipts(&self, number: &Number) -> Result<u64> {
-        let written = self.written_by_carriers(number);
+        let (service, number) = (self.0.clone(), number.clone());
         self.in_transaction(work!(|tx, _| {
+            let messages = service.messages();
             let mut deleted = 0;
-            let carriers = erasure::carriers(tx).await?;
-            for number in &written {
-                for carrier in &carriers {
-                    deleted += erasure::delete_raw(tx, carrier, number).await?;
+            for carrier in &erasure::carriers(tx).await? {
+                for number in messages.written_by(carrier, &number) {
+                    deleted += erasure::delete_raw(tx, carrier, &number).await?;
                 }
-                erasure::erase_unmatched(tx, number).await?;
+            }
+            for number in messages.prefixed(&number) {
+                erasure::erase_unmatched(tx, &number).await?;
             }
             Ok(deleted)
         }))
         .await
     }
 
-    /// Returns a number as carriers may write it in receipts.
-    fn written_by_carriers(&self, number: &Number) -> Vec<String> {
+    /// Returns a number as a carrier may write it in receipts, and as the carrier gets it.
+    fn written_by(&self, carrier: &str, number: &Number) -> BTreeSet<String> {
+        let address = number.for_carrier(self.country_code());
+        let mut written: BTreeSet<String> = self.prefixed(number).into_iter().collect();
+        written.extend(self.inner.router.network().addresses(carrier, &address));
+        written
+    }
+
+    /// Returns a number with each prefix that carriers write.
+    fn prefixed(&self, number: &Number) -> Vec<String> {
         let forms = number.forms(self.country_code());
         let written = forms
             .iter()

@@ -56,15 +56,15 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_distinguished() {
     let (mut client, mut peer) = Client::bound(&smsc, settings(&smsc)).await;
     client.connection.submit(submits(0..5));
     let submits = peer.submits(5).await;
-    peer.answer(&submits[0], 0x0B, b"").await;
+    peer.answer(&submits[0], 0x0B, b"r-1\0").await;
     peer.write(&pdu(GENERIC_NACK, 0x03, submits[1].sequence, &[])).await;
     peer.answer(&submits[2], 0, b"").await;
     peer.answer(&submits[3], 0, b"no-nul").await;
     peer.answer(&submits[4], 0, b"\xFF\xFE\0").await;
     let none = Outcome::Accepted { message_id: None };
     let expected = [
-        Outcome::Refused { status: 0x0B },
-        Outcome::Refused { status: 0x03 },
+        Outcome::Refused { status: 0x0B, message_id: Some("r-1".to_owned()) },
+        Outcome::Refused { status: 0x03, message_id: None },
         none.clone(),
         accepted("no-nul"),
         none,
@@ -177,7 +177,7 @@ async fn a_submit_that_smpp_cannot_carry_is_refused_and_not_written() {
         status_code::INVALID_MESSAGE_LENGTH,
     ];
     for (status, (tag, outcome)) in expected.into_iter().zip(client.answers(5).await) {
-        assert_eq!(outcome, Outcome::Refused { status }, "{tag}");
+        assert_eq!(outcome, Outcome::Refused { status, message_id: None }, "{tag}");
     }
     assert_eq!(short_message(&peer.expect(SUBMIT_SM).await.body), b"5");
 }

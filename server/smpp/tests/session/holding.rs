@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::client::{Client, NO_CREDIT, accepted, settings, submit, submits};
 
-const HELD: Outcome = Outcome::Refused { status: NO_CREDIT };
+const HELD: Outcome = Outcome::Refused { status: NO_CREDIT, message_id: None };
 
 #[tokio::test]
 async fn after_such_a_refusal_one_submit_at_a_time_is_accepted_until_one_succeeds() {

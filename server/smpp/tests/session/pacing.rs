@@ -92,7 +92,7 @@ async fn storm(client: &mut Client, peer: &mut Peer, status: u32) -> Duration {
         peer.answer(&submit, status, b"").await;
     }
     for (_, outcome) in client.answers(10).await {
-        assert_eq!(outcome, Outcome::Refused { status });
+        assert_eq!(outcome, Outcome::Refused { status, message_id: None });
     }
     client.until_free().await;
     began.elapsed()

@@ -91,7 +91,7 @@ async fn after_a_lost_connection_with_submits_one_is_sent_and_a_refusal_ends_tha
     client.connection.submit(vec![submit(2)]);
     let probe = peer.expect(SUBMIT_SM).await;
     peer.answer(&probe, 0x0B, b"").await;
-    let refused = Outcome::Refused { status: 0x0B };
+    let refused = Outcome::Refused { status: 0x0B, message_id: None };
     assert_eq!(client.answer().await, (2, refused));
     assert_eq!(client.connection.free(), 10);
 }

@@ -152,7 +152,7 @@ async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
         client.connection.submit(vec![submit(1)]);
         let sent = peer.expect(SUBMIT_SM).await;
         peer.answer(&sent, 0x0B, b"").await;
-        let outcome = Outcome::Refused { status: 0x0B };
+        let outcome = Outcome::Refused { status: 0x0B, message_id: None };
         assert_eq!(client.answer().await, (1, outcome));
     }
     // Longer than if each backoff were the first one.

@@ -3,6 +3,7 @@
 use domain::DeliveryError;
 use serde_json::Value;
 
+use super::super::escaped;
 use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
@@ -12,8 +13,17 @@ use crate::json::as_text;
 const QUOTED_CHARS_MAX: usize = 60;
 /// The maximum number of characters that an error quotes of an answer without a rule.
 const UNRULED_CHARS_MAX: usize = 100;
+/// The number of a body's first bytes that are kept, and of the characters of their escaped form.
+const KEPT_BYTES: usize = 512;
 /// The last digits of a number, which a national form of it has, too.
 const NUMBER_TAIL: usize = 7;
+/// The length of an excerpt by which a quoted part of the message is noticed. Shorter texts of an
+/// API may have something in common with a message.
+const EXCERPT: usize = 12;
+/// The maximum length of the name of an HTML entity with its semicolon.
+const ENTITY_MAX: usize = 9;
+/// The length of the shortest message that is noticed by its letters and digits.
+const EXCERPT_MIN: usize = 4;
 
 /// The outcome of a submit. Errors are for operators. They contain no secret, but a refusal may quote
 /// the upstream. Customers see only the reason.
@@ -40,10 +50,22 @@ pub enum HttpOutcome {
     Unknown { error: HttpFault },
 }
 
+/// An answer as the upstream wrote it, for staff. It contains nothing private.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenAnswer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The HTTP status, the content type and the beginning of the body. Bytes of the body other than
+    /// printable ASCII are escaped.
+    pub text: String,
+}
+
 /// HTTP status and body.
 pub(super) struct Answer {
     status: u16,
     content_type: String,
+    /// The first bytes of the body.
+    beginning: Vec<u8>,
     text: String,
     /// The JSON, or the text as a JSON string.
     body: Value,
@@ -59,23 +81,41 @@ struct Found {
 impl Answer {
     pub(super) fn new(status: u16, content_type: String, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).trim().to_owned();
+        let beginning = body[..body.len().min(KEPT_BYTES)].to_owned();
         let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::String(text.clone()));
-        Self { status, content_type, text, body }
+        Self { status, content_type, beginning, text, body }
+    }
+
+    /// Returns the answer for staff. A body that may contain the message, its number, a one-time
+    /// code or one of the secrets is left out as a whole, because nothing says where in it they are.
+    pub(super) fn written(&self, submit: &HttpSubmit, secrets: &[&str]) -> WrittenAnswer {
+        let mut text = format!("HTTP status {}", self.status);
+        if !self.content_type.is_empty() {
+            text = format!("{text}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
+        }
+        if self.contains_private(submit, secrets) {
+            text += "; the body isn't kept, because it may contain the number or the message";
+        } else if self.beginning.is_empty() {
+            text += "; no body";
+        } else {
+            text = format!("{text}: {}", escaped(&self.beginning, KEPT_BYTES));
+        }
+        WrittenAnswer { status: self.status, text }
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
     /// decides. After 429 or another 4xx, the message wasn't accepted; 401 and 403 concern all
-    /// messages. After any other status, the outcome is unknown. `password` is never quoted.
+    /// messages. After any other status, the outcome is unknown. The secrets are never quoted.
     pub(super) fn outcome(
         &self,
         rules: &[AnswerRule],
         submit: &HttpSubmit,
-        password: &str,
+        secrets: &[&str],
     ) -> HttpOutcome {
         let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, &submit.transid)?)));
         let status = self.status.to_string();
         let Some((rule, found)) = found else {
-            let error = self.unruled(submit, password);
+            let error = self.unruled(submit, secrets);
             return match self.status {
                 429 => HttpOutcome::Throttled,
                 400..=499 => {
@@ -150,22 +190,24 @@ impl Answer {
     }
 
     /// Returns the fault of an answer that no rule matches. Quotes the answer if its status doesn't
-    /// explain it, unless it contains the message, its number or the password.
-    fn unruled(&self, submit: &HttpSubmit, password: &str) -> HttpFault {
+    /// explain it, unless it contains the message, its number or a secret.
+    fn unruled(&self, submit: &HttpSubmit, secrets: &[&str]) -> HttpFault {
         let kind = HttpFaultKind::of_status(self.status);
         let mut detail = format!("HTTP status {}, for which there is no rule", self.status);
         if kind == HttpFaultKind::NoRule {
             if !self.content_type.is_empty() {
                 detail = format!("{detail}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
             }
-            if !self.text.is_empty() && !self.contains_private(submit, password) {
+            if !self.text.is_empty() && !self.contains_private(submit, secrets) {
                 detail = format!("{detail}: {}", quoted(&self.text, UNRULED_CHARS_MAX));
             }
         }
         HttpFault::new(kind, detail)
     }
 
-    fn contains_private(&self, submit: &HttpSubmit, password: &str) -> bool {
+    /// Whether the body may contain a part of the message, its number, or one of the secrets. Any body
+    /// may contain a one-time code.
+    fn contains_private(&self, submit: &HttpSubmit, secrets: &[&str]) -> bool {
         if submit.is_secret {
             return true;
         }
@@ -176,7 +218,11 @@ impl Answer {
         let is_in = |private: &str| {
             !private.is_empty() && (self.text.contains(private) || unescaped.contains(private))
         };
-        digits.contains(number_tail) || is_in(&submit.message) || is_in(password)
+        let of_body = letters(&self.text);
+        digits.contains(number_tail)
+            || is_in(&submit.message)
+            || secrets.iter().any(|secret| is_in(secret))
+            || excerpts(&submit.message).iter().any(|excerpt| of_body.contains(excerpt))
     }
 
     /// Returns the status and the upstream's code.
@@ -189,6 +235,52 @@ impl Answer {
 /// Returns the beginning of a text without control characters.
 fn quoted(text: &str, chars_max: usize) -> String {
     text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
+}
+
+/// Returns excerpts of a message, as [`letters`] writes them. A part of the message that is twice as
+/// long as an excerpt has one of them.
+fn excerpts(message: &str) -> Vec<String> {
+    let letters = letters(message);
+    if (EXCERPT_MIN..EXCERPT).contains(&letters.len()) {
+        return vec![letters];
+    }
+    let excerpts = letters.as_bytes().chunks_exact(EXCERPT);
+    excerpts.map(|excerpt| String::from_utf8_lossy(excerpt).into_owned()).collect()
+}
+
+/// Returns the ASCII letters and digits of a text, in lower case and without those of escapes in
+/// URLs, HTML and JSON. So a text is the same however it is quoted.
+fn letters(text: &str) -> String {
+    let mut letters = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let escape = escape_len(rest);
+        if escape == 0 && first.is_ascii_alphanumeric() {
+            letters.push(first.to_ascii_lowercase());
+        }
+        rest = &rest[escape.max(first.len_utf8())..];
+    }
+    letters
+}
+
+/// Returns the length of the escape with which a text begins: `%2B`, `&amp;`, `\n` or `\u002b`.
+/// Returns 0 if it begins with none.
+fn escape_len(text: &str) -> usize {
+    let is_hex = |from: usize, to: usize| {
+        let digits = text.as_bytes().get(from..to);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    match text.as_bytes() {
+        [b'%', ..] if is_hex(1, 3) => 3,
+        [b'\\', b'u', ..] if is_hex(2, 6) => 6,
+        [b'\\', next, ..] if next.is_ascii() => 2,
+        [b'&', name @ ..] => {
+            let end = name.iter().take(ENTITY_MAX).position(|byte| *byte == b';');
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+            end.filter(|end| name[..*end].iter().all(is_name)).map_or(0, |end| end + 2)
+        }
+        _ => 0,
+    }
 }
 
 /// Returns all texts of a JSON value.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::{Timestamp, Transid};
-use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
+use service::{Claimed, Clock, Lease, RawReceipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -18,7 +18,7 @@ use super::super::{
     CarrierConnection, CarrierReport, ConnectionStatus, application, last_start, later,
 };
 use super::HttpCarrier;
-use super::answer::HttpOutcome;
+use super::answer::{HttpOutcome, WrittenAnswer};
 use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::HttpSettings;
@@ -54,6 +54,8 @@ struct Shared {
 struct Inner {
     in_flight: usize,
     answered: Vec<Submitted>,
+    /// Answers that are kept for staff.
+    raw: Vec<RawReceipt>,
     /// The length of the latest pause. `None` while the upstream works.
     pause: Option<Duration>,
     paused_until: Option<Instant>,
@@ -87,6 +89,7 @@ impl HttpConnection {
             inner: Mutex::new(Inner {
                 in_flight: 0,
                 answered: Vec::new(),
+                raw: Vec::new(),
                 pause: None,
                 paused_until: None,
                 held: None,
@@ -124,12 +127,24 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, mut result: Submitted, outcome: HttpOutcome) {
+    fn answer(
+        &self,
+        mut result: Submitted,
+        number: &str,
+        (outcome, written): (HttpOutcome, Option<WrittenAnswer>),
+    ) {
         let mut inner = self.inner();
         inner.in_flight -= 1;
         inner.answers += 1;
         inner.note(&outcome);
-        result.outcomes.push((1, outcome_of(outcome)));
+        let outcome = outcome_of(outcome);
+        if let Some(WrittenAnswer { status, text }) = written {
+            let answer = RawReceipt::of_answer(&outcome, result.id, number);
+            let texts =
+                |answer| RawReceipt { state: format!("HTTP {status}"), raw: text, ..answer };
+            inner.raw.extend(answer.map(texts));
+        }
+        result.outcomes.push((1, outcome));
         inner.answered.push(result);
         drop(inner);
         self.reportable.notify_one();
@@ -305,8 +320,8 @@ impl CarrierConnection for HttpConnection {
             // Runs in a separate task, so that the outcome of a sent request is reported in any
             // case.
             let submitting = async move {
-                let outcome = shared.carrier.submit(&submit).await;
-                shared.answer(result, outcome);
+                let answered = shared.carrier.submit(&submit).await;
+                shared.answer(result, &submit.number, answered);
             };
             tokio::spawn(submitting.in_current_span());
         }
@@ -319,6 +334,7 @@ impl CarrierConnection for HttpConnection {
                 if !inner.answered.is_empty() {
                     return Some(CarrierReport {
                         submitted: std::mem::take(&mut inner.answered),
+                        raw_receipts: std::mem::take(&mut inner.raw),
                         ..CarrierReport::default()
                     });
                 }

@@ -29,7 +29,7 @@ use super::unanswered::Unanswered;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::config_error::ConfigError;
 use crate::tls;
-use answer::{Answer, HttpOutcome};
+use answer::{Answer, HttpOutcome, WrittenAnswer};
 use fault::{HttpFault, HttpFaultKind};
 use submit::HttpSubmit;
 
@@ -80,32 +80,45 @@ impl HttpCarrier {
         })
     }
 
-    /// Waits for a free slot and for the rate limit, sends one message and returns the outcome. If
-    /// the future is dropped, the message may or may not have been sent.
-    pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
+    /// Waits for a free slot and for the rate limit, sends one message and returns the outcome, with
+    /// the answer if there was one. If the future is dropped, the message may or may not have been
+    /// sent.
+    pub async fn submit(&self, submit: &HttpSubmit) -> (HttpOutcome, Option<WrittenAnswer>) {
         let request = match self.request(submit) {
             Ok(request) => request,
             Err(error) => {
                 let error = HttpFault::new(HttpFaultKind::NotSent, error);
-                return HttpOutcome::NotSent { error };
+                return (HttpOutcome::NotSent { error }, None);
             }
         };
         // The semaphore is never closed.
         let _place = self.places.acquire().await.ok();
         let has_turn = self.pace.turn(submit.not_after).await;
         if !has_turn || Instant::now() > submit.not_after {
-            return HttpOutcome::TooLate;
+            return (HttpOutcome::TooLate, None);
         }
         self.unanswered().begin();
         let exchanged = self.exchange(request).await;
         self.unanswered().end();
         match exchanged {
             Ok(answer) => {
-                let password = self.settings.password.as_ref().map_or("", Secret::expose);
-                answer.outcome(&self.settings.answers, submit, password)
+                let secrets = self.secrets();
+                let outcome = answer.outcome(&self.settings.answers, submit, &secrets);
+                // An ID is stored with the message, and nothing else of the answer matters.
+                let is_known = matches!(outcome, HttpOutcome::Accepted { message_id: Some(_) });
+                (outcome, (!is_known).then(|| answer.written(submit, &secrets)))
             }
-            Err(error) => failed(&error),
+            Err(error) => (failed(&error), None),
         }
+    }
+
+    /// Returns the secrets that a request may contain: the password, and the last segment of the
+    /// URL for receipts.
+    fn secrets(&self) -> [&str; 2] {
+        let HttpSettings { password, receipt_url, .. } = &self.settings;
+        let receipt_url = receipt_url.as_ref().map_or("", Secret::expose);
+        let receipt_secret = receipt_url.rsplit('/').next().unwrap_or_default();
+        [password.as_ref().map_or("", Secret::expose), receipt_secret]
     }
 
     fn unanswered(&self) -> MutexGuard<'_, Unanswered> {

@@ -1,5 +1,6 @@
 //! SMPP 3.4: turns messages into submits, and answers and deliveries into reports.
 
+mod answers;
 mod inbound;
 mod pending;
 mod receipts;
@@ -173,7 +174,13 @@ impl SmppConnection {
         for event in events {
             match event {
                 Event::Answer { tag, outcome } => {
+                    let written = answers::written(&outcome);
                     let outcome = self.outcome(&mut inner, tag, outcome);
+                    if let (Some(written), Some(recipient)) =
+                        (written, inner.pending.recipient(tag))
+                    {
+                        report.raw_receipts.extend(answers::raw(written, &outcome, recipient));
+                    }
                     if let SubmitOutcome::Refused { error }
                     | SubmitOutcome::Rejected { error }
                     | SubmitOutcome::Held { error }
@@ -230,7 +237,7 @@ impl SmppConnection {
                         .map(|id| self.settings.message_id.of_answer(&id)),
                 }
             }
-            Outcome::Refused { status } => inner.refused(tag, status, &self.settings),
+            Outcome::Refused { status, .. } => inner.refused(tag, status, &self.settings),
             Outcome::NotSent => SubmitOutcome::NotSent,
             Outcome::Unknown { cause } => {
                 SubmitOutcome::Unknown { error: refusals::lost(cause).to_owned() }

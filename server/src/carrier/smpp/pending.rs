@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::later;
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
+use domain::Transid;
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
 
 /// The ID of a message and the token of its lease. A message may be claimed again while submits of
@@ -22,15 +23,24 @@ pub(super) struct Pending {
     /// Messages with a new carrier message ID that still miss other answers.
     named: Vec<ClaimKey>,
     /// Submits that weren't answered in time, by tag. A lower tag was submitted earlier.
-    late: BTreeMap<u64, (Submitted, u16)>,
+    late: BTreeMap<u64, Late>,
 }
 
 struct Open {
     result: Submitted,
+    /// The number in the carrier's format.
+    address: String,
     sender: String,
     missing: usize,
     /// The number of outcomes whose carrier message IDs were taken early.
     early: usize,
+}
+
+struct Late {
+    /// Without outcomes.
+    result: Submitted,
+    segment: u16,
+    address: String,
 }
 
 impl Pending {
@@ -65,8 +75,8 @@ impl Pending {
         if missing == 0 {
             self.done.push(result);
         } else {
-            let sender = message.sender.clone();
-            self.messages.insert(key, Open { result, sender, missing, early: 0 });
+            let (address, sender) = (message.address.clone(), message.sender.clone());
+            self.messages.insert(key, Open { result, address, sender, missing, early: 0 });
         }
         tags
     }
@@ -96,6 +106,14 @@ impl Pending {
         Some(&self.messages.get(key)?.sender)
     }
 
+    /// Returns the message of a submit that isn't answered, or that wasn't answered in time, and
+    /// its number in the carrier's format.
+    pub(super) fn recipient(&self, tag: u64) -> Option<(Transid, &str)> {
+        let open = self.segments.get(&tag).and_then(|(key, _)| self.messages.get(key));
+        let open = open.map(|open| (open.result.id, &*open.address));
+        open.or_else(|| self.late.get(&tag).map(|late| (late.result.id, &*late.address)))
+    }
+
     /// Returns the highest tag so far.
     pub(super) const fn last_tag(&self) -> u64 {
         self.next_tag
@@ -122,8 +140,8 @@ impl Pending {
             return;
         };
         if matches!(outcome, SubmitOutcome::Unknown { .. }) {
-            let bare = Submitted { outcomes: Vec::new(), ..open.result.clone() };
-            self.late.insert(tag, (bare, segment));
+            let result = Submitted { outcomes: Vec::new(), ..open.result.clone() };
+            self.late.insert(tag, Late { result, segment, address: open.address.clone() });
             if self.late.len() > LATE_ANSWERS_MAX {
                 self.late.pop_first();
             }
@@ -160,7 +178,7 @@ impl Pending {
     /// Handles an answer to a submit that was given up. If the message isn't reported yet, the
     /// answer replaces the outcome `Unknown`.
     fn late(&mut self, tag: u64, outcome: SubmitOutcome, results: &mut Vec<Submitted>) {
-        let Some((mut result, segment)) = self.late.remove(&tag) else {
+        let Some(Late { mut result, segment, .. }) = self.late.remove(&tag) else {
             return;
         };
         let open = self.messages.get_mut(&(result.id.0, result.lease.token));

@@ -6,6 +6,7 @@ use domain::support::ReceiptKind;
 use domain::{DeliveryError, MessageStatus, Timestamp};
 use service::{CarrierReceipt, RawReceipt, WrittenReceipt};
 
+use super::super::escaped;
 use crate::config::carriers::{ReceiptState, SmppSettings};
 
 /// The maximum length of a raw receipt. Receipts have about 150 octets.
@@ -45,7 +46,7 @@ pub(super) fn read(
         number: number.to_owned(),
         state: state.clone(),
         error: error.clone(),
-        raw: escaped(receipt::without_message(&delivery.text)),
+        raw: escaped(receipt::without_message(&delivery.text), RAW_CHARS_MAX),
         message_id: None,
     };
     let Meaning::Final(status, _) = meaning else {
@@ -74,17 +75,6 @@ pub(super) fn read(
         },
     };
     ReadReceipt { raw, read: Some(read) }
-}
-
-/// Returns the beginning of a text, with bytes other than printable ASCII escaped.
-fn escaped(text: &[u8]) -> String {
-    let text = &text[..text.len().min(RAW_CHARS_MAX)];
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
-    if text.iter().all(is_plain) {
-        // The usual case, which has to be cheap.
-        return String::from_utf8_lossy(text).into_owned();
-    }
-    text.escape_ascii().take(RAW_CHARS_MAX).map(char::from).collect()
 }
 
 /// The meaning of a receipt's state.

@@ -5,7 +5,7 @@ use domain::{EventType, KeyKind, MessageStatus, Number, Reason};
 use serde_json::Value;
 use service::{
     Actor, Attempt, DueEvent, Erasure, EventData, KeyAccess, OptOutAuthor, OptOutChange,
-    OptOutFilter, RawReceipt, SendError, WebhookChange,
+    OptOutFilter, RawReceipt, SendError, SubmitOutcome, WebhookChange,
 };
 
 use super::inbound::{HANDSET, MINUTE_MS, add_number, receive, text};
@@ -102,7 +102,7 @@ async fn fill(sending: &Sending) -> KeyAccess {
     add_number(world, None, customer.reference).await;
     let mut sent = request(&customer.live, LOCAL, "outbound secret");
     sent.requestid = Some(domain::RequestId::parse("my-id").unwrap());
-    world.service.messages().send(sent).await.unwrap();
+    let sent = world.service.messages().send(sent).await.unwrap().transid.unwrap();
     world.send(&customer.live, OTHER).await.unwrap();
     accepted(world, customer, &format!("+266{LOCAL},row secret\n{OTHER},kept\n")).await;
     world.expand_all().await;
@@ -119,7 +119,10 @@ async fn fill(sending: &Sending) -> KeyAccess {
         raw: format!("id:m0 to:{LOCAL}"),
         message_id: None,
     };
-    world.service.delivery().keep_raw_receipts("acme", vec![raw]);
+    // An answer has no ID, but its message is known.
+    let refused = SubmitOutcome::Refused { error: "invalid_destination".to_owned() };
+    let answer = RawReceipt::of_answer(&refused, sent, &format!("266{LOCAL}")).unwrap();
+    world.service.delivery().keep_raw_receipts("acme", vec![raw, answer]);
     world.service.delivery().store_raw_receipts().await.unwrap();
     assert_eq!(opt_out(world, &access, OptOutChange::Add(number())).await, (1, 0));
     deliver_events(world).await;
@@ -136,7 +139,7 @@ async fn an_erased_number_is_nowhere_and_facts_and_money_stay(backend: Backend) 
     let records = exported["records"].as_array().unwrap();
     let count = |kind: &str| records.iter().filter(|record| record["type"] == kind).count();
     let kinds = ["message", "inbound_message", "verification", "opt_out", "receipt"];
-    assert_eq!(kinds.map(count), [3, 1, 1, 1, 1], "{exported:#}");
+    assert_eq!(kinds.map(count), [3, 1, 1, 1, 2], "{exported:#}");
     assert!(count("webhook_attempt") >= 5, "{exported:#}");
     let written = exported.to_string();
     assert!(SECRETS.iter().all(|secret| written.contains(secret)), "{written}");
@@ -144,7 +147,7 @@ async fn an_erased_number_is_nowhere_and_facts_and_money_stay(backend: Backend) 
 
     let done = erase(&sending).await;
     let counts = (done.messages, done.inbound, done.verifications, done.opt_outs, done.receipts);
-    assert_eq!((counts, done.open, done.uploads), ((3, 1, 1, 1, 1), 0, 0));
+    assert_eq!((counts, done.open, done.uploads), ((3, 1, 1, 1, 2), 0, 0));
     let contents = world.database.contents(&world.service).await;
     let contents = String::from_utf8_lossy(&contents);
     for secret in SECRETS {

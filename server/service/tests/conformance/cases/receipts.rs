@@ -3,12 +3,14 @@
 use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
 use domain::carrier_figures::CarrierEvent;
 use domain::records::MessageDetail;
-use domain::support::ReceiptOutcome::{Intermediate, Matched, UnknownState, Unmatched};
+use domain::support::ReceiptOutcome::{
+    Intermediate, Matched, Refused, Throttled, UnknownState, Unmatched,
+};
 use domain::support::{ReceiptKind, SuggestedForm};
 use domain::{DeliveryError, MessageIdForm, Timestamp};
 use service::{
-    CarrierReceipt, Leases, NamedStates, RawReceipt, ReceiptFilter, ReceiptMatch, WrittenReceipt,
-    user_reference,
+    CarrierReceipt, Leases, NamedStates, RawReceipt, ReceiptFilter, ReceiptMatch, SubmitOutcome,
+    WrittenReceipt, user_reference,
 };
 use sqlx::{Executor as _, Row as _};
 
@@ -31,6 +33,7 @@ on_each_backend![
     a_receipt_matches_by_its_reference_once_the_lease_has_ended,
     receipts_apply_once_the_settings_name_their_state,
     raw_receipts_are_deleted_after_their_days,
+    answers_hide_no_receipts_and_throttled_ones_are_kept_once_a_second,
     a_receipt_without_an_id_is_labelled_if_it_is_alone,
 ];
 
@@ -380,6 +383,29 @@ async fn receipts_apply_once_the_settings_name_their_state(backend: Backend) {
     assert_eq!(outcomes, [UnknownState, Intermediate, Unmatched, Matched]);
     assert_eq!(sending.count(CarrierEvent::Failed), 1);
     sending.assert_sound().await;
+}
+
+async fn answers_hide_no_receipts_and_throttled_ones_are_kept_once_a_second(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let (delivery, id) = (sending.world.service.delivery(), sending.send().await);
+    let keep = async |outcome: SubmitOutcome| {
+        sending.keep_raw(RawReceipt::of_answer(&outcome, id, "26657000001").unwrap()).await;
+    };
+    sending.keep_raw(raw("c1", ReceiptKind::UnknownState, "VANISHED")).await;
+    for _ in 0..60 {
+        keep(SubmitOutcome::Refused { error: "invalid_destination".to_owned() }).await;
+    }
+    let throttled = || SubmitOutcome::Throttled { error: "throttled".to_owned() };
+    for ms in [0, 0, 999, 1] {
+        sending.world.pass(ms);
+        keep(throttled()).await;
+    }
+    let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap().receipts;
+    let count = |outcome| found.iter().filter(|receipt| receipt.outcome == outcome).count();
+    assert_eq!((count(Throttled), count(Refused), count(UnknownState)), (2, 48, 1));
+    assert_eq!((found[0].outcome, found[0].transid), (Throttled, Some(id)));
+    let accepted = SubmitOutcome::Accepted { carrier_message_id: Some("c1".to_owned()) };
+    assert!(RawReceipt::of_answer(&accepted, id, "26657000001").is_none());
 }
 
 async fn raw_receipts_are_deleted_after_their_days(backend: Backend) {

@@ -74,7 +74,7 @@ fn submit(message: &str) -> HttpSubmit {
 /// Sends one message, which the upstream accepts, and returns the request.
 async fn one(lines: &str, message: &str) -> Seen {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}")]).await;
-    let outcome = carrier_at(upstream.port, lines).submit(&submit(message)).await;
+    let outcome = carrier_at(upstream.port, lines).submit(&submit(message)).await.0;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
     upstream.seen().remove(0)
 }
@@ -82,7 +82,7 @@ async fn one(lines: &str, message: &str) -> Seen {
 /// Returns the outcome of a message if the upstream does `act`, and the number of requests.
 async fn outcome_of(act: Act) -> (HttpOutcome, usize) {
     let upstream = Upstream::start(&[act]).await;
-    let outcome = carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await;
+    let outcome = carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await.0;
     (outcome, upstream.seen().len())
 }
 
@@ -201,13 +201,47 @@ async fn the_rules_decide_what_an_answer_means() {
 }
 
 #[tokio::test]
+async fn an_answer_is_kept_unless_its_body_may_be_private() {
+    const TEXT: &str = "Your parcel \"7 & 8\" is at the depot, Lérôs street";
+    let private = "the body isn't kept, because it may contain the number or the message";
+    let lines = QUERY.replace("text={message}", "text={message}&key={password}");
+    let lines = format!("{lines}password = \"hidden\"\n");
+    for (body, kept) in [
+        ("", "; no body".to_owned()),
+        ("<h1>\u{e9}</h1>", r": <h1>\xc3\xa9</h1>".to_owned()),
+        ("your street isn't known", r": your street isn\'t known".to_owned()),
+        (&TEXT[4..40], format!("; {private}")),
+        ("text=Your+parcel+%227+%26+8%22+is+at+the+depot%2C", format!("; {private}")),
+        ("<p>YOUR PARCEL &quot;7 &amp; 8&quot; IS AT</p>", format!("; {private}")),
+        ("parcel \\\"7 \\u0026 8\\\" is at the depot", format!("; {private}")),
+        ("\0i\0s\0 \0a\0t\0 \0t\0h\0e\0 \0d\0e\0p\0o\0t", format!("; {private}")),
+        ("to 057-000-001", format!("; {private}")),
+        ("wrong key: hidden", format!("; {private}")),
+    ] {
+        let body: &'static str = Box::leak(body.to_owned().into_boxed_str());
+        let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
+        let (_, written) = carrier_at(upstream.port, &lines).submit(&submit(TEXT)).await;
+        let text = written.unwrap().text;
+        assert_eq!(text, format!("HTTP status 200{kept}"), "{body}");
+    }
+    // Any body may have a one-time code.
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "4711")]).await;
+    let secret = HttpSubmit { is_secret: true, ..submit("Hi") };
+    let (_, written) = carrier_at(upstream.port, QUERY).submit(&secret).await;
+    assert_eq!(written.unwrap().text, format!("HTTP status 200; {private}"));
+    // An ID is stored with the message.
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0,\"id\":\"a\"}")]).await;
+    assert_eq!(carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await.1, None);
+}
+
+#[tokio::test]
 async fn an_answer_may_be_a_text() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "OK\r\n")]).await;
     let lines = format!(
         "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\n\
          outcome = \"accepted\"\n"
     );
-    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
+    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
 }
 
@@ -247,7 +281,7 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
-        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
+        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
         assert_eq!(outcome, wanted, "{body}");
     }
 }
@@ -259,7 +293,7 @@ async fn the_message_id_may_be_our_own() {
         "{QUERY}[[carrier.answer]]\nhttp = 202\noutcome = \"accepted\"\n\
          message_id = \"{{transid}}\"\n"
     );
-    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await;
+    let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: Some("m_1".to_owned()) });
 }
 
@@ -313,7 +347,7 @@ async fn an_answer_that_takes_too_long_is_unknown() {
     let lines = format!("{QUERY}{RULES}").replace("$PORT", &upstream.port.to_string());
     let mut settings = settings(&lines).unwrap();
     settings.timeout = Duration::from_millis(200);
-    let outcome = HttpCarrier::new(settings).unwrap().submit(&submit("Hi")).await;
+    let outcome = HttpCarrier::new(settings).unwrap().submit(&submit("Hi")).await.0;
     let error = HttpFault::new(HttpFaultKind::Unanswered, "no answer in time");
     assert_eq!(outcome, HttpOutcome::Unknown { error });
     assert_eq!(upstream.seen().len(), 1);
@@ -326,14 +360,14 @@ async fn without_a_connection_the_message_is_not_sent() {
     drop(listener);
     let lines = "password = \"hidden\"\n\
         url = \"http://127.0.0.1:$PORT/?to={number}&text={message}&key={password}\"\n";
-    let outcome = carrier_at(port, lines).submit(&submit("Hi")).await;
+    let outcome = carrier_at(port, lines).submit(&submit("Hi")).await.0;
     let HttpOutcome::NotSent { error } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(error.kind, HttpFaultKind::NobodyListens, "{error:?}");
     assert!(!error.to_string().contains("hidden"), "{error}");
     let lines = QUERY.replace("http://127.0.0.1", "https://nowhere.invalid");
-    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
+    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await.0;
     let HttpOutcome::NotSent { error } = outcome else {
         panic!("{outcome:?}");
     };
@@ -347,7 +381,7 @@ async fn without_tls_the_message_is_not_sent() {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
     let lines = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await;
+    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await.0;
     assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
 }
 
@@ -361,7 +395,7 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     let mut settings = settings(&lines.replace("$PORT", &port.to_string())).unwrap();
     settings.timeout = Duration::from_millis(400);
     let carrier = HttpCarrier::new(settings).unwrap();
-    let outcome = carrier.submit(&submit("Hi")).await;
+    let outcome = carrier.submit(&submit("Hi")).await.0;
     let is_timeout = |fault: &HttpFault| fault.kind == HttpFaultKind::ConnectTimeout;
     assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_timeout(error)), "{outcome:?}");
     accepted.await.unwrap().unwrap();
@@ -386,11 +420,11 @@ async fn only_the_named_authority_is_trusted() {
         }
     });
     let url = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &url).submit(&submit("Hi")).await;
+    let outcome = carrier_at(port, &url).submit(&submit("Hi")).await.0;
     let is_tls = |fault: &HttpFault| fault.kind == HttpFaultKind::Tls;
     assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_tls(error)), "{outcome:?}");
     let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
-    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await;
+    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
     let message_id = Some("t".to_owned());
     assert_eq!(outcome, HttpOutcome::Accepted { message_id });
 }
@@ -406,15 +440,15 @@ async fn a_kept_connection_that_was_closed_loses_no_message() {
     .await;
     let carrier = carrier_at(upstream.port, QUERY);
     let accepted = HttpOutcome::Accepted { message_id: None };
-    assert_eq!(carrier.submit(&submit("1")).await, accepted);
-    assert_eq!(carrier.submit(&submit("2")).await, accepted);
+    assert_eq!(carrier.submit(&submit("1")).await.0, accepted);
+    assert_eq!(carrier.submit(&submit("2")).await.0, accepted);
     assert_eq!(upstream.opened(), 1, "the connection was kept");
     upstream.until_closed(1).await;
     // Lets the client notice the close before the third message.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(carrier.submit(&submit("3")).await, accepted);
+    assert_eq!(carrier.submit(&submit("3")).await.0, accepted);
     assert_eq!(upstream.seen().len(), 3, "each was sent once");
 }
 
@@ -422,9 +456,9 @@ async fn a_kept_connection_that_was_closed_loses_no_message() {
 async fn a_request_is_not_repeated_when_a_kept_connection_breaks() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}"), Act::Cut]).await;
     let carrier = carrier_at(upstream.port, QUERY);
-    let outcome = carrier.submit(&submit("1")).await;
+    let outcome = carrier.submit(&submit("1")).await.0;
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
-    let outcome = carrier.submit(&submit("2")).await;
+    let outcome = carrier.submit(&submit("2")).await.0;
     assert!(matches!(outcome, HttpOutcome::Unknown { .. }), "{outcome:?}");
     assert_eq!((upstream.seen().len(), upstream.opened()), (2, 1));
 }
@@ -438,7 +472,7 @@ async fn there_are_no_more_requests_at_a_time_than_connections() {
     assert_eq!(carrier.places.available_permits(), 2);
     let spawn = || {
         let carrier = Arc::clone(&carrier);
-        tokio::spawn(async move { carrier.submit(&submit("Hi")).await })
+        tokio::spawn(async move { carrier.submit(&submit("Hi")).await.0 })
     };
     let (first, second) = (spawn(), spawn());
     upstream.until_requested(2).await;
@@ -462,10 +496,10 @@ async fn a_request_whose_turn_comes_too_late_is_not_sent() {
         |ms| HttpSubmit { not_after: Instant::now() + Duration::from_millis(ms), ..submit("Hi") };
     let submits = [after(60_000), after(100), after(60_000)];
     let [first, second, third] = &submits;
-    let outcomes =
+    let ((first, _), (second, _), (third, _)) =
         tokio::join!(carrier.submit(first), carrier.submit(second), carrier.submit(third));
     let accepted = HttpOutcome::Accepted { message_id: None };
-    assert_eq!(outcomes, (accepted.clone(), HttpOutcome::TooLate, accepted));
+    assert_eq!((first, second, third), (accepted.clone(), HttpOutcome::TooLate, accepted));
     assert_eq!(upstream.seen().len(), 2);
 }
 
