@@ -4,7 +4,8 @@
 //! The secret is the last segment of the path, because many upstreams accept only a URL. No log
 //! contains the secret: access lines show the route's template.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{self, Body, Bytes};
@@ -35,6 +36,9 @@ const INBOUND_PATH: &str = "/carriers/{name}/inbound/{secret}";
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The number of seconds after which an upstream should repeat a receipt that we couldn't store.
 const RETRY_AFTER_S: &str = "5";
+/// The shortest time between two log lines about posts that can't be stored. On a full disk, no post
+/// can be, and the log may be on that disk, too.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 struct Endpoint {
     service: Service,
@@ -146,10 +150,25 @@ fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
         // Some upstreams would send the body to the handset as a reply.
         return StatusCode::OK.into_response();
     };
-    tracing::error!(carrier, detail = ?error, "a post can't be stored; the upstream should \
-        repeat it");
+    log_unstored(carrier, &error);
     let again = [(RETRY_AFTER, RETRY_AFTER_S)];
     (StatusCode::SERVICE_UNAVAILABLE, again, "Try again in a few seconds.\n").into_response()
+}
+
+/// Logs that a post can't be stored, at most once a second for all carriers. `posts` is the number of
+/// such posts since the last line.
+fn log_unstored(carrier: &str, error: &service::Error) {
+    static LOGGED: Mutex<(Option<Instant>, u64)> = Mutex::new((None, 0));
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.1 += 1;
+    if logged.0.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
+        return;
+    }
+    let posts = std::mem::take(&mut logged.1);
+    logged.0 = Some(Instant::now());
+    drop(logged);
+    tracing::error!(carrier, posts, detail = ?error, "a post can't be stored; the upstream should \
+        repeat it");
 }
 
 impl Endpoint {
