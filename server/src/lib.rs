@@ -118,7 +118,7 @@ fn settings_without_carriers(
         Command::Carrier(cli::Carrier::List | cli::Carrier::Show { .. }) => {
             let settings = load(true)?;
             eprintln!(
-                "heliograph: {}\nA server that is running goes on with its earlier settings. Its \
+                "heliograph: {}\nIf a server is running, it goes on with its earlier settings, and its \
                  carriers follow. After the correction, run `heliograph carrier reload`.",
                 printable_lines(&error.to_string())
             );

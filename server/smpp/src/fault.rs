@@ -273,26 +273,26 @@ impl FaultKind {
                 "unbound",
                 "unbind",
                 "The carrier ended the session",
-                "Nothing: the server binds again. If it recurs, ask the carrier why",
+                "Wait: the server binds again. If it recurs, ask the carrier why",
             ),
             Self::Closed => (
                 "closed",
                 "end of the stream",
                 "The carrier closed the connection",
-                "Nothing: the server binds again. If it recurs, ask the carrier why, and whether \
+                "Wait: the server binds again. If it recurs, ask the carrier why, and whether \
                  \"enquire_link\" should be shorter",
             ),
             Self::ConnectionLost => (
                 "connection_lost",
                 "an error of the network",
                 "The connection was lost",
-                "Nothing: the server binds again. If it recurs, check the network",
+                "Wait: the server binds again. If it recurs, check the network",
             ),
             Self::Silent => (
                 "silent",
                 "no answer to enquire_link",
                 "The carrier fell silent",
-                "Nothing: the server binds again. If it recurs, check the network, and firewalls \
+                "Wait: the server binds again. If it recurs, check the network, and firewalls \
                  that drop idle connections (shorten \"enquire_link\")",
             ),
             Self::SubmitsUnanswered => (
@@ -306,7 +306,7 @@ impl FaultKind {
                 "not_reading",
                 "the socket accepts no bytes",
                 "The carrier doesn't read what we send",
-                "Nothing: the server binds again. If it recurs, contact the carrier",
+                "Wait: the server binds again. If it recurs, contact the carrier",
             ),
             Self::BadPdu => (
                 "bad_pdu",
@@ -438,7 +438,7 @@ impl Fault {
         let detail = match tls_error(error) {
             Some(rustls::Error::InvalidCertificate(CertificateError::Other(other))) => {
                 let is_authority = other.to_string().contains("CaUsedAsEndEntity");
-                let of_authority = "it is the certificate of an authority, not of a server";
+                let of_authority = "it is self-signed, or it is the certificate of an authority";
                 if is_authority { of_authority } else { "it is invalid" }.to_owned()
             }
             _ => error.to_string(),

@@ -136,9 +136,10 @@ impl Connections {
         connection.submit(lease, vec![message]);
         let outcomes = outcomes(&mut answers, awaited).await;
         self.trials.end(id);
-        let Some(ids) = accepted(&outcomes?) else {
+        let outcomes = outcomes?;
+        let Some(ids) = accepted(&outcomes) else {
             let advice = connection.state().last_error;
-            return answers.refuse(&failed(advice)).await;
+            return answers.refuse(&failed(&outcomes, advice)).await;
         };
         let mut receipts = Receipts { test, address, began, ids, is_suspicious: false };
         receipts.follow(&mut answers).await
@@ -269,9 +270,11 @@ impl Receipts<'_> {
             }
             if let Some(other) = self.other_id(answers.service, &missing).await? {
                 let name = &self.test.carrier;
+                let had = missing.join(", ");
                 let text = format!(
-                    "a receipt for this number has the ID {other}, which no answer had; `carrier \
-                     receipts {name} --unmatched` says which message_id fits"
+                    "a receipt for this number has the ID {other}, but the answer had {had}: if one \
+                     is decimal and the other hexadecimal, or they differ in case or zeros, change \
+                     message_id of {name}"
                 );
                 return answers.refuse(&text).await;
             }
@@ -318,9 +321,15 @@ fn accepted(outcomes: &BTreeMap<u16, SubmitOutcome>) -> Option<Vec<Option<String
     ids.collect::<Option<Vec<_>>>().filter(|ids| !ids.is_empty())
 }
 
-fn failed(advice: Option<String>) -> String {
+fn failed(outcomes: &BTreeMap<u16, SubmitOutcome>, advice: Option<String>) -> String {
+    let is_unknown = |outcome: &SubmitOutcome| matches!(outcome, SubmitOutcome::Unknown { .. });
+    let end = if outcomes.is_empty() || outcomes.values().any(is_unknown) {
+        "the carrier may have the message"
+    } else {
+        "the carrier didn't accept the message"
+    };
     let advice = advice.map(|advice| format!(". {advice}")).unwrap_or_default();
-    format!("the carrier didn't accept the message{advice}")
+    format!("{end}{advice}")
 }
 
 /// Describes an answer.
@@ -343,7 +352,11 @@ fn words(outcome: &SubmitOutcome) -> String {
         SubmitOutcome::Throttled { error } | SubmitOutcome::Temporary { error } => {
             format!("refused for now: {}", named(error))
         }
-        SubmitOutcome::NotSent => "not sent: the connection was lost or too busy".to_owned(),
+        SubmitOutcome::NotSent => {
+            "not accepted: the connection was lost or too busy, or the carrier refused the validity \
+             period. A customer's message would be submitted again"
+                .to_owned()
+        },
         SubmitOutcome::Later { .. } => "not sent: the sender has used up its rate".to_owned(),
         SubmitOutcome::Unknown { error } => format!("no answer: {error}"),
     }

@@ -208,7 +208,8 @@ impl Delivery<'_> {
                         message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
                         state = receipt.state,
                         "ignored a receipt with an unknown state; ask the carrier what it means, \
-                         and set it in the carrier's settings"
+                         add it to the states in the carrier's settings, and run `heliograph \
+                         carrier reload`"
                     );
                 }
             }

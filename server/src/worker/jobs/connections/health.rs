@@ -236,9 +236,9 @@ impl Health {
         (silence >= self.settings.unanswered_max()?).then(|| Degraded {
             since,
             reason: format!(
-                "the carrier has answered nothing for {} s, and {} messages wait for its answer: \
-                 contact the carrier. They aren't submitted again. Without an answer in time they \
-                 become unknown",
+                "the carrier has answered nothing for {} s (messages that wait for its answer: {}): \
+                 contact the carrier. A message without an answer in time becomes unknown, and isn't \
+                 submitted again",
                 silence.as_secs(),
                 waiting.count
             ),
