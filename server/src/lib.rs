@@ -118,8 +118,8 @@ fn settings_without_carriers(
         Command::Carrier(cli::Carrier::List | cli::Carrier::Show { .. }) => {
             let settings = load(true)?;
             eprintln!(
-                "heliograph: {}\nIf a server is running, it goes on with its earlier settings, and its \
-                 carriers follow. After the correction, run `heliograph carrier reload`.",
+                "heliograph: {}\nA running server keeps its earlier settings. Its carriers are listed \
+                 below. Correct the file, then run `heliograph carrier reload`.",
                 printable_lines(&error.to_string())
             );
             Some(settings)

@@ -167,13 +167,20 @@ words! {
         Intermediate = "intermediate",
         /// The receipt's state isn't known.
         UnknownState = "unknown_state",
-        /// See [`ReceiptKind`] for this one and those below. They are for answers.
+        /// The outcomes from here on are those of answers, see [`ReceiptKind`].
         AcceptedWithoutId = "accepted_without_id",
         Refused = "refused",
         Deferred = "deferred",
         Throttled = "throttled",
         Held = "held",
         UnknownOutcome = "unknown_outcome",
+    }
+}
+
+impl ReceiptKind {
+    /// Whether it is the kind of a receipt, not of an answer.
+    pub const fn is_of_receipt(self) -> bool {
+        matches!(self, Self::Final | Self::Intermediate | Self::UnknownState)
     }
 }
 

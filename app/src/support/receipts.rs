@@ -71,8 +71,8 @@ fn Receipts(lists: Lists) -> impl IntoView {
             {latest_table(&receipts).in_region_or("Latest receipts", "No receipt is kept.")}
             <h2>"Latest answers"</h2>
             <p class="fine">
-                "Answers that accept a message with an ID aren't kept, because the message has the ID. \
-                 Of answers that ask us to slow down, one per second is kept."
+                "Answers that accept a message with an ID aren't kept, because the message has the \
+                 ID. Of answers that ask us to slow down or have no ID, one per second is kept."
             </p>
             {latest_table(&answers)
                 .styled("key", "Answer", |answer| {

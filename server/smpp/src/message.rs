@@ -97,7 +97,7 @@ pub enum Outcome {
     Refused {
         /// The command_status.
         status: u32,
-        /// The message ID in the response, which SMPP doesn't provide for, if there is one.
+        /// The message ID in the response. SMPP has none in a refusal, but some peers send one.
         message_id: Option<String>,
     },
     /// The submit certainly wasn't sent in full, so the caller may send it again.

@@ -100,15 +100,16 @@ fn later(wait: Duration) -> SubmitOutcome {
     SubmitOutcome::Later { after_ms: i64::try_from(wait.as_millis()).unwrap_or(i64::MAX) }
 }
 
-/// Returns the beginning of a text, with bytes other than printable ASCII escaped.
+/// Returns the beginning of a text, with backslashes and bytes other than printable ASCII escaped.
 fn escaped(text: &[u8], chars_max: usize) -> String {
     let text = &text[..text.len().min(chars_max)];
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
     if text.iter().all(is_plain) {
         // The usual case, which has to be cheap.
         return String::from_utf8_lossy(text).into_owned();
     }
-    text.escape_ascii().take(chars_max).map(char::from).collect()
+    let escaped = text.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'");
+    escaped.chars().take(chars_max).collect()
 }
 
 /// Returns the last time at which a submit may begin. Its answer may take `answer`, and must come

@@ -273,8 +273,8 @@ impl Receipts<'_> {
                 let had = missing.join(", ");
                 let text = format!(
                     "a receipt for this number has the ID {other}, but the answer had {had}: if one \
-                     is decimal and the other hexadecimal, or they differ in case or zeros, change \
-                     message_id of {name}"
+                     is decimal and the other hexadecimal, or they differ in case or zeros, \
+                     change message_id of {name}"
                 );
                 return answers.refuse(&text).await;
             }
@@ -353,10 +353,10 @@ fn words(outcome: &SubmitOutcome) -> String {
             format!("refused for now: {}", named(error))
         }
         SubmitOutcome::NotSent => {
-            "not accepted: the connection was lost or too busy, or the carrier refused the validity \
-             period. A customer's message would be submitted again"
+            "not accepted: the connection was lost or too busy, or the carrier refused the \
+             validity period. A customer's message would be submitted again"
                 .to_owned()
-        },
+        }
         SubmitOutcome::Later { .. } => "not sent: the sender has used up its rate".to_owned(),
         SubmitOutcome::Unknown { error } => format!("no answer: {error}"),
     }

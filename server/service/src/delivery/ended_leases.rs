@@ -32,6 +32,8 @@ pub enum Leases {
     All,
     /// The leases whose time is over.
     Over,
+    /// The same in a restored database, where they may be of older messages than a queue has.
+    OverInBackup,
 }
 
 impl Delivery<'_> {
@@ -62,15 +64,15 @@ impl Delivery<'_> {
 
     async fn end_some(&self, shard: Shard, which: Leases) -> Result<i64> {
         let now = self.now();
-        let ended_by = match which {
-            Leases::All => Timestamp::from_unix_ms(i64::MAX),
-            Leases::Over => now,
+        let (ended_by, least) = match which {
+            Leases::All => (Timestamp::from_unix_ms(i64::MAX), least_queued(now)),
+            Leases::Over => (now, least_queued(now)),
+            Leases::OverInBackup => (now, 0),
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
         tx.at(shard);
         tx.tally.counter = Counter::Others;
-        let ended_leases =
-            claims::ended_leases(&mut tx, ended_by, least_queued(now), CHUNK).await?;
+        let ended_leases = claims::ended_leases(&mut tx, ended_by, least, CHUNK).await?;
         let count = i64::try_from(ended_leases.len()).unwrap_or(CHUNK);
         if ended_leases.is_empty() {
             return Ok(0);

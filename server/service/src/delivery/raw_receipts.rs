@@ -2,8 +2,8 @@
 //! memory and stored in the background, so that they delay nothing. A process that dies loses those
 //! of its last second.
 //!
-//! An answer that accepts a message with an ID isn't kept: it is known from the message, and to keep
-//! it would double the writes.
+//! An answer that accepts a message with an ID isn't kept: the message has the ID, and keeping the
+//! answer would double the writes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,10 +35,10 @@ const PAUSE_FACTOR: u32 = 49;
 /// The shortest time between two log lines about unknown states of a carrier.
 const LOG_INTERVAL_MS: i64 = 60_000;
 /// The shortest time between two answers of a carrier that are kept although they only ask us to
-/// slow down. Thousands of them may come in a second, and all say the same. Other answers are kept
-/// without such a limit: each is about a message of its own, and a carrier that refuses every
-/// message gets one message at a time.
-const THROTTLED_INTERVAL_MS: i64 = 1000;
+/// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
+/// the same. Other answers are kept without such a limit: each is about a message of its own, and a
+/// carrier that refuses every message gets one message at a time.
+const SAME_INTERVAL_MS: i64 = 1000;
 
 /// A receipt as a carrier sent it, or an answer to a submit.
 #[derive(Clone, Debug)]
@@ -132,8 +132,8 @@ struct Waiting {
     unknown_states: BTreeMap<String, i64>,
     /// When an unknown state of a carrier was last logged.
     logged: HashMap<String, Timestamp>,
-    /// When a carrier's answer that asks us to slow down was last kept.
-    throttled: HashMap<String, Timestamp>,
+    /// When an answer of which many say the same was last kept, by its kind and carrier.
+    same: HashMap<String, Timestamp>,
 }
 
 impl Waiting {
@@ -161,14 +161,14 @@ impl Waiting {
 /// the times when it happened last.
 fn is_due(
     last: &mut HashMap<String, Timestamp>,
-    carrier: &str,
+    key: &str,
     now: Timestamp,
     interval_ms: i64,
 ) -> bool {
     let due = |at: &Timestamp| now.ms_since(*at) >= interval_ms || now < *at;
-    let is_due = last.get(carrier).is_none_or(due);
+    let is_due = last.get(key).is_none_or(due);
     if is_due {
-        last.insert(carrier.to_owned(), now);
+        last.insert(key.to_owned(), now);
     }
     is_due
 }
@@ -194,7 +194,7 @@ impl RawReceipts {
 
 impl Delivery<'_> {
     /// Keeps receipts and answers for staff, in memory until [`Self::store_raw_receipts`] stores
-    /// them. Counts and logs unknown states. Drops most answers that only ask us to slow down.
+    /// them. Counts and logs unknown states. Drops most answers of which many say the same.
     pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
         let now = self.now();
         let kept = self.limits().raw_receipts_days > 0;
@@ -208,13 +208,16 @@ impl Delivery<'_> {
                         message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
                         state = receipt.state,
                         "ignored a receipt with an unknown state; ask the carrier what it means, \
-                         add it to the states in the carrier's settings, and run `heliograph \
-                         carrier reload`"
+                         set it in the carrier's settings, and run `heliograph carrier reload`"
                     );
                 }
             }
-            let is_one_of_many = receipt.kind == ReceiptKind::Throttled
-                && !is_due(&mut waiting.throttled, carrier, now, THROTTLED_INTERVAL_MS);
+            let kind = receipt.kind;
+            let is_one_of_many =
+                matches!(kind, ReceiptKind::Throttled | ReceiptKind::AcceptedWithoutId) && {
+                    let key = format!("{} {carrier}", kind.as_str());
+                    !is_due(&mut waiting.same, &key, now, SAME_INTERVAL_MS)
+                };
             if kept && !is_one_of_many {
                 waiting.push(receipt.into_row(carrier, self.next_id(now)));
             }

@@ -240,13 +240,15 @@ fn attempt_value(attempt: &AttemptOfNumber) -> Value {
     })
 }
 
+/// Answers are without their bodies, which are for operators.
 fn receipt_value(receipt: &RawReceiptRow) -> Value {
+    let is_receipt = receipt.kind.is_of_receipt();
     json!({
-        "type": "receipt",
+        "type": if is_receipt { "receipt" } else { "answer" },
         "carrier_message_id": receipt.written_id,
         "number": receipt.number,
         "state": receipt.state,
-        "raw": receipt.raw,
+        "raw": is_receipt.then_some(&receipt.raw),
         "received_at": Timestamp::from_unix_ms(id_unix_ms(receipt.id)).to_string(),
     })
 }

@@ -172,7 +172,7 @@ impl Operations<'_> {
         // Messages that were being submitted when the hold began or the backup was made are leased.
         // Those that return to the queue are sorted below: otherwise they would be sent again
         // without a look at the proofs. A lease that isn't over may be that of a running process.
-        self.delivery().end_leases(Leases::Over).await?;
+        self.delivery().end_leases(Leases::OverInBackup).await?;
         self.must_be_answered(since).await?;
         let mut done = Reconciled::default();
         if by.by_receipts {

@@ -94,7 +94,8 @@ impl Answer {
             text = format!("{text}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
         }
         if self.contains_private(submit, secrets) {
-            text += "; the body isn't kept, because it may contain the number or the message";
+            text +=
+                "; the body isn't kept, because it may contain the number, the message or a secret";
         } else if self.beginning.is_empty() {
             text += "; no body";
         } else {
@@ -206,7 +207,8 @@ impl Answer {
     }
 
     /// Whether the body may contain a part of the message, its number, or one of the secrets. Any body
-    /// may contain a one-time code.
+    /// may contain a one-time code, or a message of which ASCII letters and digits are the minor part:
+    /// no excerpt tells how the body would quote it.
     fn contains_private(&self, submit: &HttpSubmit, secrets: &[&str]) -> bool {
         if submit.is_secret {
             return true;
@@ -219,9 +221,16 @@ impl Answer {
             !private.is_empty() && (self.text.contains(private) || unescaped.contains(private))
         };
         let of_body = letters(&self.text);
-        digits.contains(number_tail)
+        let is_quoted = |secret: &str| {
+            let letters = letters(secret);
+            letters.len() >= EXCERPT_MIN && of_body.contains(&letters)
+        };
+        let alphanumeric = submit.message.chars().filter(|c| c.is_alphanumeric()).count();
+        let is_ascii = letters(&submit.message).len() * 2 >= alphanumeric;
+        !is_ascii
+            || digits.contains(number_tail)
             || is_in(&submit.message)
-            || secrets.iter().any(|secret| is_in(secret))
+            || secrets.iter().any(|secret| is_in(secret) || is_quoted(secret))
             || excerpts(&submit.message).iter().any(|excerpt| of_body.contains(excerpt))
     }
 

@@ -236,9 +236,9 @@ impl Health {
         (silence >= self.settings.unanswered_max()?).then(|| Degraded {
             since,
             reason: format!(
-                "the carrier has answered nothing for {} s (messages that wait for its answer: {}): \
-                 contact the carrier. A message without an answer in time becomes unknown, and isn't \
-                 submitted again",
+                "the carrier has answered nothing for {} s (messages that wait for its answer: \
+                 {}): contact the carrier. A message without an answer in time becomes unknown. It \
+                 is submitted again only if its application's settings say so",
                 silence.as_secs(),
                 waiting.count
             ),
