@@ -203,20 +203,21 @@ async fn the_rules_decide_what_an_answer_means() {
 #[tokio::test]
 async fn an_answer_is_kept_unless_its_body_may_be_private() {
     const TEXT: &str = "Your parcel \"7 & 8\" is at the depot, Lérôs street";
-    let private = "the body isn't kept, because it may contain the number or the message";
+    let private = "the body isn't kept, because it may contain the number, the message or a secret";
     let lines = QUERY.replace("text={message}", "text={message}&key={password}");
-    let lines = format!("{lines}password = \"hidden\"\n");
+    let lines = format!("{lines}password = \"hid/den\"\n");
     for (body, kept) in [
         ("", "; no body".to_owned()),
         ("<h1>\u{e9}</h1>", r": <h1>\xc3\xa9</h1>".to_owned()),
-        ("your street isn't known", r": your street isn\'t known".to_owned()),
+        ("your street isn't known", ": your street isn't known".to_owned()),
         (&TEXT[4..40], format!("; {private}")),
         ("text=Your+parcel+%227+%26+8%22+is+at+the+depot%2C", format!("; {private}")),
         ("<p>YOUR PARCEL &quot;7 &amp; 8&quot; IS AT</p>", format!("; {private}")),
         ("parcel \\\"7 \\u0026 8\\\" is at the depot", format!("; {private}")),
         ("\0i\0s\0 \0a\0t\0 \0t\0h\0e\0 \0d\0e\0p\0o\0t", format!("; {private}")),
         ("to 057-000-001", format!("; {private}")),
-        ("wrong key: hidden", format!("; {private}")),
+        ("wrong key: hid/den", format!("; {private}")),
+        ("/send?key=hid%2Fden", format!("; {private}")),
     ] {
         let body: &'static str = Box::leak(body.to_owned().into_boxed_str());
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
@@ -228,6 +229,10 @@ async fn an_answer_is_kept_unless_its_body_may_be_private() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "4711")]).await;
     let secret = HttpSubmit { is_secret: true, ..submit("Hi") };
     let (_, written) = carrier_at(upstream.port, QUERY).submit(&secret).await;
+    assert_eq!(written.unwrap().text, format!("HTTP status 200; {private}"));
+    // No excerpt tells how a body would quote a message in another script.
+    let upstream = Upstream::start(&[Act::Answer("200 OK", "text=%D0%92%D0%B0%D1%88")]).await;
+    let (_, written) = carrier_at(upstream.port, QUERY).submit(&submit("Ваш заказ 7")).await;
     assert_eq!(written.unwrap().text, format!("HTTP status 200; {private}"));
     // An ID is stored with the message.
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0,\"id\":\"a\"}")]).await;
