@@ -138,8 +138,8 @@ async fn an_erased_number_is_nowhere_and_facts_and_money_stay(backend: Backend) 
     let exported = export(&sending).await;
     let records = exported["records"].as_array().unwrap();
     let count = |kind: &str| records.iter().filter(|record| record["type"] == kind).count();
-    let kinds = ["message", "inbound_message", "verification", "opt_out", "receipt"];
-    assert_eq!(kinds.map(count), [3, 1, 1, 1, 2], "{exported:#}");
+    let kinds = ["message", "inbound_message", "verification", "opt_out", "receipt", "answer"];
+    assert_eq!(kinds.map(count), [3, 1, 1, 1, 1, 1], "{exported:#}");
     assert!(count("webhook_attempt") >= 5, "{exported:#}");
     let written = exported.to_string();
     assert!(SECRETS.iter().all(|secret| written.contains(secret)), "{written}");
