@@ -369,7 +369,8 @@ fn an_answer_that_no_rule_reads_is_kept_without_what_is_private() {
         answer["raw"].as_str().unwrap().to_owned()
     };
     assert_eq!(raw_of("57000001"), "HTTP status 200: <h1>It works!</h1>");
-    let private = "HTTP status 200; the body isn't kept, because it may contain the number, the message or a secret";
+    let private = "HTTP status 200; the body isn't kept, because it may contain the number, the \
+                   message or a secret";
     assert_eq!(raw_of("57000002"), private);
     assert_eq!(raw_of("57000003"), private);
     started.stop();

@@ -4,7 +4,7 @@ use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
 use domain::carrier_figures::CarrierEvent;
 use domain::records::MessageDetail;
 use domain::support::ReceiptOutcome::{
-    Intermediate, Matched, Refused, Throttled, UnknownState, Unmatched,
+    AcceptedWithoutId, Intermediate, Matched, Refused, Throttled, UnknownState, Unmatched,
 };
 use domain::support::{ReceiptKind, SuggestedForm};
 use domain::{DeliveryError, MessageIdForm, Timestamp};
