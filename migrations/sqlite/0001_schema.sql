@@ -668,9 +668,9 @@ CREATE TABLE raw_receipts (
     message_id     INTEGER            -- message that it is for; null if not known
 ) STRICT;
 CREATE INDEX raw_receipts_by_carrier ON raw_receipts (carrier, id)
-    WHERE kind IN ('final', 'intermediate', 'unknown_state');
+    WHERE kind = 'final' OR kind = 'intermediate' OR kind = 'unknown_state';
 CREATE INDEX raw_receipts_answers ON raw_receipts (carrier, id)
-    WHERE kind NOT IN ('final', 'intermediate', 'unknown_state');
+    WHERE kind <> 'final' AND kind <> 'intermediate' AND kind <> 'unknown_state';
 CREATE INDEX raw_receipts_unknown ON raw_receipts (carrier, state, id)
     WHERE kind = 'unknown_state';
 CREATE INDEX raw_receipts_by_written_id ON raw_receipts (carrier, written_id, id);

@@ -40,11 +40,13 @@ statements! {
     };
     // The conditions are those of the indexes.
     const NEWEST_RECEIPTS: Sql = raw!(
-        "WHERE carrier = $1 AND kind IN ('final', 'intermediate', 'unknown_state') ",
+        "WHERE carrier = $1 ",
+        "AND (kind = 'final' OR kind = 'intermediate' OR kind = 'unknown_state') ",
         "ORDER BY id DESC LIMIT $2"
     );
     const NEWEST_ANSWERS: Sql = raw!(
-        "WHERE carrier = $1 AND kind NOT IN ('final', 'intermediate', 'unknown_state') ",
+        "WHERE carrier = $1 AND kind <> 'final' AND kind <> 'intermediate' ",
+        "AND kind <> 'unknown_state' ",
         "ORDER BY id DESC LIMIT $2"
     );
     const BY_ID: Sql = raw!("WHERE written_id = $2 AND carrier = $1 ORDER BY id DESC LIMIT $3");
