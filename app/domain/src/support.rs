@@ -156,7 +156,7 @@ words! {
 }
 
 words! {
-    /// What was made of a receipt or an answer.
+    /// The outcome of a receipt or of an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum ReceiptOutcome {
         /// The receipt counts for a message.
@@ -187,15 +187,7 @@ impl ReceiptKind {
 impl ReceiptOutcome {
     /// Whether it is the outcome of an answer to a submit.
     pub const fn is_of_answer(self) -> bool {
-        match self {
-            Self::Matched | Self::Unmatched | Self::Intermediate | Self::UnknownState => false,
-            Self::AcceptedWithoutId
-            | Self::Refused
-            | Self::Deferred
-            | Self::Throttled
-            | Self::Held
-            | Self::UnknownOutcome => true,
-        }
+        !matches!(self, Self::Matched | Self::Unmatched | Self::Intermediate | Self::UnknownState)
     }
 }
 

@@ -356,7 +356,7 @@ impl Link {
             }
             Err(status) => {
                 self.window.remove(sequence);
-                self.finish_submit(tag, Outcome::Refused { status, message_id: None });
+                self.finish_submit(tag, Outcome::Unsendable { status });
             }
         }
     }

@@ -16,7 +16,7 @@ pub struct Address {
 /// One submit_sm.
 ///
 /// A submit that SMPP can't carry (for example, because an address is too long or the text exceeds
-/// 255 octets) isn't written. It gets [`Outcome::Refused`] with the status that an SMSC would
+/// 255 octets) isn't written. It gets [`Outcome::Unsendable`] with the status that an SMSC would
 /// return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submit {
@@ -93,12 +93,17 @@ pub enum Outcome {
         message_id: Option<String>,
     },
     /// The peer answered with any other status, or with a generic_nack for the submit's sequence
-    /// number. Also the outcome of a submit that SMPP can't carry; see [`Submit`].
+    /// number.
     Refused {
         /// The command_status.
         status: u32,
         /// The message ID in the response. SMPP has none in a refusal, but some peers send one.
         message_id: Option<String>,
+    },
+    /// SMPP can't carry the submit; see [`Submit`]. Nothing was sent.
+    Unsendable {
+        /// The command_status that an SMSC would return.
+        status: u32,
     },
     /// The submit certainly wasn't sent in full, so the caller may send it again.
     NotSent,

@@ -214,10 +214,15 @@ impl Network {
         numbers
     }
 
-    /// Returns a number, which has its country code, in each form in which a carrier may get it.
+    /// Returns a number, which has its country code, in each form in which a carrier may get it, and
+    /// in which its receipts are stored: without a plus sign.
     pub(crate) fn addresses(&self, carrier: &str, number: &str) -> Vec<String> {
-        let rewritings = self.rewritings(carrier);
-        rewritings.iter().map(|rewriting| rewriting.number(number).into_owned()).collect()
+        let rewritten = self.rewritings(carrier).into_iter();
+        let forms = rewritten.flat_map(|rewriting| {
+            let number = rewriting.number(number);
+            [number.trim_start_matches('+').to_owned(), number.into_owned()]
+        });
+        forms.collect()
     }
 
     /// Whether a carrier may write a number, which has its country code, like this.

@@ -284,14 +284,16 @@ impl Messages<'_> {
         let (service, number) = (self.0.clone(), number.clone());
         self.in_transaction(work!(|tx, _| {
             let messages = service.messages();
-            let mut deleted = 0;
+            let (mut deleted, mut forms) = (0, messages.prefixed(&number));
             for carrier in &erasure::carriers(tx).await? {
-                for number in messages.written_by(carrier, &number) {
-                    deleted += erasure::delete_raw(tx, carrier, &number).await?;
+                let written = messages.written_by(carrier, &number);
+                for number in &written {
+                    deleted += erasure::delete_raw(tx, carrier, number).await?;
                 }
+                forms.extend(written);
             }
-            for number in messages.prefixed(&number) {
-                erasure::erase_unmatched(tx, &number).await?;
+            for number in &forms {
+                erasure::erase_unmatched(tx, number).await?;
             }
             Ok(deleted)
         }))
@@ -301,13 +303,13 @@ impl Messages<'_> {
     /// Returns a number as a carrier may write it in receipts, and as the carrier gets it.
     fn written_by(&self, carrier: &str, number: &Number) -> BTreeSet<String> {
         let address = number.for_carrier(self.country_code());
-        let mut written: BTreeSet<String> = self.prefixed(number).into_iter().collect();
+        let mut written = self.prefixed(number);
         written.extend(self.inner.router.network().addresses(carrier, &address));
         written
     }
 
     /// Returns a number with each prefix that carriers write.
-    fn prefixed(&self, number: &Number) -> Vec<String> {
+    fn prefixed(&self, number: &Number) -> BTreeSet<String> {
         let forms = number.forms(self.country_code());
         let written = forms
             .iter()

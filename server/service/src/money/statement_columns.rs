@@ -346,8 +346,13 @@ pub(super) fn by_data(named: SuggestedColumns, rows: &[Vec<String>]) -> Suggeste
         (0..rows.width()).filter(move |place| is_free(&found, *place))
     };
     found.bank_id = found.bank_id.filter(|place| rows.0.is_empty() || rows.are_ids(*place));
+    let is_day = |cell: &str| day(cell, false).or_else(|| day(cell, true)).is_some();
+    let has_days = |place: usize| {
+        let mut cells = rows.0.iter().filter_map(|row| row.get(place));
+        cells.any(|cell| is_day(cell))
+    };
+    found.paid_on = found.paid_on.filter(|place| rows.0.is_empty() || has_days(*place));
     if found.paid_on.is_none() {
-        let is_day = |cell: &str| day(cell, false).or_else(|| day(cell, true)).is_some();
         found.paid_on = free(&found).find(|place| rows.all(*place, is_day));
     }
     if found.currency.is_none() {
@@ -456,6 +461,9 @@ mod tests {
     fn columns_without_a_known_name_are_known_by_their_data() {
         let rows = ["27.11.2026;A1;Rent 123456;12,50;USD", "27.11.2026;A2;654321;-1,00;USD"];
         let rows: Vec<_> = rows.into_iter().map(cells).collect();
+        // A name alone doesn't make a column one of days.
+        let misnamed = SuggestedColumns { paid_on: Some(2), ..SuggestedColumns::default() };
+        assert_eq!(by_data(misnamed, &rows).paid_on, Some(0));
         let found = by_data(SuggestedColumns::default(), &rows);
         let expected = SuggestedColumns {
             bank_id: Some(1),

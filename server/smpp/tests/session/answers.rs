@@ -177,7 +177,7 @@ async fn a_submit_that_smpp_cannot_carry_is_refused_and_not_written() {
         status_code::INVALID_MESSAGE_LENGTH,
     ];
     for (status, (tag, outcome)) in expected.into_iter().zip(client.answers(5).await) {
-        assert_eq!(outcome, Outcome::Refused { status, message_id: None }, "{tag}");
+        assert_eq!(outcome, Outcome::Unsendable { status }, "{tag}");
     }
     assert_eq!(short_message(&peer.expect(SUBMIT_SM).await.body), b"5");
 }

@@ -237,7 +237,9 @@ impl SmppConnection {
                         .map(|id| self.settings.message_id.of_answer(&id)),
                 }
             }
-            Outcome::Refused { status, .. } => inner.refused(tag, status, &self.settings),
+            Outcome::Refused { status, .. } | Outcome::Unsendable { status } => {
+                inner.refused(tag, status, &self.settings)
+            }
             Outcome::NotSent => SubmitOutcome::NotSent,
             Outcome::Unknown { cause } => {
                 SubmitOutcome::Unknown { error: refusals::lost(cause).to_owned() }

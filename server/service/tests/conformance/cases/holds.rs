@@ -9,8 +9,12 @@ use service::{Actor, Reconciled, Reconciliation, Refusal, Rest};
 use crate::database::Backend;
 use crate::network::taken_as;
 use crate::sending::Sending;
+use crate::world::HOUR_MS;
 
-on_each_backend![a_hold_by_command_stops_and_resumes_sends];
+on_each_backend![
+    a_hold_by_command_stops_and_resumes_sends,
+    a_reconciliation_ends_leases_that_are_older_than_a_queue,
+];
 
 const STAFF: Actor = Actor::CommandLine;
 
@@ -59,4 +63,16 @@ async fn a_hold_by_command_stops_and_resumes_sends(backend: Backend) {
     assert_eq!(reconcile(&held, by).await.unknown, 0);
     held.assert_status(lost.id(), Unknown).await;
     assert_eq!(submit_all(&held).await, BTreeSet::from([id]));
+}
+
+/// Upkeep of a running server leaves leases of such old messages out.
+async fn a_reconciliation_ends_leases_that_are_older_than_a_queue(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let lost = sending.submitted().await;
+    sending.world.pass(50 * 24 * HOUR_MS);
+    sending.world.service.operations().begin_hold(&STAFF).await.unwrap();
+    let by = Reconciliation { rest: Some(Rest::Send), ..Reconciliation::default() };
+    assert!(reconcile(&sending, by).await.ended);
+    sending.assert_status(lost.id(), Unknown).await;
+    assert_eq!(submit_all(&sending).await, BTreeSet::new());
 }
