@@ -472,7 +472,7 @@ CREATE TABLE messages (
     PRIMARY KEY (id, shard)
 ) PARTITION BY RANGE (id);
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
-CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
+CREATE INDEX messages_by_number ON messages (application_id, number, test, id);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid, id)
     WHERE requestid IS NOT NULL;
 CREATE INDEX messages_scheduled ON messages (application_id, test, send_at)

@@ -543,7 +543,7 @@ CREATE TABLE messages (
 -- SQLite ends each index entry with the row's ID, so reports read these indexes starting with the
 -- newest message.
 CREATE INDEX messages_by_application ON messages (application_id, test);
-CREATE INDEX messages_by_number ON messages (application_id, test, number);
+CREATE INDEX messages_by_number ON messages (application_id, number, test);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 -- The scheduled messages of an application in the order of their times, and those of all

@@ -222,6 +222,9 @@ impl Store {
 
     /// Begins the transaction of a chore in a shard. Returns `None` if another transaction is
     /// running the chore in this shard.
+    ///
+    /// Commit the transaction even if it changed nothing. The rollback of a dropped transaction ends
+    /// later, and until then the chore can't begin again.
     pub async fn begin_chore(
         &self,
         chore: Chore,

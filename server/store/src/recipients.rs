@@ -17,7 +17,9 @@ statements! {
     /// `$1` is `[[application, test, number, local form]]`: the number as carriers get it, and the
     /// digits of the same number without country code, or null. PostgreSQL looks the two up by
     /// separate queries, because it might filter by a list of both instead of searching the index.
-    /// `commit_group_sends` repeats the statement.
+    /// `test + 0` is in no index. Otherwise PostgreSQL might choose `messages_by_application` and
+    /// read all of the day's messages for each number: until the first ANALYZE of a day's table, it
+    /// expects one message either way. `commit_group_sends` repeats the statement.
     const RECENT: Sql = Sql {
         sqlite: r"
             SELECT ?1 AS application_id, ?2 AS test, ?3 AS number,
@@ -37,7 +39,7 @@ statements! {
                     SELECT i.id
                     FROM messages i
                     WHERE i.application_id = (r.value ->> 0)::bigint
-                      AND i.test = (r.value ->> 1)::bigint
+                      AND i.test + 0 = (r.value ->> 1)::bigint
                       AND i.number = r.value ->> 2 AND i.id >= $3
                       AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
                       AND i.shard = $4
@@ -45,7 +47,7 @@ statements! {
                     SELECT l.id
                     FROM messages l
                     WHERE l.application_id = (r.value ->> 0)::bigint
-                      AND l.test = (r.value ->> 1)::bigint
+                      AND l.test + 0 = (r.value ->> 1)::bigint
                       AND l.number = r.value ->> 3 AND l.id >= $3
                       AND l.kind = 'local' AND l.released = 0 AND l.unit_price > 0
                       AND l.shard = $4) f

@@ -413,13 +413,13 @@ BEGIN
                 FROM (
                     SELECT i.id
                     FROM messages i
-                    WHERE i.application_id = r.application AND i.test = r.test
+                    WHERE i.application_id = r.application AND i.test + 0 = r.test
                       AND i.number = r.number AND i.id >= $8
                       AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
                     UNION ALL
                     SELECT l.id
                     FROM messages l
-                    WHERE l.application_id = r.application AND l.test = r.test
+                    WHERE l.application_id = r.application AND l.test + 0 = r.test
                       AND l.number = r.local_number AND l.id >= $8
                       AND l.kind = 'local' AND l.released = 0 AND l.unit_price > 0) f
                 OFFSET 0) m

@@ -44,6 +44,7 @@ impl Delivery<'_> {
         let before = now.plus_ms(-MISSING_MS);
         let keys = store::inbound::due(&mut tx, before, CHUNK).await?;
         if keys.is_empty() {
+            tx.commit().await?;
             return Ok(false);
         }
         let messages = self.join_parts(&mut tx, &keys, now).await?;

@@ -407,6 +407,7 @@ impl crate::Money<'_> {
                 return Ok(CreditedLines::None);
             };
             let Some(statement) = statements::under_way(&mut tx).await? else {
+                tx.commit().await?;
                 return Ok(CreditedLines::None);
             };
             credit_lines(&service, &mut tx, &statement, service.now()).await?;

@@ -65,6 +65,7 @@ impl Operations<'_> {
         let below = kept_from.min(all_final_below(&mut tx, &shards, now).await?);
         let low = installation::history_low(&mut tx).await?;
         let Some(first) = first(&mut tx, &shards, low, below).await? else {
+            tx.commit().await?;
             return Ok(false);
         };
         let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
@@ -73,6 +74,7 @@ impl Operations<'_> {
         let range = if let Some(table) = &table {
             let kept = self::first(&mut tx, &shards, below, table.range.below).await?;
             if table.range.below > kept_from || kept.is_some() {
+                tx.commit().await?;
                 return Ok(false);
             }
             table.range
@@ -126,6 +128,7 @@ impl Operations<'_> {
         let below = below.min(all_final_below(&mut tx, &shards, now).await?);
         let low = installation::masked_low(&mut tx).await?;
         let Some(first) = first(&mut tx, &shards, low, below).await? else {
+            tx.commit().await?;
             return Ok(false);
         };
         let range = chunk(&mut tx, &shards, Range { from: first, below }).await?;
@@ -264,8 +267,6 @@ pub(crate) async fn make_tables(
         let tx = store.begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;
-        // Commits even if nothing was created. Otherwise a rollback might still hold the chore's
-        // lock when the next day is tried, and that day would be skipped.
         tx.commit().await?;
     }
     Ok(())

@@ -23,7 +23,7 @@ const STATISTICS: &str = "
     DELETE FROM sqlite_stat1;
     INSERT INTO sqlite_stat1 VALUES
         ('messages', 'messages_by_application', '10000000 10000000 10000000'),
-        ('messages', 'messages_by_number', '10000000 10000000 10000000 5000000'),
+        ('messages', 'messages_by_number', '10000000 10000000 5000000 5000000'),
         ('messages', 'messages_by_requestid', '9000000 9000000 9000000 9000000'),
         ('messages', 'messages_unusual', '9000000 9000000 9000000 9000000'),
         ('batches', 'batches_by_application', '1000000 200000 200000 1'),
@@ -48,7 +48,7 @@ fn sqlite_search(path: Path) -> &'static str {
     match path {
         Path::Application => "messages_by_application (application_id=? AND test=?",
         Path::Requestid => "messages_by_requestid (application_id=? AND test=? AND requestid=?",
-        Path::Number => "messages_by_number (application_id=? AND test=? AND number=?",
+        Path::Number => "messages_by_number (application_id=? AND number=? AND test=?",
         Path::Unusual => "messages_unusual (application_id=? AND test=? AND status=?",
         Path::Queue => "queue USING INTEGER PRIMARY KEY (",
     }
