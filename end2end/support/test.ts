@@ -23,6 +23,12 @@ const LEFT_IN_FIREFOX = new RegExp(
   '^error: (NetworkError when|The operation was aborted|Firefox can’t establish)',
 );
 
+/**
+ * A page whose session was ended elsewhere asks again for its events, after some seconds, and may
+ * not have them.
+ */
+const EVENTS_WITHOUT_SESSION = /with a status of 401 .*\/events[)?]/;
+
 /** Collects complaints: errors on the console, exceptions, and requests to other sites. */
 class Watch {
   readonly complaints: string[] = [];
@@ -33,6 +39,7 @@ class Watch {
     scripts: boolean,
     private readonly firefox: boolean,
   ) {
+    this.expects(EVENTS_WITHOUT_SESSION);
     // Without scripts, the browser preloads the WebAssembly but never runs it.
     if (!scripts) this.expects(/was preloaded using link preload but not used/);
     if (firefox) {

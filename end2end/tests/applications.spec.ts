@@ -161,6 +161,7 @@ test('an application can be created with the keyboard alone', async ({ portal, s
   await page.keyboard.press('Enter');
   await portal.at('/applications/new');
   await portal.hydrated();
+  if (scripts) await expect(portal.main).toBeFocused();
 
   await portal.tabTo(page.getByLabel('Category'));
   await page.keyboard.press('e');

@@ -107,7 +107,7 @@ lookedAt('pages of a new customer', async ({ portal, look }) => {
 });
 
 lookedAt('pages of a customer who sends', async ({ portal, look, server, anotherBrowser }) => {
-  test.setTimeout(300_000);
+  test.setTimeout(600_000);
   const sender = unique('P').slice(0, 9);
   const { key, testKey, reference, ...account } = await portal.customer(sender);
   await server.staff('sender', 'accept', await portal.senderRequest(sender));

@@ -61,9 +61,6 @@ test('a lost phone: a recovery code, then another app', async ({ portal, another
 
 test('staff without a second factor can only set one up', async ({ portal, server }) => {
   const account = await portal.register();
-  // A promotion ends the sessions. The page of applications would ask again for its events, and
-  // report that it may not have them.
-  await portal.page.goto('about:blank');
   await server.staff('account', 'promote', account.email);
   await portal.open('/login');
   await portal.fillSignIn(account);

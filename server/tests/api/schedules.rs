@@ -48,7 +48,7 @@ type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str);
 fn a_scheduled_message_is_shown_and_sent_at_its_time() {
     let server = TestServer::demo();
     let key = server.key();
-    let sendat = seconds_ahead(3);
+    let sendat = seconds_ahead(6);
     let sent = scheduled(&server, key, &sendat);
     sent.is(200, 200, "");
     assert_eq!(sent.json()["send_at"], json!(sendat));
@@ -191,7 +191,7 @@ fn bad_cancellations_are_refused() {
 fn a_batch_is_paused_and_resumed() {
     let server = TestServer::demo();
     let key = server.key();
-    let file = uploaded(&server, key, &seconds_ahead(2));
+    let file = uploaded(&server, key, &seconds_ahead(6));
     let batchid = file["batchid"].as_str().unwrap();
     let path = format!("/sms/batches/{key}/{batchid}");
     let change =

@@ -134,7 +134,7 @@ fn a_trace_follows_a_rebind() {
     let (_smsc, started) = start(deliver);
     let place = &started.server.place;
     let output = std::thread::scope(|scope| {
-        let tracing = scope.spawn(|| place.run(&["carrier", "trace", "acme", "--seconds", "4"]));
+        let tracing = scope.spawn(|| place.run(&["carrier", "trace", "acme", "--seconds", "10"]));
         until("the trace to begin", || (place.rows("carrier_command_answers") == 1).then_some(()));
         place.json(&["carrier", "rebind", "acme"]);
         until("the end of the trace", || {

@@ -26,7 +26,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// The number of requests that show that the other nodes still work.
 const SOME: usize = 50;
 /// Longer than the proxy needs to notice the stop.
-const DELAY: [(&str, &str); 1] = [("HELIOGRAPH_STOP_DELAY_SECONDS", "1")];
+const DELAY: [(&str, &str); 1] = [("HELIOGRAPH_STOP_DELAY_SECONDS", "4")];
 
 /// The state of a proxy in front of the nodes.
 struct Proxy<'a> {

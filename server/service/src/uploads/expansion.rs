@@ -174,6 +174,7 @@ impl Messages<'_> {
         // The upload may have expired while this transaction waited. The next call then gives it
         // up.
         let Some(upload) = still.filter(|still| !still.stopped && !has_expired(still, now)) else {
+            tx.commit().await?;
             return Ok(Step::Elsewhere);
         };
         let prices = self.prices_of(&mut tx, &upload).await?;

@@ -112,7 +112,7 @@ async fn an_answer_is_told_once_and_an_answer_to_no_submit_is_not_told() {
 async fn a_submit_without_answer_in_time_is_unknown_and_its_late_answer_is_told_too() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(300);
+    settings.timers.answer = Duration::from_secs(2);
     settings.window = 2;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1), submit(2)]);

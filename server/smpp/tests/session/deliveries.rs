@@ -175,7 +175,7 @@ async fn a_flood_of_deliveries_is_held_back_until_some_are_acknowledged() {
 async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.timers.answer = Duration::from_millis(300);
+    settings.timers.answer = Duration::from_secs(3);
     settings.timers.enquire_link = Duration::from_millis(50);
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1)]);
@@ -193,7 +193,7 @@ async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
         held.push(client.delivery().await.handle);
     }
     // Longer than the answer timeout.
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
     client.connection.acknowledge(held[0], 0);
     match client.event().await {
         Some(Event::Answer { outcome, .. }) => assert_eq!(outcome, accepted("behind")),

@@ -57,7 +57,7 @@ async fn after_such_a_refusal_one_submit_at_a_time_is_accepted_until_one_succeed
 async fn submits_that_are_not_written_yet_are_given_back() {
     let smsc = Smsc::start().await;
     let mut settings = settings(&smsc);
-    settings.rate = 10;
+    settings.rate = 1;
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(submits(0..2));
     let first = peer.expect(SUBMIT_SM).await;

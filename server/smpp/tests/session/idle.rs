@@ -109,7 +109,7 @@ async fn a_closing_connection_uses_no_processor_time_while_its_last_bytes_wait_f
     settings.window = 4000;
     let (client, mut peer) = Client::bound(&smsc, settings).await;
     let mut submits = long_submits(4000, 6000);
-    let not_after = Instant::now() + Duration::from_millis(600);
+    let not_after = Instant::now() + Duration::from_secs(3);
     for submit in &mut submits {
         submit.not_after = not_after;
     }

@@ -61,7 +61,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = \
         20', current_database()); END $$";
     // The number of sends per customer. `make soak` raises it.
-    let sends = std::env::var("SOAK_SENDS").map_or(100, |text| text.parse().unwrap());
+    let sends = std::env::var("SOAK_SENDS").map_or(30, |text| text.parse().unwrap());
     let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     world.database.connect().await.execute(SOON_SEEN).await.unwrap();
     let mut customers = Vec::new();

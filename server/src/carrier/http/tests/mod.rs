@@ -351,7 +351,7 @@ async fn an_answer_that_takes_too_long_is_unknown() {
     let upstream = Upstream::start(&[Act::Stall]).await;
     let lines = format!("{QUERY}{RULES}").replace("$PORT", &upstream.port.to_string());
     let mut settings = settings(&lines).unwrap();
-    settings.timeout = Duration::from_millis(200);
+    settings.timeout = Duration::from_secs(2);
     let outcome = HttpCarrier::new(settings).unwrap().submit(&submit("Hi")).await.0;
     let error = HttpFault::new(HttpFaultKind::Unanswered, "no answer in time");
     assert_eq!(outcome, HttpOutcome::Unknown { error });
@@ -398,7 +398,7 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     let accepted = tokio::spawn(async move { listener.accept().await });
     let lines = format!("{QUERY}{RULES}").replace("http:", "https:");
     let mut settings = settings(&lines.replace("$PORT", &port.to_string())).unwrap();
-    settings.timeout = Duration::from_millis(400);
+    settings.timeout = Duration::from_secs(2);
     let carrier = HttpCarrier::new(settings).unwrap();
     let outcome = carrier.submit(&submit("Hi")).await.0;
     let is_timeout = |fault: &HttpFault| fault.kind == HttpFaultKind::ConnectTimeout;
