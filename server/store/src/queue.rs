@@ -66,7 +66,7 @@ statements! {
         ") AS c",
     );
     const CARRIER_OF: Sql = in_shard!(
-        "SELECT carrier FROM queue WHERE message_id = $1" => " AND shard = $2");
+        "SELECT carrier, due_at FROM queue WHERE message_id = $1" => " AND shard = $2");
     const ANY_UNCLAIMED: Sql = in_shard!(
         "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
@@ -354,9 +354,15 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the carrier that a message in the queue waits for. It is empty if no route fits.
-pub async fn carrier_of(conn: &mut dyn Connection, message: Transid) -> Result<Option<String>> {
-    query(CARRIER_OF, message.0).fetch_optional(conn, |row| row.get("carrier")).await
+/// Returns the carrier that a message in the queue waits for, and when it is due. The carrier is
+/// empty if no route fits.
+pub async fn carrier_of(
+    conn: &mut dyn Connection,
+    message: Transid,
+) -> Result<Option<(String, Timestamp)>> {
+    query(CARRIER_OF, message.0)
+        .fetch_optional(conn, |row| Ok((row.get("carrier")?, row.get("due_at")?)))
+        .await
 }
 
 /// Returns how many messages wait for a carrier, and since when.

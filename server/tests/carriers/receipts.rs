@@ -177,6 +177,8 @@ fn a_receipt_finds_a_message_that_was_accepted_without_an_id() {
         assert_eq!(receipt["transid"], transid.as_str(), "{matched:?}");
     }
     assert_eq!(answers[0]["raw"], "command_status=ESME_ROK 0x00000000 message_id=");
+    let log = started.server.log();
+    assert_eq!(log.matches("the carrier accepted a message without an ID").count(), 1, "{log}");
     started.stop();
 }
 

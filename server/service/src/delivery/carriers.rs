@@ -66,8 +66,10 @@ impl Delivery<'_> {
                 .collect();
             let state = state(row.drained_at, connections.iter());
             let (since, mut reason) = cause(state, row.drained_at, &connections);
-            if state == CarrierState::Up {
-                reason = self.useless_receipts(&name).await?;
+            // A carrier whose receipts say nothing may be degraded because of that.
+            if matches!(state, CarrierState::Up | CarrierState::Degraded) {
+                let more = self.useless_receipts(&name).await?;
+                reason = [reason, more].into_iter().flatten().reduce(|a, b| format!("{a}. {b}"));
             }
             found.push(CarrierRecord {
                 recent: recent.remove(&name).unwrap_or_default(),
@@ -245,8 +247,7 @@ impl Delivery<'_> {
         let page = format!("/support/carriers/{carrier}/receipts");
         Ok(if is_most(unmatched) {
             Some(format!(
-                "{unmatched} of the last {all} receipts match no message: {page} says which \
-                 message_id to set"
+                "{unmatched} of the last {all} receipts match no message: {page} shows why"
             ))
         } else if is_most(unknown) {
             Some(format!(

@@ -32,7 +32,8 @@ const CHUNK: usize = 500;
 /// For each second that receipts are being stored, nothing is stored for this many seconds. So this
 /// costs at most 2 % of the time of the database.
 const PAUSE_FACTOR: u32 = 49;
-/// The shortest time between two log lines about unknown states of a carrier.
+/// The shortest time between two log lines about unknown states of a carrier, or about answers
+/// without an ID.
 const LOG_INTERVAL_MS: i64 = 60_000;
 /// The shortest time between two answers of a carrier that are kept although they only ask us to
 /// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
@@ -130,7 +131,7 @@ struct Waiting {
     /// The number of receipts with an unknown state that aren't counted in the database yet, by
     /// carrier.
     unknown_states: BTreeMap<String, i64>,
-    /// When an unknown state of a carrier was last logged.
+    /// When an unknown state of a carrier, or a missing ID, was last logged, by kind and carrier.
     logged: HashMap<String, Timestamp>,
     /// When an answer of which many say the same was last kept, by its kind and carrier.
     same: HashMap<String, Timestamp>,
@@ -173,6 +174,26 @@ fn is_due(
     is_due
 }
 
+/// Logs what is wrong with a receipt of unknown state, or with an answer without an ID.
+fn log(carrier: &str, receipt: &RawReceipt) {
+    if receipt.kind == ReceiptKind::UnknownState {
+        tracing::warn!(
+            carrier,
+            message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
+            state = receipt.state,
+            "ignored a receipt with an unknown state; ask the carrier what it means, set it in the \
+             carrier's settings, and run `heliograph carrier reload`"
+        );
+    } else {
+        tracing::warn!(
+            carrier,
+            "the carrier accepted a message without an ID, so its receipt can only be matched by \
+             number and time; compare the answer (`heliograph carrier receipts`) with message_id in \
+             the carrier's settings, and contact the carrier if it has none"
+        );
+    }
+}
+
 /// Returns about how much memory a receipt takes.
 fn size(receipt: &RawReceiptRow) -> usize {
     let ids = [&receipt.written_id, &receipt.parameter_id];
@@ -200,24 +221,19 @@ impl Delivery<'_> {
         let kept = self.limits().raw_receipts_days > 0;
         let mut waiting = self.inner.raw_receipts.lock();
         for receipt in receipts {
-            if receipt.kind == ReceiptKind::UnknownState {
-                *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
-                if is_due(&mut waiting.logged, carrier, now, LOG_INTERVAL_MS) {
-                    tracing::warn!(
-                        carrier,
-                        message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
-                        state = receipt.state,
-                        "ignored a receipt with an unknown state; ask the carrier what it means, \
-                         set it in the carrier's settings, and run `heliograph carrier reload`"
-                    );
-                }
-            }
             let kind = receipt.kind;
+            let key = format!("{} {carrier}", kind.as_str());
+            if kind == ReceiptKind::UnknownState {
+                *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
+            }
+            if matches!(kind, ReceiptKind::UnknownState | ReceiptKind::AcceptedWithoutId)
+                && is_due(&mut waiting.logged, &key, now, LOG_INTERVAL_MS)
+            {
+                log(carrier, &receipt);
+            }
             let is_one_of_many =
-                matches!(kind, ReceiptKind::Throttled | ReceiptKind::AcceptedWithoutId) && {
-                    let key = format!("{} {carrier}", kind.as_str());
-                    !is_due(&mut waiting.same, &key, now, SAME_INTERVAL_MS)
-                };
+                matches!(kind, ReceiptKind::Throttled | ReceiptKind::AcceptedWithoutId)
+                    && !is_due(&mut waiting.same, &key, now, SAME_INTERVAL_MS);
             if kept && !is_one_of_many {
                 waiting.push(receipt.into_row(carrier, self.next_id(now)));
             }

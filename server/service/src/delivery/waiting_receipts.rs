@@ -37,7 +37,7 @@ const CHUNK: i64 = 200;
 /// The maximum number of receipts that staff see at once.
 const SHOWN_MAX: i64 = 50;
 /// The maximum number of unmatched receipts that suggestions are made from.
-const COUNTED_MAX: i64 = 400;
+const COUNTED_MAX: i64 = 100;
 /// The maximum number of candidates that staff see for a receipt.
 const CANDIDATES_MAX: usize = 5;
 

@@ -1,10 +1,10 @@
 //! Messages on the support pages: with their segments, but without the text unless staff request
 //! it.
 
-use domain::Transid;
 use domain::ids::Shard;
 use domain::records::{CarrierState, MessageDetail};
 use domain::support::{MaskedMessage, MessageFile, Owner};
+use domain::{Timestamp, Transid};
 
 use crate::Support;
 use crate::delivery::expiry::least_queued;
@@ -76,20 +76,24 @@ impl Support<'_> {
         file.waits_for = match (waits_for, is_early) {
             (None, _) => None,
             (Some(_), Some(at)) => Some(format!("its time, {} UTC", at.to_table())),
-            (Some(name), None) => Some(self.cause_of_wait(&name).await?),
+            (Some((name, due_at)), None) => Some(self.cause_of_wait(&name, due_at).await?),
         };
         Ok(Some(file))
     }
 
     /// Returns the carrier that a message waits for, with the reason.
-    async fn cause_of_wait(&self, name: &str) -> Result<String> {
+    async fn cause_of_wait(&self, name: &str, due_at: Timestamp) -> Result<String> {
         let carriers = self.delivery().carriers().await?;
         let Some(carrier) = carriers.into_iter().find(|carrier| carrier.name == name) else {
             return Ok("a carrier: no route leads to one that is in the settings".to_owned());
         };
         let state = carrier.state.as_str();
         Ok(match (carrier.state, carrier.reason) {
-            (CarrierState::Up, _) => format!("{name}, which is up: its turn comes"),
+            (CarrierState::Up, _) if due_at > self.now() => {
+                let at = due_at.to_table();
+                format!("{name}, which is up: it is submitted again at {at} UTC")
+            }
+            (CarrierState::Up, _) => format!("{name}, which is up: it is submitted next"),
             (_, Some(reason)) => format!("{name}, which is {state}: {reason}"),
             (_, None) => format!("{name}, which is {state}"),
         })

@@ -297,8 +297,9 @@ impl Health {
             return degraded(
                 Evidence::Silence,
                 format!(
-                    "the carrier accepted {unreported} messages and has sent no receipt for {} s: \
-                     ask it to send receipts to this account",
+                    "the carrier accepted {unreported} messages, and no receipt has said for {} s \
+                     what became of one: ask it to send receipts to this account, and compare the \
+                     receipts that came",
                     (now - since).as_secs()
                 ),
             );
