@@ -239,6 +239,11 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         log.contains("/carriers/{name}/{secret}").then_some(log)
     });
     assert!(!log.contains(SECRET) && !log.contains(wrong_secret), "{log}");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("wrong secret")).collect();
+    assert_eq!(lines.len(), 1, "once a minute: {log}");
+    for part in ["WARN", "upstream", "a receipt for the carrier", "[carrier.receipt]"] {
+        assert!(lines[0].contains(part), "{}", lines[0]);
+    }
     started.stop();
 }
 
