@@ -240,12 +240,12 @@ fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
         source = inner.source();
     }
     if error.is_connect() {
-        let kind = if error.is_timeout() {
-            HttpFaultKind::ConnectTimeout
+        let fault = if error.is_timeout() {
+            HttpFault::new(HttpFaultKind::ConnectTimeout, words)
         } else {
-            HttpFaultKind::of_connect(error)
+            HttpFault::connect(error, words)
         };
-        (HttpFault::new(kind, words), false)
+        (fault, false)
     } else if canceled || error.is_builder() {
         (HttpFault::new(HttpFaultKind::NotSent, words), false)
     } else if error.is_timeout() {

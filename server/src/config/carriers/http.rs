@@ -58,7 +58,8 @@ pub struct HttpSettings {
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.
     pub timeout: Duration,
-    /// A PEM file of authorities, instead of the public ones.
+    /// A PEM file with authorities, or with the upstream's own certificate. It replaces the public
+    /// authorities.
     pub ca_file: Option<PathBuf>,
     /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,

@@ -4,6 +4,7 @@ mod receipts;
 mod upstream;
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use domain::ids::Shard;
 use domain::{ApplicationId, MessageText, Number, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -381,13 +383,19 @@ async fn without_a_connection_the_message_is_not_sent() {
 
 #[tokio::test]
 async fn without_tls_the_message_is_not_sent() {
-    // The upstream doesn't speak TLS. It closes each connection.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
     let lines = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await.0;
-    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
+    // The upstream doesn't speak TLS. It closes each connection, or answers in cleartext.
+    for answer in ["", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let error = not_sent(port, &lines).await;
+        assert_eq!(error.kind, HttpFaultKind::TlsNotSpoken, "{error}");
+    }
 }
 
 #[tokio::test]
@@ -406,13 +414,21 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     accepted.await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn only_the_named_authority_is_trusted() {
-    let folder = TempDir::new().unwrap();
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+/// Returns an upstream that speaks TLS, and the file with its certificate. Without an authority, the
+/// certificate is self-signed.
+async fn secure(
+    folder: &TempDir,
+    params: rcgen::CertificateParams,
+    authority: Option<(rcgen::CertificateParams, rcgen::KeyPair)>,
+) -> (u16, PathBuf) {
+    let own = rcgen::KeyPair::generate().unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    fs::write(&cert, made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let signed = match authority {
+        Some((of, by)) => params.signed_by(&own, &rcgen::Issuer::new(of, by)),
+        None => params.self_signed(&own),
+    };
+    fs::write(&cert, signed.unwrap().pem()).unwrap();
+    fs::write(&key, own.serialize_pem()).unwrap();
     let acceptor = crate::tls::acceptor(&crate::tls::TlsFiles { cert: cert.clone(), key }).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -424,14 +440,63 @@ async fn only_the_named_authority_is_trusted() {
             }
         }
     });
+    (port, cert)
+}
+
+fn certificate(name: &str) -> rcgen::CertificateParams {
+    rcgen::CertificateParams::new([name.to_owned()]).unwrap()
+}
+
+/// Returns the fault of a message that isn't sent.
+async fn not_sent(port: u16, lines: &str) -> HttpFault {
+    match carrier_at(port, lines).submit(&submit("Hi")).await.0 {
+        HttpOutcome::NotSent { error } => error,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_or_time_is_named_as_such() {
+    let mut expired = certificate("127.0.0.1");
+    expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    let mut early = certificate("127.0.0.1");
+    early.not_before = rcgen::date_time_ymd(4000, 1, 1);
+    for (params, kind) in [
+        (certificate("sms.example.org"), HttpFaultKind::CertificateName),
+        (expired, HttpFaultKind::CertificateExpired),
+        (early, HttpFaultKind::CertificateExpired),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let authority = rcgen::KeyPair::generate().unwrap();
+        let mut of_authority = rcgen::CertificateParams::default();
+        of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let file = folder.path().join("authority.pem");
+        fs::write(&file, of_authority.self_signed(&authority).unwrap().pem()).unwrap();
+        let (port, _) = secure(&folder, params, Some((of_authority, authority))).await;
+        let url = QUERY.replace("http:", "https:");
+        let trusting = format!("{url}tls_ca = \"{}\"\n", file.display());
+        let error = not_sent(port, &trusting).await;
+        assert_eq!(error.kind, kind, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_named_certificates_are_trusted() {
+    // `openssl req -x509` makes such a certificate: it claims to be an authority, and has no name
+    // that TLS knows.
+    let mut of_openssl = rcgen::CertificateParams::default();
+    of_openssl.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let url = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &url).submit(&submit("Hi")).await.0;
-    let is_tls = |fault: &HttpFault| fault.kind == HttpFaultKind::Tls;
-    assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_tls(error)), "{outcome:?}");
-    let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
-    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
-    let message_id = Some("t".to_owned());
-    assert_eq!(outcome, HttpOutcome::Accepted { message_id });
+    for params in [certificate("127.0.0.1"), of_openssl] {
+        let folder = TempDir::new().unwrap();
+        let (port, cert) = secure(&folder, params, None).await;
+        let error = not_sent(port, &url).await;
+        assert_eq!(error.kind, HttpFaultKind::CertificateUntrusted, "{error}");
+        let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
+        let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
+        let message_id = Some("t".to_owned());
+        assert_eq!(outcome, HttpOutcome::Accepted { message_id });
+    }
 }
 
 #[tokio::test]
