@@ -32,6 +32,9 @@ pub enum HttpFaultKind {
     NotSent,
     Unanswered,
     ConnectionLost,
+    AnswerCut,
+    NotHttp,
+    Redirected,
     AccessRefused,
     UrlRefused,
     Throttled,
@@ -45,7 +48,7 @@ pub enum HttpFaultKind {
 impl HttpFaultKind {
     /// Every kind, in the order of a request's life.
     #[cfg(test)]
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::NameUnknown,
         Self::NobodyListens,
         Self::Unreachable,
@@ -58,6 +61,9 @@ impl HttpFaultKind {
         Self::NotSent,
         Self::Unanswered,
         Self::ConnectionLost,
+        Self::AnswerCut,
+        Self::NotHttp,
+        Self::Redirected,
         Self::AccessRefused,
         Self::UrlRefused,
         Self::Throttled,
@@ -71,6 +77,7 @@ impl HttpFaultKind {
     /// Returns the kind of an answer that no rule matches.
     pub const fn of_status(status: u16) -> Self {
         match status {
+            300..=399 => Self::Redirected,
             401 | 403 => Self::AccessRefused,
             404 | 405 => Self::UrlRefused,
             429 => Self::Throttled,
@@ -166,6 +173,26 @@ impl HttpFaultKind {
                 "If it recurs, check the network and contact the carrier. Messages without an \
                  answer are unknown",
             ),
+            Self::AnswerCut => (
+                "http_answer_cut",
+                "an error of the network",
+                "The connection was lost in the middle of the answer",
+                "If it recurs, check the network and contact the carrier. Messages without a whole \
+                 answer are unknown",
+            ),
+            Self::NotHttp => (
+                "http_not_http",
+                "an answer that isn't HTTP",
+                "The carrier's answer isn't HTTP, so messages are unknown",
+                "Check host and port of \"url\"",
+            ),
+            Self::Redirected => (
+                "http_redirected",
+                "3xx without a rule",
+                "The carrier's answer leads to another address, so messages are unknown",
+                "Check \"url\" and \"password\" in heliograph.toml. Heliograph doesn't follow the \
+                 answer",
+            ),
             Self::AccessRefused => (
                 "http_access_refused",
                 "401, 403",
@@ -195,8 +222,8 @@ impl HttpFaultKind {
             Self::ServerError => (
                 "http_server_error",
                 "5xx",
-                "The carrier's API has an error",
-                "If it lasts, contact the carrier with this number and time. If the carrier \
+                "The carrier's API has an error, so messages are unknown",
+                "If it lasts, contact the carrier with this status and time. If the carrier \
                  surely didn't accept the message, add an answer rule with the outcome retry",
             ),
             Self::NoRule => (
@@ -211,14 +238,14 @@ impl HttpFaultKind {
                 "outcome refused",
                 "The carrier refused a message",
                 "If it refuses one message, check its number, sender and text. If it refuses all, \
-                 contact the carrier with this number and time",
+                 contact the carrier with this status and time",
             ),
             Self::MessageDeferred => (
                 "http_message_deferred",
                 "outcome retry",
                 "The carrier can't take messages now",
                 "Wait: the messages are submitted again. If it lasts, contact the carrier with \
-                 this number and time",
+                 this status and time",
             ),
         };
         Words { code, sign, sentence, next_step }

@@ -177,16 +177,19 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "OK", unknown(NoRule, 200, ": OK")),
         ("200 OK", "{\"status\":null}", unknown(NoRule, 200, ": {\"status\":null}")),
         ("202 Accepted", "{\"status\":0}", unknown(NoRule, 202, ": {\"status\":0}")),
-        ("303 See Other", "", unknown(NoRule, 303, "")),
-        ("307 Temporary Redirect", "", unknown(NoRule, 307, "")),
-        ("502 Bad Gateway", "{\"status\":0}", unknown(HttpFaultKind::ServerError, 502, "")),
+        ("502 Bad Gateway", "<h1>", unknown(HttpFaultKind::ServerError, 502, ": <h1>")),
+        ("502 Bad Gateway", "to 057-000-001", unknown(HttpFaultKind::ServerError, 502, "")),
         ("429 Too Many Requests", "", HttpOutcome::Throttled),
         (
             "401 Unauthorized",
             "{\"status\":0}",
-            held("refused_401", "HTTP status 401, for which there is no rule"),
+            held("refused_401", "HTTP status 401, for which there is no rule: {\"status\":0}"),
         ),
-        ("403 Forbidden", "no", held("refused_403", "HTTP status 403, for which there is no rule")),
+        (
+            "403 Forbidden",
+            "no",
+            held("refused_403", "HTTP status 403, for which there is no rule: no"),
+        ),
         (
             "404 Not Found",
             "",
@@ -329,16 +332,39 @@ async fn a_request_has_the_alphabet_the_receipt_url_and_basic_authentication() {
 
 #[tokio::test]
 async fn a_request_without_an_answer_is_unknown() {
-    for act in [
-        Act::Cut,
-        Act::CutAfter("HTTP/1.1 200 OK\r\nconte"),
-        Act::CutAfter("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"status\":0,"),
-        Act::CutAfter("220 mail.example.org ready\r\n"),
+    const HINT: &str = "if the port expects TLS, \"url\" must begin with https). ";
+    let (cut, answer_cut) = ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{", HttpFaultKind::AnswerCut);
+    let alert = "\u{15}\u{3}\u{1}\0\u{2}\u{2}F";
+    for (act, kind, is_hinted) in [
+        (Act::Cut, HttpFaultKind::ConnectionLost, true),
+        (Act::CutAfter("HTTP/1.1 200 OK\r\nconte"), HttpFaultKind::ConnectionLost, true),
+        (Act::CutAfter(cut), answer_cut, false),
+        (Act::CutAfter("220 mail.example.org ready\r\n"), HttpFaultKind::NotHttp, true),
+        (Act::CutAfter(alert), HttpFaultKind::NotHttp, true),
     ] {
         let (outcome, requests) = outcome_of(act.clone()).await;
-        assert!(matches!(outcome, HttpOutcome::Unknown { .. }), "{act:?}: {outcome:?}");
-        assert_eq!(requests, 1, "{act:?}");
+        let HttpOutcome::Unknown { error } = outcome else {
+            panic!("{act:?}: {outcome:?}");
+        };
+        assert_eq!((error.kind, requests), (kind, 1), "{act:?}");
+        assert_eq!(error.to_string().contains(HINT), is_hinted, "{error}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_leads_elsewhere_names_only_the_host() {
+    let login = "302 Found\r\nlocation: https://u:p@login.example.org:8443/x?key=hidden";
+    let upstream = Upstream::start(&[Act::Answer("303 See Other", ""), Act::Answer(login, "x")]).await;
+    let carrier = carrier_at(upstream.port, QUERY);
+    let own = format!("http://127.0.0.1:{}", upstream.port);
+    for (status, address) in [(303, &*own), (302, "https://login.example.org:8443")] {
+        let outcome = carrier.submit(&submit("Hi")).await.0;
+        let detail =
+            format!("HTTP status {status}, for which there is no rule; it leads to {address}");
+        let error = HttpFault::new(HttpFaultKind::Redirected, detail);
+        assert_eq!(outcome, HttpOutcome::Unknown { error });
+    }
+    assert_eq!(upstream.seen().len(), 2);
 }
 
 #[tokio::test]
