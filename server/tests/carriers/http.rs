@@ -323,7 +323,9 @@ fn a_message_that_the_upstream_refuses_costs_nothing() {
     until("an error of the connection", || {
         let connection = started.connection("upstream");
         let error = connection["last_error"].as_str().unwrap_or_default();
-        let said = error.contains("(HTTP status 400 unknown sender). If it refuses one message");
+        let said = error.contains(
+            "(HTTP status 400 unknown sender: {\"why\":\"unknown sender\"}). If it refuses one",
+        );
         (said && connection["last_error_at"].is_string()).then_some(())
     });
     started.stop();

@@ -273,7 +273,7 @@ fn vonage() {
             (200, r#"{"messages":[{"status":"3","error-text":"x"}]}"#, "refused_3"),
         ],
         throttled: &[(200, r#"{"messages":[{"status":"1"}]}"#), (429, "")],
-        retried: (200, r#"{"messages":[{"status":"9"}]}"#, "refused_9"),
+        retried: (200, r#"{"messages":[{"status":"5"}]}"#, "refused_5"),
         receipts: vec![
             (Post::Get("?messageId=$ID&status=buffered&err-code=0"), "submitted", None),
             (Post::Get("?messageId=$ID&status=delivered&err-code=0"), "delivered", None),
@@ -345,7 +345,7 @@ fn infobip() {
         retried: (
             200,
             r#"{"messages":[{"messageId":"x","status":{"groupName":"REJECTED",
-            "name":"REJECTED_NOT_ENOUGH_CREDITS"}}]}"#,
+            "name":"REJECTED_SYSTEM_ERROR"}}]}"#,
             "refused",
         ),
         receipts: vec![
@@ -410,7 +410,7 @@ fn africastalking() {
             (
                 201,
                 r#"{"SMSMessageData":{"Message":"InvalidSenderId","Recipients":[]}}"#,
-                "invalid_sender",
+                "invalid_sender_201",
             ),
             (
                 201,
@@ -421,8 +421,8 @@ fn africastalking() {
         throttled: &[(429, "")],
         retried: (
             201,
-            r#"{"SMSMessageData":{"Message":"x","Recipients":[{"statusCode":405}]}}"#,
-            "refused_405",
+            r#"{"SMSMessageData":{"Message":"x","Recipients":[{"statusCode":500}]}}"#,
+            "refused_500",
         ),
         receipts: vec![
             (Post::Form("id=$ID&status=Buffered&phoneNumber=x"), "submitted", None),

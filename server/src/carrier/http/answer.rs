@@ -1,5 +1,7 @@
 //! Finds the outcome of a submit from the upstream's answer and the carrier's rules.
 
+use std::time::{Duration, SystemTime};
+
 use axum::http::header;
 use domain::DeliveryError;
 use reqwest::Response;
@@ -10,6 +12,7 @@ use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
 use crate::json::as_text;
+use crate::retry_after::retry_after;
 
 /// The maximum number of characters of a code or header that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
@@ -38,8 +41,9 @@ pub enum HttpOutcome {
     },
     /// Refused permanently.
     Refused { reason: String, error: HttpFault },
-    /// Not accepted, because too many messages came at once.
-    Throttled,
+    /// Not accepted, because too many messages came at once. The upstream wants no message before
+    /// `after`.
+    Throttled { error: HttpFault, after: Duration },
     /// Not accepted, and neither would any other message be.
     Held { reason: String, error: HttpFault },
     /// Not accepted for now.
@@ -69,6 +73,8 @@ pub(super) struct Head {
     /// Scheme, host and port of the address to which the answer leads. The rest of the address may
     /// have a secret.
     leads_to: Option<String>,
+    /// How long we should wait before the next request.
+    retry_after: Option<Duration>,
 }
 
 impl Head {
@@ -79,6 +85,8 @@ impl Head {
             status: response.status().as_u16(),
             content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
             leads_to: leads_to.map(|url| url.origin().ascii_serialization()),
+            retry_after: text(header::RETRY_AFTER)
+                .and_then(|text| retry_after(text, SystemTime::now())),
         }
     }
 }
@@ -96,7 +104,8 @@ pub(super) struct Answer {
 /// The values that a rule found in an answer.
 struct Found {
     message_id: Option<String>,
-    /// The upstream's code for a refusal. The HTTP status stands for it if there is none.
+    /// The field's value, or the upstream's code for a refusal in it. The HTTP status stands for it
+    /// if there is none.
     code: Option<String>,
 }
 
@@ -140,7 +149,7 @@ impl Answer {
         let Some((rule, found)) = found else {
             let error = self.unruled(submit, secrets);
             return match self.head.status {
-                429 => HttpOutcome::Throttled,
+                429 => self.throttled(error),
                 400..=499 => {
                     let reason = DeliveryError::Refused.with_number(Some(&status));
                     if error.kind == HttpFaultKind::AccessRefused {
@@ -152,16 +161,18 @@ impl Answer {
                 _ => HttpOutcome::Unknown { error },
             };
         };
-        let code = found.code.as_deref().unwrap_or(&status);
+        let value = found.code.as_deref();
+        // A value that must equal a constant is the same for all messages.
+        let code = value.filter(|_| rule.equals.is_none());
         let reason = || {
-            let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
-            known.with_number(Some(code))
+            let known = rule.errors.get(value.unwrap_or(&status));
+            known.unwrap_or(&DeliveryError::Refused).with_number(Some(code.unwrap_or(&status)))
         };
         let error = |kind| {
             // No API uses this status for a single message.
             let kind = if self.head.status == 401 { HttpFaultKind::AccessRefused } else { kind };
-            let quoted = found.code.as_deref().filter(|_| !submit.is_secret);
-            HttpFault::new(kind, self.words(quoted))
+            let words = self.words(code.filter(|_| !submit.is_secret));
+            HttpFault::new(kind, words + &self.quote(submit, secrets))
         };
         match rule.outcome {
             Meaning::Accepted => HttpOutcome::Accepted { message_id: found.message_id },
@@ -169,11 +180,14 @@ impl Answer {
                 reason: reason(),
                 error: error(HttpFaultKind::MessageRefused),
             },
-            Meaning::Throttled => HttpOutcome::Throttled,
+            Meaning::Throttled => self.throttled(error(HttpFaultKind::Throttled)),
             Meaning::Retry => HttpOutcome::Retry {
                 reason: reason(),
                 error: error(HttpFaultKind::MessageDeferred),
             },
+            Meaning::Hold => {
+                HttpOutcome::Held { reason: reason(), error: error(HttpFaultKind::MessagesHeld) }
+            }
         }
     }
 
@@ -225,12 +239,19 @@ impl Answer {
         HttpFault::new(kind, detail)
     }
 
-    /// Returns the content type and the beginning of the body, for the end of a detail. Leaves out a
-    /// body that may contain the message, its number or a secret.
+    fn throttled(&self, error: HttpFault) -> HttpOutcome {
+        HttpOutcome::Throttled { error, after: self.head.retry_after.unwrap_or_default() }
+    }
+
+    /// Returns `Retry-After`, the content type and the beginning of the body, for the end of a detail.
+    /// Leaves out a body that may contain the message, its number or a secret.
     fn quote(&self, submit: &HttpSubmit, secrets: &[&str]) -> String {
         let mut quote = String::new();
+        if let Some(after) = self.head.retry_after {
+            quote = format!("; Retry-After: {} s", after.as_secs());
+        }
         if !self.head.content_type.is_empty() {
-            quote = format!("; {}", quoted(&self.head.content_type, QUOTED_CHARS_MAX));
+            quote = format!("{quote}; {}", quoted(&self.head.content_type, QUOTED_CHARS_MAX));
         }
         if !self.text.is_empty() && !self.contains_private(submit, secrets) {
             quote = format!("{quote}: {}", quoted(&self.text, BODY_CHARS_MAX));

@@ -43,12 +43,13 @@ pub enum HttpFaultKind {
     NoRule,
     MessageRefused,
     MessageDeferred,
+    MessagesHeld,
 }
 
 impl HttpFaultKind {
     /// Every kind, in the order of a request's life.
     #[cfg(test)]
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NameUnknown,
         Self::NobodyListens,
         Self::Unreachable,
@@ -72,6 +73,7 @@ impl HttpFaultKind {
         Self::NoRule,
         Self::MessageRefused,
         Self::MessageDeferred,
+        Self::MessagesHeld,
     ];
 
     /// Returns the kind of an answer that no rule matches.
@@ -247,6 +249,13 @@ impl HttpFaultKind {
                 "Wait: the messages are submitted again. If it lasts, contact the carrier with \
                  this status and time",
             ),
+            Self::MessagesHeld => {
+                return Words {
+                    code: "http_messages_held",
+                    sign: "outcome hold",
+                    ..FaultKind::SubmitHeld.words()
+                };
+            }
         };
         Words { code, sign, sentence, next_step }
     }

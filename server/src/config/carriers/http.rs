@@ -132,6 +132,8 @@ pub enum Meaning {
     Throttled,
     /// The upstream refused the message for now.
     Retry,
+    /// The upstream refuses all messages of this account.
+    Hold,
 }
 
 /// How to read the receipts that an upstream posts to us. A field is the name of a parameter or of
@@ -387,6 +389,7 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         ("refused", Meaning::Refused),
         ("throttled", Meaning::Throttled),
         ("retry", Meaning::Retry),
+        ("hold", Meaning::Hold),
     ];
     let outcome = fields.choice("outcome", None, &outcomes);
     let wanted = "a JSON pointer like /id, or {transid}";
@@ -408,7 +411,7 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         fields.problem("message_id is for the outcome accepted, and so is the group id of pattern");
     }
     if !errors.is_empty() && matches!(outcome, Some(Meaning::Accepted | Meaning::Throttled)) {
-        fields.problem("errors is for the outcomes refused and retry");
+        fields.problem("errors is for the outcomes refused, retry and hold");
     }
     fields.finish();
     Some(AnswerRule { http: http?, field, equals, pattern, outcome: outcome?, message_id, errors })

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::Shard;
+use domain::records::ConnectionState;
 use domain::{ApplicationId, MessageText, Number, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome};
 use tempfile::TempDir;
@@ -145,6 +146,10 @@ async fn the_rules_decide_what_an_answer_means() {
         reason: reason(code),
         error: HttpFault::new(HttpFaultKind::MessageRefused, text),
     };
+    let throttled = |text: &str| HttpOutcome::Throttled {
+        error: HttpFault::new(HttpFaultKind::Throttled, text),
+        after: Duration::ZERO,
+    };
     let unknown = |kind, status, quoted: &str| HttpOutcome::Unknown {
         error: HttpFault::new(
             kind,
@@ -155,20 +160,36 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "{\"status\":0,\"id\":\"a-1\"}", accepted(Some("a-1"))),
         ("200 OK", "{\"status\":\"0\",\"id\":77}", accepted(Some("77"))),
         ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
-        ("200 OK", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        ("202 Accepted", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        ("200 OK", "{\"status\":17}", refused("invalid_sender_17", "HTTP status 200 17")),
-        ("200 OK", "{\"status\":18}", refused("refused_18", "HTTP status 200 18")),
+        ("200 OK", "{\"status\":\"busy\"}", throttled("HTTP status 200: {\"status\":\"busy\"}")),
+        ("202 Accepted", "{\"status\":\"busy\"}", throttled("HTTP status 202: {\"status\":\"busy\"}")),
+        (
+            "200 OK",
+            "{\"status\":17}",
+            refused("invalid_sender_17", "HTTP status 200 17: {\"status\":17}"),
+        ),
+        ("200 OK", "{\"status\":18}", refused("refused_18", "HTTP status 200 18: {\"status\":18}")),
+        (
+            "200 OK",
+            "{\"status\":18,\"to\":\"057-000-001\"}",
+            refused("refused_18", "HTTP status 200 18"),
+        ),
         (
             "200 OK",
             "{\"status\":\"number blocked\"}",
-            refused("rejected_by_network", "HTTP status 200 number blocked"),
+            refused(
+                "rejected_by_network",
+                "HTTP status 200 number blocked: {\"status\":\"number blocked\"}",
+            ),
         ),
-        ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("refused", "HTTP status 200 ab")),
+        (
+            "200 OK",
+            "{\"status\":\"a\\u0000b\"}",
+            refused("refused", "HTTP status 200 ab: {\"status\":\"a\\u0000b\"}"),
+        ),
         (
             "503 Busy",
             "<html>",
-            retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503"),
+            retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503: <html>"),
         ),
         // No rule matches these answers. The errors quote nothing of the message.
         ("200 OK", "no 057-000 001 here", unknown(NoRule, 200, "")),
@@ -179,7 +200,11 @@ async fn the_rules_decide_what_an_answer_means() {
         ("202 Accepted", "{\"status\":0}", unknown(NoRule, 202, ": {\"status\":0}")),
         ("502 Bad Gateway", "<h1>", unknown(HttpFaultKind::ServerError, 502, ": <h1>")),
         ("502 Bad Gateway", "to 057-000-001", unknown(HttpFaultKind::ServerError, 502, "")),
-        ("429 Too Many Requests", "", HttpOutcome::Throttled),
+        (
+            "429 Too Many Requests",
+            "",
+            throttled("HTTP status 429, for which there is no rule"),
+        ),
         (
             "401 Unauthorized",
             "{\"status\":0}",
@@ -274,6 +299,10 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         error: HttpFault::new(HttpFaultKind::MessageDeferred, format!("HTTP status 200{error}")),
     };
     let accepted = HttpOutcome::Accepted { message_id: Some("0012".to_owned()) };
+    let throttled = HttpOutcome::Throttled {
+        error: HttpFault::new(HttpFaultKind::Throttled, "HTTP status 200: ERR:9 slow down"),
+        after: Duration::ZERO,
+    };
     let unknown = |quoted: &str| HttpOutcome::Unknown {
         error: HttpFault::new(
             NoRule,
@@ -282,17 +311,36 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
     };
     for (body, wanted) in [
         ("OK:0012:26657000001\r\n", accepted),
-        ("ERR:9 slow down", HttpOutcome::Throttled),
-        ("ERR:2 no such number", refused("invalid_destination_2", "2")),
+        ("ERR:9 slow down", throttled),
+        ("ERR:2 no such number", refused("invalid_destination_2", "2: ERR:2 no such number")),
         ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
-        ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy")),
-        ("{\"why\":\"down\"}", retry("refused_200", "")),
+        ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy: {\"state\":\"Busy\"}")),
+        ("{\"why\":\"down\"}", retry("refused_200", ": {\"why\":\"down\"}")),
         ("OK::", unknown("OK::")),
         ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
         let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
         assert_eq!(outcome, wanted, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_constant_of_a_rule_is_no_code() {
+    let lines = format!(
+        "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\nequals = \"refused\"\n\
+         outcome = \"refused\"\n[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\n\
+         equals = \"sender\"\noutcome = \"refused\"\nerrors = {{ sender = \"invalid_sender\" }}\n"
+    );
+    for (body, wanted) in [
+        ("{\"state\":\"refused\",\"why\":\"spam\"}", "refused_200"),
+        ("{\"state\":\"sender\"}", "invalid_sender_200"),
+    ] {
+        let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
+        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
+        let detail = format!("HTTP status 200: {body}");
+        let error = HttpFault::new(HttpFaultKind::MessageRefused, detail);
+        assert_eq!(outcome, HttpOutcome::Refused { reason: wanted.to_owned(), error });
     }
 }
 
@@ -333,14 +381,14 @@ async fn a_request_has_the_alphabet_the_receipt_url_and_basic_authentication() {
 #[tokio::test]
 async fn a_request_without_an_answer_is_unknown() {
     const HINT: &str = "if the port expects TLS, \"url\" must begin with https). ";
-    let (cut, answer_cut) = ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{", HttpFaultKind::AnswerCut);
-    let alert = "\u{15}\u{3}\u{1}\0\u{2}\u{2}F";
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"status\":0,";
+    let alert_of_tls = "\u{15}\u{3}\u{1}\0\u{2}\u{2}F";
     for (act, kind, is_hinted) in [
         (Act::Cut, HttpFaultKind::ConnectionLost, true),
         (Act::CutAfter("HTTP/1.1 200 OK\r\nconte"), HttpFaultKind::ConnectionLost, true),
-        (Act::CutAfter(cut), answer_cut, false),
+        (Act::CutAfter(cut), HttpFaultKind::AnswerCut, false),
         (Act::CutAfter("220 mail.example.org ready\r\n"), HttpFaultKind::NotHttp, true),
-        (Act::CutAfter(alert), HttpFaultKind::NotHttp, true),
+        (Act::CutAfter(alert_of_tls), HttpFaultKind::NotHttp, true),
     ] {
         let (outcome, requests) = outcome_of(act.clone()).await;
         let HttpOutcome::Unknown { error } = outcome else {
@@ -690,6 +738,60 @@ async fn each_sender_has_its_own_rate() {
         assert!(waits || matches!(outcome, SubmitOutcome::Accepted { .. }), "{result:?}");
     }
     assert_eq!(upstream.seen().len(), 12);
+}
+
+/// Submits one message, and returns its outcome.
+async fn exchange(connection: &HttpConnection) -> SubmitOutcome {
+    connection.until_free().await;
+    connection.submit(lease(), vec![message(1, "Acme")]);
+    connection.report().await.unwrap().submitted.remove(0).outcomes.remove(0).1
+}
+
+#[tokio::test]
+async fn a_pause_is_as_long_as_the_upstream_asks() {
+    let upstream = Upstream::start(&[
+        Act::Answer("429 Too Many Requests\r\nretry-after: 2", ""),
+        Act::Answer("200 OK", "{\"status\":0}"),
+    ])
+    .await;
+    let connection = connection(&upstream, "");
+    let began = Instant::now();
+    let outcome = exchange(&connection).await;
+    assert!(matches!(outcome, SubmitOutcome::Throttled { .. }), "{outcome:?}");
+    let state = connection.state();
+    assert_eq!(state.state, ConnectionState::Waiting);
+    let error = state.last_error.unwrap();
+    assert!(error.contains("HTTP status 429") && error.contains("Retry-After: 2 s"), "{error}");
+    let outcome = exchange(&connection).await;
+    assert!(matches!(outcome, SubmitOutcome::Accepted { .. }), "{outcome:?}");
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(connection.state().state, ConnectionState::Bound);
+}
+
+#[tokio::test]
+async fn an_account_that_is_refused_holds_messages_until_one_is_accepted() {
+    let out_of_credit = Act::Answer("402 Payment Required", "no credit");
+    let upstream = Upstream::start(&[
+        out_of_credit.clone(),
+        Act::Answer("200 OK", "{\"status\":17}"),
+        out_of_credit,
+        Act::Answer("200 OK", "{\"status\":0}"),
+    ])
+    .await;
+    let rule = "[[carrier.answer]]\nhttp = 402\noutcome = \"hold\"\n";
+    let connection = connection(&upstream, rule);
+    let held = || connection.state().held.unwrap_or_default();
+    let error = "refused_402".to_owned();
+    assert_eq!(exchange(&connection).await, SubmitOutcome::Held { error: error.clone() });
+    assert!(held().contains("(HTTP status 402: no credit). Ask the carrier"), "{}", held());
+    // An upstream may check the number before the account.
+    let refused = exchange(&connection).await;
+    assert!(matches!(refused, SubmitOutcome::Refused { .. }), "{refused:?}");
+    assert!(held().contains("has credit"), "{}", held());
+    assert_eq!(connection.state().state, ConnectionState::Probing);
+    assert_eq!(exchange(&connection).await, SubmitOutcome::Held { error });
+    exchange(&connection).await;
+    assert_eq!((held().as_str(), connection.state().state), ("", ConnectionState::Bound));
 }
 
 #[tokio::test]
