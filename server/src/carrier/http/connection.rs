@@ -170,15 +170,14 @@ impl Inner {
         most.saturating_sub(self.in_flight)
     }
 
-    fn count_refused(&mut self, reason: &str, fault: &HttpFault) {
-        self.refused.count(reason);
+    fn saw(&mut self, fault: &HttpFault) {
         self.fault = Some((fault.clone(), Instant::now()));
     }
 
     /// Records a fault that pauses the connection. The log has the first one of an outage.
-    fn begin_fault(&mut self, fault: HttpFault) {
+    fn begin_fault(&mut self, fault: &HttpFault) {
         if self.pause.is_none() {
-            let (code, error) = (fault.kind.words().code, &fault);
+            let (code, error) = (fault.kind.words().code, fault);
             let what = if fault.kind == HttpFaultKind::Throttled {
                 "asks us to slow down"
             } else {
@@ -186,7 +185,7 @@ impl Inner {
             };
             tracing::warn!(fault = code, %error, "an HTTP carrier {what}");
         }
-        self.fault = Some((fault, Instant::now()));
+        self.saw(fault);
     }
 
     fn is_paused(&self) -> bool {
@@ -208,24 +207,29 @@ impl Inner {
         match outcome {
             HttpOutcome::Throttled { error, after } => {
                 self.throttled += 1;
-                self.begin_fault(error.clone());
+                self.begin_fault(error);
                 self.begin_pause(*after);
             }
             // The next messages may get no clear answer either, and each of them may be lost.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
-                self.begin_fault(error.clone());
+                self.begin_fault(error);
                 self.begin_pause(Duration::ZERO);
             }
             HttpOutcome::Held { reason, error } => {
-                self.count_refused(reason, error);
+                self.refused.count_deferred(reason);
+                self.saw(error);
                 self.hold(error);
                 self.begin_pause(Duration::ZERO);
             }
-            HttpOutcome::Retry { reason, error } => self.count_refused(reason, error),
+            HttpOutcome::Retry { reason, error } => {
+                self.refused.count_deferred(reason);
+                self.saw(error);
+            }
             // The upstream isn't involved in this outcome.
             HttpOutcome::TooLate => {}
             HttpOutcome::Refused { reason, error } => {
-                self.count_refused(reason, error);
+                self.refused.count(reason);
+                self.saw(error);
                 // An upstream may check the message first, and refuse it for another reason than
                 // all others.
                 if self.held.is_none() {
