@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// Reads `Retry-After` in either form (RFC 9110, section 10.2.3). A date in the past means now, and a
-/// number that doesn't fit means the longest time.
+/// Reads `Retry-After` in either form (RFC 9110, section 10.2.3). A date in the past means now, and
+/// a number that doesn't fit means the longest time.
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {

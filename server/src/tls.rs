@@ -66,7 +66,7 @@ pub fn check_client(files: &TlsFiles) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the certificates in a PEM file. There must be at least one, and each can be an authority.
+/// Returns the certificates in a PEM file, also as authorities. There must be at least one.
 pub fn authorities(file: &Path) -> Result<(RootCertStore, Certificates), ConfigError> {
     let failed =
         |error: &dyn std::fmt::Display| ConfigError::new(format!("{}: {error}", file.display()));

@@ -41,8 +41,8 @@ pub enum HttpOutcome {
     },
     /// Refused permanently.
     Refused { reason: String, error: HttpFault },
-    /// Not accepted, because too many messages came at once. The upstream wants no message before
-    /// `after`.
+    /// Not accepted, because too many messages came at once. `after` is how long the upstream asks
+    /// us to wait.
     Throttled { error: HttpFault, after: Duration },
     /// Not accepted, and neither would any other message be.
     Held { reason: String, error: HttpFault },
@@ -145,22 +145,10 @@ impl Answer {
         secrets: &[&str],
     ) -> HttpOutcome {
         let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, &submit.transid)?)));
-        let status = self.head.status.to_string();
         let Some((rule, found)) = found else {
-            let error = self.unruled(submit, secrets);
-            return match self.head.status {
-                429 => self.throttled(error),
-                400..=499 => {
-                    let reason = DeliveryError::Refused.with_number(Some(&status));
-                    if error.kind == HttpFaultKind::AccessRefused {
-                        HttpOutcome::Held { reason, error }
-                    } else {
-                        HttpOutcome::Retry { reason, error }
-                    }
-                }
-                _ => HttpOutcome::Unknown { error },
-            };
+            return self.without_rule(self.unruled(submit, secrets));
         };
+        let status = self.head.status.to_string();
         let value = found.code.as_deref();
         // A value that must equal a constant is the same for all messages.
         let code = value.filter(|_| rule.equals.is_none());
@@ -188,6 +176,17 @@ impl Answer {
             Meaning::Hold => {
                 HttpOutcome::Held { reason: reason(), error: error(HttpFaultKind::MessagesHeld) }
             }
+        }
+    }
+
+    /// Returns the outcome of an answer that no rule matches.
+    fn without_rule(&self, error: HttpFault) -> HttpOutcome {
+        let reason = DeliveryError::Refused.with_number(Some(&self.head.status.to_string()));
+        match self.head.status {
+            429 => self.throttled(error),
+            401 | 403 => HttpOutcome::Held { reason, error },
+            400..=499 => HttpOutcome::Retry { reason, error },
+            _ => HttpOutcome::Unknown { error },
         }
     }
 
@@ -243,8 +242,8 @@ impl Answer {
         HttpOutcome::Throttled { error, after: self.head.retry_after.unwrap_or_default() }
     }
 
-    /// Returns `Retry-After`, the content type and the beginning of the body, for the end of a detail.
-    /// Leaves out a body that may contain the message, its number or a secret.
+    /// Returns `Retry-After`, the content type and the beginning of the body, for the end of a
+    /// detail. Leaves out a body that may contain the message, its number or a secret.
     fn quote(&self, submit: &HttpSubmit, secrets: &[&str]) -> String {
         let mut quote = String::new();
         if let Some(after) = self.head.retry_after {

@@ -28,7 +28,7 @@ use crate::config_error::ConfigError;
 /// down. Each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The longest `Retry-After` that is honored. An upstream's mistake must not stop a carrier for a day.
+/// The longest `Retry-After` that is honored. An upstream's mistake must not stop us for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 /// How long a message may wait for the rate limit, capped at a sixth of the lease. The lease must
 /// outlast this wait and the request, which gets at most two thirds of the lease.
@@ -272,9 +272,7 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
             SubmitOutcome::Accepted { carrier_message_id: message_id }
         }
         HttpOutcome::Refused { reason, .. } => SubmitOutcome::Refused { error: reason },
-        HttpOutcome::Throttled { .. } => {
-            SubmitOutcome::Throttled { error: "throttled".to_owned() }
-        }
+        HttpOutcome::Throttled { .. } => SubmitOutcome::Throttled { error: "throttled".to_owned() },
         HttpOutcome::Held { reason, .. } => SubmitOutcome::Held { error: reason },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,

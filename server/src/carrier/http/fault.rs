@@ -177,7 +177,7 @@ impl HttpFaultKind {
             ),
             Self::AnswerCut => (
                 "http_answer_cut",
-                "an error of the network",
+                "an incomplete body",
                 "The connection was lost in the middle of the answer",
                 "If it recurs, check the network and contact the carrier. Messages without a whole \
                  answer are unknown",

@@ -161,7 +161,11 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "{\"status\":\"0\",\"id\":77}", accepted(Some("77"))),
         ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
         ("200 OK", "{\"status\":\"busy\"}", throttled("HTTP status 200: {\"status\":\"busy\"}")),
-        ("202 Accepted", "{\"status\":\"busy\"}", throttled("HTTP status 202: {\"status\":\"busy\"}")),
+        (
+            "202 Accepted",
+            "{\"status\":\"busy\"}",
+            throttled("HTTP status 202: {\"status\":\"busy\"}"),
+        ),
         (
             "200 OK",
             "{\"status\":17}",
@@ -200,11 +204,7 @@ async fn the_rules_decide_what_an_answer_means() {
         ("202 Accepted", "{\"status\":0}", unknown(NoRule, 202, ": {\"status\":0}")),
         ("502 Bad Gateway", "<h1>", unknown(HttpFaultKind::ServerError, 502, ": <h1>")),
         ("502 Bad Gateway", "to 057-000-001", unknown(HttpFaultKind::ServerError, 502, "")),
-        (
-            "429 Too Many Requests",
-            "",
-            throttled("HTTP status 429, for which there is no rule"),
-        ),
+        ("429 Too Many Requests", "", throttled("HTTP status 429, for which there is no rule")),
         (
             "401 Unauthorized",
             "{\"status\":0}",
@@ -402,7 +402,8 @@ async fn a_request_without_an_answer_is_unknown() {
 #[tokio::test]
 async fn an_answer_that_leads_elsewhere_names_only_the_host() {
     let login = "302 Found\r\nlocation: https://u:p@login.example.org:8443/x?key=hidden";
-    let upstream = Upstream::start(&[Act::Answer("303 See Other", ""), Act::Answer(login, "x")]).await;
+    let upstream =
+        Upstream::start(&[Act::Answer("303 See Other", ""), Act::Answer(login, "x")]).await;
     let carrier = carrier_at(upstream.port, QUERY);
     let own = format!("http://127.0.0.1:{}", upstream.port);
     for (status, address) in [(303, &*own), (302, "https://login.example.org:8443")] {
@@ -488,8 +489,8 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     accepted.await.unwrap().unwrap();
 }
 
-/// Returns an upstream that speaks TLS, and the file with its certificate. Without an authority, the
-/// certificate is self-signed.
+/// Returns the port of an upstream that speaks TLS, and the file with its certificate. Without an
+/// authority, the certificate is self-signed.
 async fn secure(
     folder: &TempDir,
     params: rcgen::CertificateParams,
