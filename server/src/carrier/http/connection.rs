@@ -276,7 +276,12 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         HttpOutcome::Held { reason, .. } => SubmitOutcome::Held { error: reason },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
-        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error: error.detail },
+        // Customers see it in the message's timeline. After the first clause, a detail may quote the
+        // answer.
+        HttpOutcome::Unknown { error } => {
+            let clause = error.detail.split([',', ';', ':']).next();
+            SubmitOutcome::Unknown { error: clause.unwrap_or_default().to_owned() }
+        }
     }
 }
 

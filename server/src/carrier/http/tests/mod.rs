@@ -770,6 +770,18 @@ async fn a_pause_is_as_long_as_the_upstream_asks() {
 }
 
 #[tokio::test]
+async fn customers_see_the_status_of_an_unclear_answer_and_nothing_else_of_it() {
+    for status in ["200 OK", "302 Found", "502 Bad Gateway"] {
+        let upstream = Upstream::start(&[Act::Answer(status, "<h1>gateway 7</h1>")]).await;
+        let connection = connection(&upstream, "");
+        let error = format!("HTTP status {}", &status[..3]);
+        assert_eq!(exchange(&connection).await, SubmitOutcome::Unknown { error });
+        let last_error = connection.state().last_error.unwrap_or_default();
+        assert!(last_error.contains("for which there is no rule"), "{last_error}");
+    }
+}
+
+#[tokio::test]
 async fn an_account_that_is_refused_holds_messages_until_one_is_accepted() {
     let out_of_credit = Act::Answer("402 Payment Required", "no credit");
     let upstream = Upstream::start(&[
