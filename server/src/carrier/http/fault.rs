@@ -279,7 +279,7 @@ impl HttpFault {
             };
             // The chain of sources leaves out the error inside of an `io::Error`.
             let inside = io.get_ref();
-            let is_of_tls = inside.is_some_and(|inside| inside.is::<rustls::Error>());
+            let is_of_tls = matches!(inside, Some(inside) if inside.is::<rustls::Error>());
             // A peer that ends a connection had accepted it, so it ended the handshake.
             let is_ended =
                 matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
