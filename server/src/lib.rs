@@ -27,6 +27,7 @@ mod opt_outs_csv;
 mod public;
 mod reload;
 mod report_csv;
+mod retry_after;
 mod shutdown;
 mod spelling;
 mod startup;

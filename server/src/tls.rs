@@ -19,14 +19,16 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+type Certificates = Vec<CertificateDer<'static>>;
+
 /// The certificate chain and its key.
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type Identity = (Certificates, PrivateKeyDer<'static>);
 
 fn identity(files: &TlsFiles) -> Result<Identity, ConfigError> {
     let cert_failed = |error: &dyn std::fmt::Display| {
         ConfigError::new(format!("tls_cert {}: {error}", files.cert.display()))
     };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
+    let chain: Certificates = CertificateDer::pem_file_iter(&files.cert)
         .map_err(|error| cert_failed(&error))?
         .collect::<Result<_, _>>()
         .map_err(|error| cert_failed(&error))?;
@@ -64,28 +66,32 @@ pub fn check_client(files: &TlsFiles) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the authorities in a PEM file. There must be at least one.
-pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
+/// Returns the certificates in a PEM file, also as authorities. There must be at least one.
+pub fn authorities(file: &Path) -> Result<(RootCertStore, Certificates), ConfigError> {
     let failed =
         |error: &dyn std::fmt::Display| ConfigError::new(format!("{}: {error}", file.display()));
+    let certificates: Certificates = CertificateDer::pem_file_iter(file)
+        .map_err(|error| failed(&error))?
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&error))?;
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| failed(&error))? {
-        let certificate = certificate.map_err(|error| failed(&error))?;
-        roots.add(certificate).map_err(|error| failed(&error))?;
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|error| failed(&error))?;
     }
     if roots.is_empty() {
         return Err(failed(&"no certificate"));
     }
-    Ok(roots)
+    Ok((roots, certificates))
 }
 
 /// Returns the configuration for outgoing connections over TLS 1.2 or 1.3. It trusts the
-/// authorities in the file, or the public ones.
+/// certificates in the file and those that they signed, or the public authorities.
 pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigError> {
-    client_that_trusts(match authorities_file {
+    let (roots, pinned) = match authorities_file {
         Some(file) => authorities(file)?,
-        None => public_authorities(),
-    })
+        None => (public_authorities(), Vec::new()),
+    };
+    client_that_trusts(roots, pinned)
 }
 
 /// Returns the configuration for connections to our own site, which may have a certificate of the
@@ -93,18 +99,18 @@ pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigErr
 pub fn client_of_machine() -> Result<ClientConfig, ConfigError> {
     let mut roots = public_authorities();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    client_that_trusts(roots)
+    client_that_trusts(roots, Vec::new())
 }
 
 fn public_authorities() -> RootCertStore {
     webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
 }
 
-fn client_that_trusts(roots: RootCertStore) -> Result<ClientConfig, ConfigError> {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ConfigError::new(format!("TLS can't be used: {error}")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+fn client_that_trusts(
+    roots: RootCertStore,
+    pinned: Certificates,
+) -> Result<ClientConfig, ConfigError> {
+    let config = smpp::client_that_trusts(roots, pinned);
+    let config = config.map_err(|error| ConfigError::new(format!("TLS can't be used: {error}")))?;
+    Ok(config.with_no_client_auth())
 }

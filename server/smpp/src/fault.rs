@@ -16,7 +16,7 @@ pub struct Fault {
     /// What kind of fault it is.
     pub kind: FaultKind,
     /// The number and name of the peer's status, or the operating system's error. Can be empty.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 macro_rules! kinds {
@@ -421,7 +421,7 @@ impl Fault {
     }
 
     /// An error of a TLS handshake.
-    pub(crate) fn handshake(error: &io::Error) -> Self {
+    pub fn handshake(error: &io::Error) -> Self {
         let kind = match tls_error(error) {
             Some(rustls::Error::InvalidCertificate(error)) => match error {
                 CertificateError::NotValidForName

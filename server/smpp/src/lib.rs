@@ -50,4 +50,5 @@ pub use settings::{Backup, BindMode, ClientCertificate, Settings, Timers, Tls};
 pub use status::{LastError, State, Status, UNACKNOWLEDGED_LIMIT};
 pub use stream::probe;
 pub use throttle::Reaction;
+pub use tls::client_that_trusts;
 pub use window::LATE_ANSWERS_MAX;

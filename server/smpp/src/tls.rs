@@ -4,15 +4,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
+use tokio_rustls::rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
 use crate::Tls;
@@ -79,17 +79,7 @@ pub(crate) async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
     } else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    let provider = Arc::new(ring::default_provider());
-    let authorities =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(io::Error::other)?;
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        // Every certificate is verified. The method's name warns of verifiers that verify nothing.
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { authorities, pinned }));
+    let config = client_that_trusts(roots, pinned)?;
     let Some(client) = &tls.client else {
         return Ok(config.with_no_client_auth());
     };
@@ -98,6 +88,25 @@ pub(crate) async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
     let key =
         PrivateKeyDer::from_pem_slice(&pem).map_err(|error| named(&client.key_file, error))?;
     config.with_client_auth_cert(chain, key).map_err(|error| named(&client.key_file, error))
+}
+
+/// Returns the configuration of a client that trusts certificates of these authorities, and the
+/// `pinned` ones whatever their names. The client's own certificate is still missing in it.
+pub fn client_that_trusts(
+    authorities: RootCertStore,
+    pinned: Vec<CertificateDer<'static>>,
+) -> io::Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let provider = Arc::new(ring::default_provider());
+    let authorities =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(&provider))
+            .build()
+            .map_err(io::Error::other)?;
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        // Every certificate is verified. The method's name warns of verifiers that verify nothing.
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { authorities, pinned })))
 }
 
 /// Returns the certificates in a PEM file. There must be at least one.

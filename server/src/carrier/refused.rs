@@ -14,6 +14,8 @@ const OTHER: &str = "other";
 #[derive(Clone, Debug, Default)]
 pub struct Refused {
     counts: BTreeMap<String, u64>,
+    /// How many of them it refused for now.
+    deferred: u64,
     last: Option<(String, Instant)>,
 }
 
@@ -24,8 +26,15 @@ impl Refused {
         self.last = Some((reason.to_owned(), Instant::now()));
     }
 
+    /// Counts a refusal for now. The message is submitted again.
+    pub fn count_deferred(&mut self, reason: &str) {
+        self.count(reason);
+        self.deferred += 1;
+    }
+
     /// Adds the counts of another connection.
     pub fn add(&mut self, other: &Self) {
+        self.deferred += other.deferred;
         for (reason, count) in &other.counts {
             self.add_to(reason, *count);
         }
@@ -45,8 +54,9 @@ impl Refused {
         &self.counts
     }
 
-    pub fn total(&self) -> u64 {
-        self.counts.values().sum()
+    /// Returns how many submits were refused permanently, and how many for now.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.counts.values().sum::<u64>() - self.deferred, self.deferred)
     }
 
     /// Returns the last reason, and the time of that refusal.
@@ -68,15 +78,15 @@ mod tests {
         }
         assert_eq!(one.counts().len(), REASONS_MAX + 1);
         assert_eq!(one.counts()["refused_0"], 1001);
-        assert_eq!(one.total(), 2000);
+        assert_eq!(one.totals(), (2000, 0));
 
         let mut both = Refused::default();
         both.add(&one);
         let mut later = Refused::default();
-        later.count("unknown_error");
+        later.count_deferred("unknown_error");
         both.add(&later);
         both.add(&one);
-        assert_eq!(both.total(), 4001);
+        assert_eq!(both.totals(), (4000, 1));
         assert_eq!(both.last().unwrap().0, "unknown_error");
     }
 }

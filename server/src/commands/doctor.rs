@@ -240,7 +240,7 @@ async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
                 Err(error) => Err(error.to_string()),
             };
             vec![match probed {
-                Ok(()) => Finding::ok(&check, "it answers"),
+                Ok(()) => Finding::ok(&check, "its host answers; no message was tried"),
                 Err(fault) => Finding::fault(&check, fault),
             }]
         }

@@ -153,7 +153,7 @@ mod tests {
             let _outer = tracing::error_span!("connection", carrier = "acme", number = 2).entered();
             let _inner = tracing::error_span!("recording").entered();
             let quoted = "\"\u{1b}[2J\u{202e}ж😀\n";
-            tracing::warn!(count = 3, up = true, quoted, "a carrier refused messages");
+            tracing::warn!(count = 3, up = true, quoted, "a carrier refused submits");
         });
         let bytes = written.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();
@@ -163,7 +163,7 @@ mod tests {
         let expected = serde_json::json!({
             "level": "WARN",
             "target": "heliograph::telemetry::json::tests",
-            "message": "a carrier refused messages",
+            "message": "a carrier refused submits",
             "carrier": "acme",
             "connection.number": 2,
             "count": 3,

@@ -95,18 +95,24 @@ fn held_messages_take_another_route() {
     started.stop();
 }
 
-/// A refused key is a fault of the account, too.
+/// A refused key is a fault of the account, too, and so is what a rule says.
 #[test]
-fn an_upstream_that_refuses_the_key_holds_messages() {
+fn an_upstream_that_refuses_the_account_holds_messages() {
     let refused = Arc::new(AtomicU16::new(401));
     let status = Arc::clone(&refused);
     let upstream = Upstream::start(move |request, _| match status.load(Ordering::Relaxed) {
         0 => upstream::accept(request),
         status => Reply::Answer(status, String::new()),
     });
-    let started = Started::start(&http::settings(&upstream.address));
+    let rule = "[[carrier.answer]]\nhttp = 402\noutcome = \"hold\"\n[carrier.receipt]";
+    let settings = http::settings(&upstream.address).replace("[carrier.receipt]", rule);
+    let started = Started::start(&settings);
     let sent = started.send_to(57_000_000..57_000_010);
-    for status in [401, 403] {
+    for (status, words, step) in [
+        (401, "refuses the key", "Check \"password\""),
+        (403, "refuses the key", "Check \"password\""),
+        (402, "refuses submits of this account", "has credit"),
+    ] {
         refused.store(status, Ordering::Relaxed);
         let carrier = until("a carrier that is degraded", || {
             let carrier = started.carrier("upstream");
@@ -115,10 +121,7 @@ fn an_upstream_that_refuses_the_key_holds_messages() {
         });
         assert_eq!(carrier["state"], "degraded", "{carrier}");
         let reason = carrier["reason"].as_str().unwrap();
-        assert!(
-            reason.contains("refuses the key") && reason.contains("Check \"password\""),
-            "{reason}"
-        );
+        assert!(reason.contains(words) && reason.contains(step), "{reason}");
         assert!(carrier["since"].is_string(), "{carrier}");
     }
     let log = started.server.log();

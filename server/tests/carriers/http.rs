@@ -239,6 +239,11 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         log.contains("/carriers/{name}/{secret}").then_some(log)
     });
     assert!(!log.contains(SECRET) && !log.contains(wrong_secret), "{log}");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("wrong secret")).collect();
+    assert_eq!(lines.len(), 1, "once a minute: {log}");
+    for part in ["WARN", "upstream", "a receipt for the carrier", "[carrier.receipt]"] {
+        assert!(lines[0].contains(part), "{}", lines[0]);
+    }
     started.stop();
 }
 
@@ -318,7 +323,9 @@ fn a_message_that_the_upstream_refuses_costs_nothing() {
     until("an error of the connection", || {
         let connection = started.connection("upstream");
         let error = connection["last_error"].as_str().unwrap_or_default();
-        let said = error.contains("(HTTP status 400 unknown sender). If it refuses one message");
+        let said = error.contains(
+            "(HTTP status 400 unknown sender: {\"why\":\"unknown sender\"}). If it refuses one",
+        );
         (said && connection["last_error_at"].is_string()).then_some(())
     });
     started.stop();

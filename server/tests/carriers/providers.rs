@@ -35,6 +35,8 @@ struct Provider {
     /// Answers with the error of the message.
     refused: &'static [(u16, &'static str, &'static str)],
     throttled: &'static [(u16, &'static str)],
+    /// Answers after which all messages wait.
+    held: &'static [(u16, &'static str)],
     /// An answer, and the error that the message's timeline shows.
     retried: (u16, &'static str, &'static str),
     /// Receipts with the status and the error of the message.
@@ -91,7 +93,7 @@ impl Run {
     fn start(provider: Provider) -> Self {
         let mut answers = Answers::new();
         let faults = (provider.refused.iter().map(|(status, body, _)| (*status, *body)))
-            .chain(provider.throttled.iter().copied())
+            .chain(provider.throttled.iter().chain(provider.held).copied())
             .chain([(provider.retried.0, provider.retried.1)]);
         for (number, (status, body)) in (26_657_000_101_u64..).zip(faults) {
             answers.insert(number.to_string(), vec![(status, body.to_owned())]);
@@ -149,7 +151,8 @@ impl Run {
 
     fn answers(&self) {
         let provider = &self.provider;
-        let count = provider.refused.len() + provider.throttled.len() + 1;
+        let deferred = provider.throttled.len() + provider.held.len();
+        let count = provider.refused.len() + deferred + 1;
         let sent: Vec<(String, String)> = (57_000_101_u64..)
             .take(count)
             .map(|number| (self.started.send(&number.to_string(), "Hello"), format!("266{number}")))
@@ -167,7 +170,7 @@ impl Run {
         let (retried, _) = later.last().unwrap();
         let timeline = self.started.report(retried)["timeline"].to_string();
         assert!(timeline.contains(&format!("\"{}\"", provider.retried.2)), "{timeline}");
-        for (transid, _) in &later[..provider.throttled.len()] {
+        for (transid, _) in &later[..deferred] {
             let timeline = self.started.report(transid)["timeline"].to_string();
             assert!(!timeline.contains("refused"), "{timeline}");
         }
@@ -228,6 +231,7 @@ fn twilio() {
             (400, r#"{"code":21602,"message":"x","status":400}"#, "refused_21602"),
         ],
         throttled: &[(429, r#"{"code":20429,"status":429}"#), (400, r#"{"code":21611}"#)],
+        held: &[],
         retried: (404, r#"{"code":20404,"message":"x","status":404}"#, "refused_404"),
         receipts: vec![
             (Post::Form("MessageSid=$ID&MessageStatus=sent"), "submitted", None),
@@ -273,7 +277,8 @@ fn vonage() {
             (200, r#"{"messages":[{"status":"3","error-text":"x"}]}"#, "refused_3"),
         ],
         throttled: &[(200, r#"{"messages":[{"status":"1"}]}"#), (429, "")],
-        retried: (200, r#"{"messages":[{"status":"9"}]}"#, "refused_9"),
+        held: &[(200, r#"{"messages":[{"status":"9"}]}"#)],
+        retried: (200, r#"{"messages":[{"status":"5"}]}"#, "refused_5"),
         receipts: vec![
             (Post::Get("?messageId=$ID&status=buffered&err-code=0"), "submitted", None),
             (Post::Get("?messageId=$ID&status=delivered&err-code=0"), "delivered", None),
@@ -342,10 +347,15 @@ fn infobip() {
             (400, r#"{"errorCode":"E400","description":"x","violations":[]}"#, "refused_E400"),
         ],
         throttled: &[(429, "{}")],
-        retried: (
+        held: &[(
             200,
             r#"{"messages":[{"messageId":"x","status":{"groupName":"REJECTED",
             "name":"REJECTED_NOT_ENOUGH_CREDITS"}}]}"#,
+        )],
+        retried: (
+            200,
+            r#"{"messages":[{"messageId":"x","status":{"groupName":"REJECTED",
+            "name":"REJECTED_SYSTEM_ERROR"}}]}"#,
             "refused",
         ),
         receipts: vec![
@@ -410,7 +420,7 @@ fn africastalking() {
             (
                 201,
                 r#"{"SMSMessageData":{"Message":"InvalidSenderId","Recipients":[]}}"#,
-                "invalid_sender",
+                "invalid_sender_201",
             ),
             (
                 201,
@@ -419,10 +429,11 @@ fn africastalking() {
             ),
         ],
         throttled: &[(429, "")],
+        held: &[(201, r#"{"SMSMessageData":{"Message":"x","Recipients":[{"statusCode":405}]}}"#)],
         retried: (
             201,
-            r#"{"SMSMessageData":{"Message":"x","Recipients":[{"statusCode":405}]}}"#,
-            "refused_405",
+            r#"{"SMSMessageData":{"Message":"x","Recipients":[{"statusCode":500}]}}"#,
+            "refused_500",
         ),
         receipts: vec![
             (Post::Form("id=$ID&status=Buffered&phoneNumber=x"), "submitted", None),
@@ -486,6 +497,7 @@ fn clickatell() {
             ),
         ],
         throttled: &[(400, r#"{"messages":[],"error":{"code":43,"description":"Rate limit"}}"#)],
+        held: &[],
         retried: (402, r#"{"messages":[],"error":{"code":20}}"#, "refused_402"),
         receipts: vec![
             (event(4, "SENT_TO_SUPPLIER"), "submitted", None),
@@ -523,6 +535,7 @@ fn kannel() {
             (400, "Empty receiver number not allowed, rejected", "refused_400"),
         ],
         throttled: &[(429, "")],
+        held: &[],
         retried: (503, "Temporal failure, try again later.", "refused_503"),
         receipts: vec![
             (Post::Get("8"), "submitted", None),

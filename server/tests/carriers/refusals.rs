@@ -35,7 +35,7 @@ fn a_carrier_that_refuses_everything_is_reported() {
         (refused && connection["state"] == "degraded").then_some(())
     });
     let log = started.server.log();
-    let told = |line: &&str| line.contains("a carrier refused messages");
+    let told = |line: &&str| line.contains("a carrier refused submits");
     let lines: Vec<&str> = log.lines().filter(told).collect();
     assert_eq!(lines.len(), 1, "once a minute: {log}");
     assert!(lines[0].contains("acme") && lines[0].contains("invalid_destination"));

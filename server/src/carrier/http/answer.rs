@@ -1,6 +1,10 @@
 //! Finds the outcome of a submit from the upstream's answer and the carrier's rules.
 
+use std::time::{Duration, SystemTime};
+
+use axum::http::header;
 use domain::DeliveryError;
+use reqwest::Response;
 use serde_json::Value;
 
 use super::super::escaped;
@@ -8,11 +12,12 @@ use super::fault::{HttpFault, HttpFaultKind};
 use super::submit::HttpSubmit;
 use crate::config::carriers::{AnswerRule, Meaning, MessageId, Pointer};
 use crate::json::as_text;
+use crate::retry_after::retry_after;
 
-/// The maximum number of characters of an answer that an error quotes.
+/// The maximum number of characters of a code or header that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
-/// The maximum number of characters that an error quotes of an answer without a rule.
-const UNRULED_CHARS_MAX: usize = 100;
+/// The maximum number of characters of a body that an error quotes.
+const BODY_CHARS_MAX: usize = 100;
 /// The number of a body's first bytes that are kept, and of the characters of their escaped form.
 const KEPT_BYTES: usize = 512;
 /// The last digits of a number, which a national form of it has, too.
@@ -36,8 +41,9 @@ pub enum HttpOutcome {
     },
     /// Refused permanently.
     Refused { reason: String, error: HttpFault },
-    /// Not accepted, because too many messages came at once.
-    Throttled,
+    /// Not accepted, because too many messages came at once. `after` is how long the upstream asks
+    /// us to wait.
+    Throttled { error: HttpFault, after: Duration },
     /// Not accepted, and neither would any other message be.
     Held { reason: String, error: HttpFault },
     /// Not accepted for now.
@@ -60,10 +66,34 @@ pub struct WrittenAnswer {
     pub text: String,
 }
 
-/// HTTP status and body.
-pub(super) struct Answer {
+/// What an answer has before its body.
+pub(super) struct Head {
     status: u16,
     content_type: String,
+    /// Scheme, host and port of the address to which the answer leads. The rest of the address may
+    /// have a secret.
+    leads_to: Option<String>,
+    /// How long we should wait before the next request.
+    retry_after: Option<Duration>,
+}
+
+impl Head {
+    pub(super) fn of(response: &Response) -> Self {
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let leads_to = text(header::LOCATION).and_then(|to| response.url().join(to).ok());
+        Self {
+            status: response.status().as_u16(),
+            content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
+            leads_to: leads_to.map(|url| url.origin().ascii_serialization()),
+            retry_after: text(header::RETRY_AFTER)
+                .and_then(|text| retry_after(text, SystemTime::now())),
+        }
+    }
+}
+
+/// HTTP status and body.
+pub(super) struct Answer {
+    head: Head,
     /// The first bytes of the body.
     beginning: Vec<u8>,
     text: String,
@@ -74,24 +104,25 @@ pub(super) struct Answer {
 /// The values that a rule found in an answer.
 struct Found {
     message_id: Option<String>,
-    /// The upstream's code for a refusal. The HTTP status stands for it if there is none.
+    /// The field's value, or the upstream's code for a refusal in it. The HTTP status stands for it
+    /// if there is none.
     code: Option<String>,
 }
 
 impl Answer {
-    pub(super) fn new(status: u16, content_type: String, body: &[u8]) -> Self {
+    pub(super) fn new(head: Head, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).trim().to_owned();
         let beginning = body[..body.len().min(KEPT_BYTES)].to_owned();
         let body = serde_json::from_slice(body).unwrap_or_else(|_| Value::String(text.clone()));
-        Self { status, content_type, beginning, text, body }
+        Self { head, beginning, text, body }
     }
 
     /// Returns the answer for staff. A body that may contain the message, its number, a one-time
     /// code or one of the secrets is left out as a whole, because nothing says where in it they are.
     pub(super) fn written(&self, submit: &HttpSubmit, secrets: &[&str]) -> WrittenAnswer {
-        let mut text = format!("HTTP status {}", self.status);
-        if !self.content_type.is_empty() {
-            text = format!("{text}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
+        let mut text = format!("HTTP status {}", self.head.status);
+        if !self.head.content_type.is_empty() {
+            text = format!("{text}; {}", quoted(&self.head.content_type, QUOTED_CHARS_MAX));
         }
         if self.contains_private(submit, secrets) {
             text +=
@@ -101,7 +132,7 @@ impl Answer {
         } else {
             text = format!("{text}: {}", escaped(&self.beginning, KEPT_BYTES));
         }
-        WrittenAnswer { status: self.status, text }
+        WrittenAnswer { status: self.head.status, text }
     }
 
     /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
@@ -114,32 +145,22 @@ impl Answer {
         secrets: &[&str],
     ) -> HttpOutcome {
         let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, &submit.transid)?)));
-        let status = self.status.to_string();
         let Some((rule, found)) = found else {
-            let error = self.unruled(submit, secrets);
-            return match self.status {
-                429 => HttpOutcome::Throttled,
-                400..=499 => {
-                    let reason = DeliveryError::Refused.with_number(Some(&status));
-                    if error.kind == HttpFaultKind::AccessRefused {
-                        HttpOutcome::Held { reason, error }
-                    } else {
-                        HttpOutcome::Retry { reason, error }
-                    }
-                }
-                _ => HttpOutcome::Unknown { error },
-            };
+            return self.without_rule(self.unruled(submit, secrets));
         };
-        let code = found.code.as_deref().unwrap_or(&status);
+        let status = self.head.status.to_string();
+        let value = found.code.as_deref();
+        // A value that must equal a constant is the same for all messages.
+        let code = value.filter(|_| rule.equals.is_none());
         let reason = || {
-            let known = rule.errors.get(code).unwrap_or(&DeliveryError::Refused);
-            known.with_number(Some(code))
+            let known = rule.errors.get(value.unwrap_or(&status));
+            known.unwrap_or(&DeliveryError::Refused).with_number(Some(code.unwrap_or(&status)))
         };
         let error = |kind| {
             // No API uses this status for a single message.
-            let kind = if self.status == 401 { HttpFaultKind::AccessRefused } else { kind };
-            let quoted = found.code.as_deref().filter(|_| !submit.is_secret);
-            HttpFault::new(kind, self.words(quoted))
+            let kind = if self.head.status == 401 { HttpFaultKind::AccessRefused } else { kind };
+            let words = self.words(code.filter(|_| !submit.is_secret));
+            HttpFault::new(kind, words + &self.quote(submit, secrets))
         };
         match rule.outcome {
             Meaning::Accepted => HttpOutcome::Accepted { message_id: found.message_id },
@@ -147,17 +168,31 @@ impl Answer {
                 reason: reason(),
                 error: error(HttpFaultKind::MessageRefused),
             },
-            Meaning::Throttled => HttpOutcome::Throttled,
+            Meaning::Throttled => self.throttled(error(HttpFaultKind::Throttled)),
             Meaning::Retry => HttpOutcome::Retry {
                 reason: reason(),
                 error: error(HttpFaultKind::MessageDeferred),
             },
+            Meaning::Hold => {
+                HttpOutcome::Held { reason: reason(), error: error(HttpFaultKind::MessagesHeld) }
+            }
+        }
+    }
+
+    /// Returns the outcome of an answer that no rule matches.
+    fn without_rule(&self, error: HttpFault) -> HttpOutcome {
+        let reason = DeliveryError::Refused.with_number(Some(&self.head.status.to_string()));
+        match self.head.status {
+            429 => self.throttled(error),
+            401 | 403 => HttpOutcome::Held { reason, error },
+            400..=499 => HttpOutcome::Retry { reason, error },
+            _ => HttpOutcome::Unknown { error },
         }
     }
 
     /// Returns the values that a rule finds. Returns `None` if it doesn't match.
     fn find(&self, rule: &AnswerRule, transid: &str) -> Option<Found> {
-        if !rule.http.contains(&self.status) {
+        if !rule.http.contains(&self.head.status) {
             return None;
         }
         let value = match &rule.field {
@@ -190,20 +225,37 @@ impl Answer {
         as_text(value).filter(|text| !text.is_empty())
     }
 
-    /// Returns the fault of an answer that no rule matches. Quotes the answer if its status doesn't
-    /// explain it, unless it contains the message, its number or a secret.
+    /// Returns the fault of an answer that no rule matches.
     fn unruled(&self, submit: &HttpSubmit, secrets: &[&str]) -> HttpFault {
-        let kind = HttpFaultKind::of_status(self.status);
-        let mut detail = format!("HTTP status {}, for which there is no rule", self.status);
-        if kind == HttpFaultKind::NoRule {
-            if !self.content_type.is_empty() {
-                detail = format!("{detail}; {}", quoted(&self.content_type, QUOTED_CHARS_MAX));
+        let kind = HttpFaultKind::of_status(self.head.status);
+        let mut detail = format!("HTTP status {}, for which there is no rule", self.head.status);
+        match &self.head.leads_to {
+            Some(address) if kind == HttpFaultKind::Redirected => {
+                detail = format!("{detail}; it leads to {}", quoted(address, QUOTED_CHARS_MAX));
             }
-            if !self.text.is_empty() && !self.contains_private(submit, secrets) {
-                detail = format!("{detail}: {}", quoted(&self.text, UNRULED_CHARS_MAX));
-            }
+            _ => detail += &self.quote(submit, secrets),
         }
         HttpFault::new(kind, detail)
+    }
+
+    fn throttled(&self, error: HttpFault) -> HttpOutcome {
+        HttpOutcome::Throttled { error, after: self.head.retry_after.unwrap_or_default() }
+    }
+
+    /// Returns `Retry-After`, the content type and the beginning of the body, for the end of a
+    /// detail. Leaves out a body that may contain the message, its number or a secret.
+    fn quote(&self, submit: &HttpSubmit, secrets: &[&str]) -> String {
+        let mut quote = String::new();
+        if let Some(after) = self.head.retry_after {
+            quote = format!("; Retry-After: {} s", after.as_secs());
+        }
+        if !self.head.content_type.is_empty() {
+            quote = format!("{quote}; {}", quoted(&self.head.content_type, QUOTED_CHARS_MAX));
+        }
+        if !self.text.is_empty() && !self.contains_private(submit, secrets) {
+            quote = format!("{quote}: {}", quoted(&self.text, BODY_CHARS_MAX));
+        }
+        quote
     }
 
     /// Whether the body may contain a part of the message, its number, or one of the secrets. Any body
@@ -237,7 +289,7 @@ impl Answer {
     /// Returns the status and the upstream's code.
     fn words(&self, code: Option<&str>) -> String {
         let quoted = quoted(code.unwrap_or_default(), QUOTED_CHARS_MAX);
-        format!("HTTP status {} {quoted}", self.status).trim_end().to_owned()
+        format!("HTTP status {} {quoted}", self.head.status).trim_end().to_owned()
     }
 }
 

@@ -28,6 +28,8 @@ use crate::config_error::ConfigError;
 /// down. Each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The longest `Retry-After` that is honored. An upstream's mistake must not stop us for a day.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 /// How long a message may wait for the rate limit, capped at a sixth of the lease. The lease must
 /// outlast this wait and the request, which gets at most two thirds of the lease.
 const TURN: Duration = Duration::from_secs(10);
@@ -168,18 +170,22 @@ impl Inner {
         most.saturating_sub(self.in_flight)
     }
 
-    fn count_refused(&mut self, reason: &str, fault: &HttpFault) {
-        self.refused.count(reason);
+    fn saw(&mut self, fault: &HttpFault) {
         self.fault = Some((fault.clone(), Instant::now()));
     }
 
     /// Records a fault that pauses the connection. The log has the first one of an outage.
-    fn begin_fault(&mut self, fault: HttpFault) {
+    fn begin_fault(&mut self, fault: &HttpFault) {
         if self.pause.is_none() {
-            let (code, error) = (fault.kind.words().code, &fault);
-            tracing::warn!(fault = code, %error, "an HTTP carrier doesn't work");
+            let (code, error) = (fault.kind.words().code, fault);
+            let what = if fault.kind == HttpFaultKind::Throttled {
+                "asks us to slow down"
+            } else {
+                "doesn't work"
+            };
+            tracing::warn!(fault = code, %error, "an HTTP carrier {what}");
         }
-        self.fault = Some((fault, Instant::now()));
+        self.saw(fault);
     }
 
     fn is_paused(&self) -> bool {
@@ -199,46 +205,64 @@ impl Inner {
     /// asks us to slow down or refuses every message.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
-            HttpOutcome::Throttled => {
+            HttpOutcome::Throttled { error, after } => {
                 self.throttled += 1;
-                self.begin_fault(HttpFault::new(HttpFaultKind::Throttled, ""));
+                self.begin_fault(error);
+                self.begin_pause(*after);
             }
             // The next messages may get no clear answer either, and each of them may be lost.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
-                self.begin_fault(error.clone());
+                self.begin_fault(error);
+                self.begin_pause(Duration::ZERO);
             }
             HttpOutcome::Held { reason, error } => {
-                self.count_refused(reason, error);
+                self.refused.count_deferred(reason);
+                self.saw(error);
                 self.hold(error);
+                self.begin_pause(Duration::ZERO);
             }
             HttpOutcome::Retry { reason, error } => {
-                self.count_refused(reason, error);
-                return;
+                self.refused.count_deferred(reason);
+                self.saw(error);
             }
             // The upstream isn't involved in this outcome.
-            HttpOutcome::TooLate => return,
-            HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
-                if let HttpOutcome::Refused { reason, error } = outcome {
-                    self.count_refused(reason, error);
+            HttpOutcome::TooLate => {}
+            HttpOutcome::Refused { reason, error } => {
+                self.refused.count(reason);
+                self.saw(error);
+                // An upstream may check the message first, and refuse it for another reason than
+                // all others.
+                if self.held.is_none() {
+                    self.end_pause();
                 }
+            }
+            HttpOutcome::Accepted { .. } => {
                 if self.held.take().is_some() {
                     tracing::warn!("the carrier accepts messages again");
                 }
-                if self.pause.take().is_some() {
-                    self.since = Instant::now();
-                }
-                return;
+                self.end_pause();
             }
         }
-        if self.is_paused() {
-            return;
+    }
+
+    /// Begins a pause that is longer than the one before it and lasts `at_least` this long.
+    fn begin_pause(&mut self, at_least: Duration) {
+        let now = Instant::now();
+        if !self.is_paused() {
+            if self.pause.is_none() {
+                self.since = now;
+            }
+            let pause = self.pause.map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
+            self.pause = Some(pause);
+            self.paused_until = Some(now + pause);
         }
-        if self.pause.is_none() {
+        self.paused_until = self.paused_until.max(Some(now + at_least.min(RETRY_AFTER_MAX)));
+    }
+
+    fn end_pause(&mut self) {
+        if self.pause.take().is_some() {
             self.since = Instant::now();
         }
-        let pause = self.pause.map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
-        self.pause = Some(pause);
-        self.paused_until = Some(Instant::now() + pause);
     }
 }
 
@@ -248,11 +272,16 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
             SubmitOutcome::Accepted { carrier_message_id: message_id }
         }
         HttpOutcome::Refused { reason, .. } => SubmitOutcome::Refused { error: reason },
-        HttpOutcome::Throttled => SubmitOutcome::Throttled { error: "throttled".to_owned() },
+        HttpOutcome::Throttled { .. } => SubmitOutcome::Throttled { error: "throttled".to_owned() },
         HttpOutcome::Held { reason, .. } => SubmitOutcome::Held { error: reason },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
-        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error: error.detail },
+        // Customers see it in the message's timeline. After the first clause, a detail may quote the
+        // answer.
+        HttpOutcome::Unknown { error } => {
+            let clause = error.detail.split([',', ';', ':']).next();
+            SubmitOutcome::Unknown { error: clause.unwrap_or_default().to_owned() }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! The secret is the last segment of the path, because many upstreams accept only a URL. No log
 //! contains the secret: access lines show the route's template.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ const RETRY_AFTER_S: &str = "5";
 /// The shortest time between two log lines about posts that can't be stored. On a full disk, no post
 /// can be, and the log may be on that disk, too.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest time between two log lines about a carrier's wrong secret. Anybody can post one.
+const WRONG_SECRET_INTERVAL: Duration = Duration::from_mins(1);
 
 struct Endpoint {
     service: Service,
@@ -75,6 +78,11 @@ impl Upstreams {
     }
 }
 
+/// What a carrier posts, and the section of the settings that has its secret.
+type Post = (&'static str, &'static str);
+const RECEIPT: Post = ("a receipt", "carrier.receipt");
+const INBOUND: Post = ("a message", "carrier.inbound");
+
 /// The name of a carrier and the secret, from the path.
 type Caller = Result<Path<(String, String)>, PathRejection>;
 
@@ -92,7 +100,7 @@ async fn take_receipt(
     request: Request,
 ) -> Response {
     let posting = endpoint.upstreams.get();
-    let found = find(&posting.receipts, caller, |settings| &settings.secret);
+    let found = find(&posting.receipts, caller, RECEIPT, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
             Ok(fields) => endpoint.take_receipts(name, settings, fields).await,
@@ -108,7 +116,7 @@ async fn take_inbound(
     request: Request,
 ) -> Response {
     let posting = endpoint.upstreams.get();
-    let found = find(&posting.inbound, caller, |settings| &settings.secret);
+    let found = find(&posting.inbound, caller, INBOUND, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
             Ok(fields) => endpoint.take_messages(name, settings, fields).await,
@@ -122,12 +130,35 @@ async fn take_inbound(
 fn find<T>(
     carriers: &[(String, T)],
     caller: Caller,
+    post: Post,
     secret_of: impl Fn(&T) -> &Secret,
 ) -> Option<(&str, &T)> {
     let Path((name, secret)) = caller.ok()?;
     let (name, settings) = carriers.iter().find(|(known, _)| *known == name)?;
     let known = secret_of(settings).expose().as_bytes();
-    bool::from(known.ct_eq(secret.as_bytes())).then_some((name, settings))
+    if bool::from(known.ct_eq(secret.as_bytes())) {
+        return Some((name, settings));
+    }
+    log_wrong_secret(name, post);
+    None
+}
+
+/// Logs a wrong secret, at most once a minute for each carrier. Only the first answer of a minute
+/// waits for the log, so the time of an answer doesn't tell a known name from another.
+fn log_wrong_secret(carrier: &str, (what, section): Post) {
+    static LOGGED: Mutex<BTreeMap<(String, &str), Instant>> = Mutex::new(BTreeMap::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = logged.get(&(carrier.to_owned(), section));
+    if at.is_some_and(|at| at.elapsed() < WRONG_SECRET_INTERVAL) {
+        return;
+    }
+    logged.insert((carrier.to_owned(), section), Instant::now());
+    drop(logged);
+    tracing::warn!(
+        carrier,
+        "{what} for the carrier came with a wrong secret; compare the URL that the carrier calls \
+         with `secret` in [{section}]"
+    );
 }
 
 /// The response doesn't reveal whether the name or the secret is wrong.

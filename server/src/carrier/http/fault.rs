@@ -3,9 +3,9 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 
-use ::smpp::Words;
+use ::smpp::{Fault, FaultKind, Words};
 use tokio_rustls::rustls;
 
 /// A fault, with the details of its last occurrence.
@@ -24,10 +24,17 @@ pub enum HttpFaultKind {
     NobodyListens,
     Unreachable,
     ConnectTimeout,
-    Tls,
+    TlsNotSpoken,
+    TlsRefused,
+    CertificateUntrusted,
+    CertificateName,
+    CertificateExpired,
     NotSent,
     Unanswered,
     ConnectionLost,
+    AnswerCut,
+    NotHttp,
+    Redirected,
     AccessRefused,
     UrlRefused,
     Throttled,
@@ -36,20 +43,28 @@ pub enum HttpFaultKind {
     NoRule,
     MessageRefused,
     MessageDeferred,
+    MessagesHeld,
 }
 
 impl HttpFaultKind {
     /// Every kind, in the order of a request's life.
     #[cfg(test)]
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 24] = [
         Self::NameUnknown,
         Self::NobodyListens,
         Self::Unreachable,
         Self::ConnectTimeout,
-        Self::Tls,
+        Self::TlsNotSpoken,
+        Self::TlsRefused,
+        Self::CertificateUntrusted,
+        Self::CertificateName,
+        Self::CertificateExpired,
         Self::NotSent,
         Self::Unanswered,
         Self::ConnectionLost,
+        Self::AnswerCut,
+        Self::NotHttp,
+        Self::Redirected,
         Self::AccessRefused,
         Self::UrlRefused,
         Self::Throttled,
@@ -58,11 +73,13 @@ impl HttpFaultKind {
         Self::NoRule,
         Self::MessageRefused,
         Self::MessageDeferred,
+        Self::MessagesHeld,
     ];
 
     /// Returns the kind of an answer that no rule matches.
     pub const fn of_status(status: u16) -> Self {
         match status {
+            300..=399 => Self::Redirected,
             401 | 403 => Self::AccessRefused,
             404 | 405 => Self::UrlRefused,
             429 => Self::Throttled,
@@ -70,33 +87,6 @@ impl HttpFaultKind {
             500..=599 => Self::ServerError,
             _ => Self::NoRule,
         }
-    }
-
-    /// Returns the kind of an error while connecting.
-    pub fn of_connect(error: &(dyn Error + 'static)) -> Self {
-        let mut source = Some(error);
-        while let Some(inner) = source {
-            if inner.is::<rustls::Error>() {
-                return Self::Tls;
-            }
-            if inner.to_string().starts_with("dns error") {
-                return Self::NameUnknown;
-            }
-            if let Some(io) = inner.downcast_ref::<io::Error>() {
-                match io.kind() {
-                    io::ErrorKind::ConnectionRefused => return Self::NobodyListens,
-                    io::ErrorKind::TimedOut => return Self::ConnectTimeout,
-                    _ => {}
-                }
-                // The chain of sources leaves out the error inside of an `io::Error`.
-                if let Some(inside) = io.get_ref() {
-                    source = Some(inside);
-                    continue;
-                }
-            }
-            source = inner.source();
-        }
-        Self::Unreachable
     }
 
     /// Returns the words for this kind.
@@ -119,8 +109,7 @@ impl HttpFaultKind {
                 "http_unreachable",
                 "no connection",
                 "No connection to the carrier",
-                "Check \"url\", this machine's network and its VPN to the carrier. If \"url\" \
-                 begins with https, check that the port speaks TLS",
+                "Check \"url\", this machine's network and its VPN to the carrier",
             ),
             Self::ConnectTimeout => (
                 "http_connect_timeout",
@@ -129,13 +118,43 @@ impl HttpFaultKind {
                 "Check \"url\" and the firewalls. Ask the carrier whether it allows this machine's \
                  IP address",
             ),
-            Self::Tls => (
-                "http_tls",
-                "TLS handshake",
-                "The TLS handshake with the carrier failed",
-                "Check that \"url\" has the name of the certificate and a port with TLS. If the \
-                 carrier has its own authority, set \"tls_ca\" to its PEM file",
-            ),
+            Self::TlsNotSpoken => {
+                return Words {
+                    code: "http_tls_not_spoken",
+                    next_step: "Check host and port of \"url\". Ask the carrier for its address \
+                                with https. If it has none, use a VPN and http, which \
+                                allow_cleartext must list",
+                    ..FaultKind::TlsNotSpoken.words()
+                };
+            }
+            Self::TlsRefused => {
+                return Words {
+                    code: "http_tls_refused",
+                    next_step: "Check the name in \"url\". Ask the carrier which TLS versions it \
+                                accepts, and whether it accepts clients without a certificate",
+                    ..FaultKind::TlsRefused.words()
+                };
+            }
+            Self::CertificateUntrusted => {
+                return Words {
+                    code: "http_certificate_untrusted",
+                    ..FaultKind::CertificateUntrusted.words()
+                };
+            }
+            Self::CertificateName => {
+                return Words {
+                    code: "http_certificate_name",
+                    next_step: "Use the name of the certificate in \"url\", or set \"tls_ca\" to \
+                                the certificate itself",
+                    ..FaultKind::CertificateName.words()
+                };
+            }
+            Self::CertificateExpired => {
+                return Words {
+                    code: "http_certificate_expired",
+                    ..FaultKind::CertificateExpired.words()
+                };
+            }
             Self::NotSent => (
                 "http_not_sent",
                 "no request",
@@ -155,6 +174,26 @@ impl HttpFaultKind {
                 "The connection was lost before the answer",
                 "If it recurs, check the network and contact the carrier. Messages without an \
                  answer are unknown",
+            ),
+            Self::AnswerCut => (
+                "http_answer_cut",
+                "an incomplete body",
+                "The connection was lost in the middle of the answer",
+                "If it recurs, check the network and contact the carrier. Messages without a whole \
+                 answer are unknown",
+            ),
+            Self::NotHttp => (
+                "http_not_http",
+                "an answer that isn't HTTP",
+                "The carrier's answer isn't HTTP, so messages are unknown",
+                "Check host and port of \"url\"",
+            ),
+            Self::Redirected => (
+                "http_redirected",
+                "3xx without a rule",
+                "The carrier's answer leads to another address, so messages are unknown",
+                "Check \"url\" and \"password\" in heliograph.toml. Heliograph doesn't follow the \
+                 answer",
             ),
             Self::AccessRefused => (
                 "http_access_refused",
@@ -185,8 +224,8 @@ impl HttpFaultKind {
             Self::ServerError => (
                 "http_server_error",
                 "5xx",
-                "The carrier's API has an error",
-                "If it lasts, contact the carrier with this number and time. If the carrier \
+                "The carrier's API has an error, so messages are unknown",
+                "If it lasts, contact the carrier with this status and time. If the carrier \
                  surely didn't accept the message, add an answer rule with the outcome retry",
             ),
             Self::NoRule => (
@@ -201,15 +240,22 @@ impl HttpFaultKind {
                 "outcome refused",
                 "The carrier refused a message",
                 "If it refuses one message, check its number, sender and text. If it refuses all, \
-                 contact the carrier with this number and time",
+                 contact the carrier with this status and time",
             ),
             Self::MessageDeferred => (
                 "http_message_deferred",
                 "outcome retry",
                 "The carrier can't take messages now",
                 "Wait: the messages are submitted again. If it lasts, contact the carrier with \
-                 this number and time",
+                 this status and time",
             ),
+            Self::MessagesHeld => {
+                return Words {
+                    code: "http_messages_held",
+                    sign: "outcome hold",
+                    ..FaultKind::SubmitHeld.words()
+                };
+            }
         };
         Words { code, sign, sentence, next_step }
     }
@@ -218,6 +264,53 @@ impl HttpFaultKind {
 impl HttpFault {
     pub fn new(kind: HttpFaultKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }
+    }
+
+    /// An error while connecting.
+    pub fn connect(error: &(dyn Error + 'static), detail: String) -> Self {
+        let mut source = Some(error);
+        while let Some(inner) = source {
+            if inner.to_string().starts_with("dns error") {
+                return Self::new(HttpFaultKind::NameUnknown, detail);
+            }
+            source = inner.source();
+            let Some(io) = inner.downcast_ref::<io::Error>() else {
+                continue;
+            };
+            // The chain of sources leaves out the error inside of an `io::Error`.
+            let inside = io.get_ref();
+            let is_of_tls = matches!(inside, Some(inside) if inside.is::<rustls::Error>());
+            // A peer that ends a connection had accepted it, so it ended the handshake.
+            let is_ended =
+                matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
+            if is_of_tls || is_ended {
+                return Self::handshake(io);
+            }
+            match io.kind() {
+                ErrorKind::ConnectionRefused => {
+                    return Self::new(HttpFaultKind::NobodyListens, detail);
+                }
+                ErrorKind::TimedOut => return Self::new(HttpFaultKind::ConnectTimeout, detail),
+                _ => {}
+            }
+            if let Some(inside) = inside {
+                source = Some(inside);
+            }
+        }
+        Self::new(HttpFaultKind::Unreachable, detail)
+    }
+
+    /// An error of a TLS handshake. SMPP connections have the same faults.
+    fn handshake(error: &io::Error) -> Self {
+        let Fault { kind, detail } = Fault::handshake(error);
+        let kind = match kind {
+            FaultKind::CertificateUntrusted => HttpFaultKind::CertificateUntrusted,
+            FaultKind::CertificateName => HttpFaultKind::CertificateName,
+            FaultKind::CertificateExpired => HttpFaultKind::CertificateExpired,
+            FaultKind::TlsRefused => HttpFaultKind::TlsRefused,
+            _ => HttpFaultKind::TlsNotSpoken,
+        };
+        Self::new(kind, detail)
     }
 }
 

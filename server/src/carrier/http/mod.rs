@@ -29,7 +29,7 @@ use super::unanswered::Unanswered;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
 use crate::config_error::ConfigError;
 use crate::tls;
-use answer::{Answer, HttpOutcome, WrittenAnswer};
+use answer::{Answer, Head, HttpOutcome, WrittenAnswer};
 use fault::{HttpFault, HttpFaultKind};
 use submit::HttpSubmit;
 
@@ -202,10 +202,7 @@ impl HttpCarrier {
 
     async fn exchange(&self, request: Request) -> reqwest::Result<Answer> {
         let mut response = self.client.execute(request).await?;
-        let status = response.status().as_u16();
-        let content_type = response.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let content_type = content_type.to_owned();
+        let head = Head::of(&response);
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             body.extend_from_slice(&chunk);
@@ -213,7 +210,7 @@ impl HttpCarrier {
                 break;
             }
         }
-        Ok(Answer::new(status, content_type, &body))
+        Ok(Answer::new(head, &body))
     }
 }
 
@@ -228,7 +225,7 @@ fn failed(error: &reqwest::Error) -> HttpOutcome {
 
 /// Returns why a request failed, and whether it may have been sent.
 fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
-    let mut canceled = false;
+    let (mut canceled, mut is_http) = (false, true);
     // The innermost error is the clearest one. It never contains the URL, which may contain a
     // password.
     let mut words = String::new();
@@ -236,23 +233,29 @@ fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
     while let Some(inner) = source {
         let hyper = inner.downcast_ref::<hyper::Error>();
         canceled |= hyper.is_some_and(hyper::Error::is_canceled);
+        is_http &= !hyper.is_some_and(hyper::Error::is_parse);
         words = inner.to_string();
         source = inner.source();
     }
     if error.is_connect() {
-        let kind = if error.is_timeout() {
-            HttpFaultKind::ConnectTimeout
+        let fault = if error.is_timeout() {
+            HttpFault::new(HttpFaultKind::ConnectTimeout, words)
         } else {
-            HttpFaultKind::of_connect(error)
+            HttpFault::connect(error, words)
         };
-        (HttpFault::new(kind, words), false)
+        (fault, false)
     } else if canceled || error.is_builder() {
         (HttpFault::new(HttpFaultKind::NotSent, words), false)
     } else if error.is_timeout() {
         (HttpFault::new(HttpFaultKind::Unanswered, "no answer in time"), true)
+    } else if error.is_decode() {
+        (HttpFault::new(HttpFaultKind::AnswerCut, words), true)
     } else {
-        let words = format!("the connection was lost: {words}");
-        (HttpFault::new(HttpFaultKind::ConnectionLost, words), true)
+        let kind = if is_http { HttpFaultKind::ConnectionLost } else { HttpFaultKind::NotHttp };
+        if error.url().is_some_and(|url| url.scheme() == "http") {
+            words += "; if the port expects TLS, \"url\" must begin with https";
+        }
+        (HttpFault::new(kind, words), true)
     }
 }
 

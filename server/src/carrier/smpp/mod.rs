@@ -181,12 +181,14 @@ impl SmppConnection {
                     {
                         report.raw_receipts.extend(answers::raw(written, &outcome, recipient));
                     }
-                    if let SubmitOutcome::Refused { error }
-                    | SubmitOutcome::Rejected { error }
-                    | SubmitOutcome::Held { error }
-                    | SubmitOutcome::Temporary { error } = &outcome
-                    {
-                        inner.refused.count(error);
+                    match &outcome {
+                        SubmitOutcome::Refused { error } | SubmitOutcome::Rejected { error } => {
+                            inner.refused.count(error);
+                        }
+                        SubmitOutcome::Held { error } | SubmitOutcome::Temporary { error } => {
+                            inner.refused.count_deferred(error);
+                        }
+                        _ => {}
                     }
                     inner.pending.answer(tag, outcome, &mut report.submitted);
                 }

@@ -58,7 +58,8 @@ pub struct HttpSettings {
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.
     pub timeout: Duration,
-    /// A PEM file of authorities, instead of the public ones.
+    /// A PEM file with authorities, or with the upstream's own certificate. It replaces the public
+    /// authorities.
     pub ca_file: Option<PathBuf>,
     /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,
@@ -131,6 +132,8 @@ pub enum Meaning {
     Throttled,
     /// The upstream refused the message for now.
     Retry,
+    /// The upstream refuses all messages of this account.
+    Hold,
 }
 
 /// How to read the receipts that an upstream posts to us. A field is the name of a parameter or of
@@ -386,6 +389,7 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         ("refused", Meaning::Refused),
         ("throttled", Meaning::Throttled),
         ("retry", Meaning::Retry),
+        ("hold", Meaning::Hold),
     ];
     let outcome = fields.choice("outcome", None, &outcomes);
     let wanted = "a JSON pointer like /id, or {transid}";
@@ -407,7 +411,7 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
         fields.problem("message_id is for the outcome accepted, and so is the group id of pattern");
     }
     if !errors.is_empty() && matches!(outcome, Some(Meaning::Accepted | Meaning::Throttled)) {
-        fields.problem("errors is for the outcomes refused and retry");
+        fields.problem("errors is for the outcomes refused, retry and hold");
     }
     fields.finish();
     Some(AnswerRule { http: http?, field, equals, pattern, outcome: outcome?, message_id, errors })

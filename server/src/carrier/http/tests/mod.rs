@@ -4,13 +4,16 @@ mod receipts;
 mod upstream;
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::Shard;
+use domain::records::ConnectionState;
 use domain::{ApplicationId, MessageText, Number, Transid};
 use service::{Claimed, Clock, Lease, SubmitOutcome};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -143,6 +146,10 @@ async fn the_rules_decide_what_an_answer_means() {
         reason: reason(code),
         error: HttpFault::new(HttpFaultKind::MessageRefused, text),
     };
+    let throttled = |text: &str| HttpOutcome::Throttled {
+        error: HttpFault::new(HttpFaultKind::Throttled, text),
+        after: Duration::ZERO,
+    };
     let unknown = |kind, status, quoted: &str| HttpOutcome::Unknown {
         error: HttpFault::new(
             kind,
@@ -153,20 +160,40 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "{\"status\":0,\"id\":\"a-1\"}", accepted(Some("a-1"))),
         ("200 OK", "{\"status\":\"0\",\"id\":77}", accepted(Some("77"))),
         ("200 OK", "{\"status\":0,\"id\":null}", accepted(None)),
-        ("200 OK", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        ("202 Accepted", "{\"status\":\"busy\"}", HttpOutcome::Throttled),
-        ("200 OK", "{\"status\":17}", refused("invalid_sender_17", "HTTP status 200 17")),
-        ("200 OK", "{\"status\":18}", refused("refused_18", "HTTP status 200 18")),
+        ("200 OK", "{\"status\":\"busy\"}", throttled("HTTP status 200: {\"status\":\"busy\"}")),
+        (
+            "202 Accepted",
+            "{\"status\":\"busy\"}",
+            throttled("HTTP status 202: {\"status\":\"busy\"}"),
+        ),
+        (
+            "200 OK",
+            "{\"status\":17}",
+            refused("invalid_sender_17", "HTTP status 200 17: {\"status\":17}"),
+        ),
+        ("200 OK", "{\"status\":18}", refused("refused_18", "HTTP status 200 18: {\"status\":18}")),
+        (
+            "200 OK",
+            "{\"status\":18,\"to\":\"057-000-001\"}",
+            refused("refused_18", "HTTP status 200 18"),
+        ),
         (
             "200 OK",
             "{\"status\":\"number blocked\"}",
-            refused("rejected_by_network", "HTTP status 200 number blocked"),
+            refused(
+                "rejected_by_network",
+                "HTTP status 200 number blocked: {\"status\":\"number blocked\"}",
+            ),
         ),
-        ("200 OK", "{\"status\":\"a\\u0000b\"}", refused("refused", "HTTP status 200 ab")),
+        (
+            "200 OK",
+            "{\"status\":\"a\\u0000b\"}",
+            refused("refused", "HTTP status 200 ab: {\"status\":\"a\\u0000b\"}"),
+        ),
         (
             "503 Busy",
             "<html>",
-            retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503"),
+            retry(HttpFaultKind::MessageDeferred, "refused_503", "HTTP status 503: <html>"),
         ),
         // No rule matches these answers. The errors quote nothing of the message.
         ("200 OK", "no 057-000 001 here", unknown(NoRule, 200, "")),
@@ -175,16 +202,19 @@ async fn the_rules_decide_what_an_answer_means() {
         ("200 OK", "OK", unknown(NoRule, 200, ": OK")),
         ("200 OK", "{\"status\":null}", unknown(NoRule, 200, ": {\"status\":null}")),
         ("202 Accepted", "{\"status\":0}", unknown(NoRule, 202, ": {\"status\":0}")),
-        ("303 See Other", "", unknown(NoRule, 303, "")),
-        ("307 Temporary Redirect", "", unknown(NoRule, 307, "")),
-        ("502 Bad Gateway", "{\"status\":0}", unknown(HttpFaultKind::ServerError, 502, "")),
-        ("429 Too Many Requests", "", HttpOutcome::Throttled),
+        ("502 Bad Gateway", "<h1>", unknown(HttpFaultKind::ServerError, 502, ": <h1>")),
+        ("502 Bad Gateway", "to 057-000-001", unknown(HttpFaultKind::ServerError, 502, "")),
+        ("429 Too Many Requests", "", throttled("HTTP status 429, for which there is no rule")),
         (
             "401 Unauthorized",
             "{\"status\":0}",
-            held("refused_401", "HTTP status 401, for which there is no rule"),
+            held("refused_401", "HTTP status 401, for which there is no rule: {\"status\":0}"),
         ),
-        ("403 Forbidden", "no", held("refused_403", "HTTP status 403, for which there is no rule")),
+        (
+            "403 Forbidden",
+            "no",
+            held("refused_403", "HTTP status 403, for which there is no rule: no"),
+        ),
         (
             "404 Not Found",
             "",
@@ -269,6 +299,10 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         error: HttpFault::new(HttpFaultKind::MessageDeferred, format!("HTTP status 200{error}")),
     };
     let accepted = HttpOutcome::Accepted { message_id: Some("0012".to_owned()) };
+    let throttled = HttpOutcome::Throttled {
+        error: HttpFault::new(HttpFaultKind::Throttled, "HTTP status 200: ERR:9 slow down"),
+        after: Duration::ZERO,
+    };
     let unknown = |quoted: &str| HttpOutcome::Unknown {
         error: HttpFault::new(
             NoRule,
@@ -277,17 +311,36 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
     };
     for (body, wanted) in [
         ("OK:0012:26657000001\r\n", accepted),
-        ("ERR:9 slow down", HttpOutcome::Throttled),
-        ("ERR:2 no such number", refused("invalid_destination_2", "2")),
+        ("ERR:9 slow down", throttled),
+        ("ERR:2 no such number", refused("invalid_destination_2", "2: ERR:2 no such number")),
         ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
-        ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy")),
-        ("{\"why\":\"down\"}", retry("refused_200", "")),
+        ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy: {\"state\":\"Busy\"}")),
+        ("{\"why\":\"down\"}", retry("refused_200", ": {\"why\":\"down\"}")),
         ("OK::", unknown("OK::")),
         ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
         let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
         assert_eq!(outcome, wanted, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_constant_of_a_rule_is_no_code() {
+    let lines = format!(
+        "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\nequals = \"refused\"\n\
+         outcome = \"refused\"\n[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\n\
+         equals = \"sender\"\noutcome = \"refused\"\nerrors = {{ sender = \"invalid_sender\" }}\n"
+    );
+    for (body, wanted) in [
+        ("{\"state\":\"refused\",\"why\":\"spam\"}", "refused_200"),
+        ("{\"state\":\"sender\"}", "invalid_sender_200"),
+    ] {
+        let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
+        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
+        let detail = format!("HTTP status 200: {body}");
+        let error = HttpFault::new(HttpFaultKind::MessageRefused, detail);
+        assert_eq!(outcome, HttpOutcome::Refused { reason: wanted.to_owned(), error });
     }
 }
 
@@ -327,16 +380,40 @@ async fn a_request_has_the_alphabet_the_receipt_url_and_basic_authentication() {
 
 #[tokio::test]
 async fn a_request_without_an_answer_is_unknown() {
-    for act in [
-        Act::Cut,
-        Act::CutAfter("HTTP/1.1 200 OK\r\nconte"),
-        Act::CutAfter("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"status\":0,"),
-        Act::CutAfter("220 mail.example.org ready\r\n"),
+    const HINT: &str = "if the port expects TLS, \"url\" must begin with https). ";
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{\"status\":0,";
+    let alert_of_tls = "\u{15}\u{3}\u{1}\0\u{2}\u{2}F";
+    for (act, kind, is_hinted) in [
+        (Act::Cut, HttpFaultKind::ConnectionLost, true),
+        (Act::CutAfter("HTTP/1.1 200 OK\r\nconte"), HttpFaultKind::ConnectionLost, true),
+        (Act::CutAfter(cut), HttpFaultKind::AnswerCut, false),
+        (Act::CutAfter("220 mail.example.org ready\r\n"), HttpFaultKind::NotHttp, true),
+        (Act::CutAfter(alert_of_tls), HttpFaultKind::NotHttp, true),
     ] {
         let (outcome, requests) = outcome_of(act.clone()).await;
-        assert!(matches!(outcome, HttpOutcome::Unknown { .. }), "{act:?}: {outcome:?}");
-        assert_eq!(requests, 1, "{act:?}");
+        let HttpOutcome::Unknown { error } = outcome else {
+            panic!("{act:?}: {outcome:?}");
+        };
+        assert_eq!((error.kind, requests), (kind, 1), "{act:?}");
+        assert_eq!(error.to_string().contains(HINT), is_hinted, "{error}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_leads_elsewhere_names_only_the_host() {
+    let login = "302 Found\r\nlocation: https://u:p@login.example.org:8443/x?key=hidden";
+    let upstream =
+        Upstream::start(&[Act::Answer("303 See Other", ""), Act::Answer(login, "x")]).await;
+    let carrier = carrier_at(upstream.port, QUERY);
+    let own = format!("http://127.0.0.1:{}", upstream.port);
+    for (status, address) in [(303, &*own), (302, "https://login.example.org:8443")] {
+        let outcome = carrier.submit(&submit("Hi")).await.0;
+        let detail =
+            format!("HTTP status {status}, for which there is no rule; it leads to {address}");
+        let error = HttpFault::new(HttpFaultKind::Redirected, detail);
+        assert_eq!(outcome, HttpOutcome::Unknown { error });
+    }
+    assert_eq!(upstream.seen().len(), 2);
 }
 
 #[tokio::test]
@@ -381,13 +458,19 @@ async fn without_a_connection_the_message_is_not_sent() {
 
 #[tokio::test]
 async fn without_tls_the_message_is_not_sent() {
-    // The upstream doesn't speak TLS. It closes each connection.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
     let lines = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &lines).submit(&submit("Hi")).await.0;
-    assert!(matches!(outcome, HttpOutcome::NotSent { .. }), "{outcome:?}");
+    // The upstream doesn't speak TLS. It closes each connection, or answers in cleartext.
+    for answer in ["", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let error = not_sent(port, &lines).await;
+        assert_eq!(error.kind, HttpFaultKind::TlsNotSpoken, "{error}");
+    }
 }
 
 #[tokio::test]
@@ -406,13 +489,21 @@ async fn after_a_connect_timeout_the_message_is_not_sent() {
     accepted.await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn only_the_named_authority_is_trusted() {
-    let folder = TempDir::new().unwrap();
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+/// Returns the port of an upstream that speaks TLS, and the file with its certificate. Without an
+/// authority, the certificate is self-signed.
+async fn secure(
+    folder: &TempDir,
+    params: rcgen::CertificateParams,
+    authority: Option<(rcgen::CertificateParams, rcgen::KeyPair)>,
+) -> (u16, PathBuf) {
+    let own = rcgen::KeyPair::generate().unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-    fs::write(&cert, made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let signed = match authority {
+        Some((of, by)) => params.signed_by(&own, &rcgen::Issuer::new(of, by)),
+        None => params.self_signed(&own),
+    };
+    fs::write(&cert, signed.unwrap().pem()).unwrap();
+    fs::write(&key, own.serialize_pem()).unwrap();
     let acceptor = crate::tls::acceptor(&crate::tls::TlsFiles { cert: cert.clone(), key }).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -424,14 +515,63 @@ async fn only_the_named_authority_is_trusted() {
             }
         }
     });
+    (port, cert)
+}
+
+fn certificate(name: &str) -> rcgen::CertificateParams {
+    rcgen::CertificateParams::new([name.to_owned()]).unwrap()
+}
+
+/// Returns the fault of a message that isn't sent.
+async fn not_sent(port: u16, lines: &str) -> HttpFault {
+    match carrier_at(port, lines).submit(&submit("Hi")).await.0 {
+        HttpOutcome::NotSent { error } => error,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_or_time_is_named_as_such() {
+    let mut expired = certificate("127.0.0.1");
+    expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    let mut early = certificate("127.0.0.1");
+    early.not_before = rcgen::date_time_ymd(4000, 1, 1);
+    for (params, kind) in [
+        (certificate("sms.example.org"), HttpFaultKind::CertificateName),
+        (expired, HttpFaultKind::CertificateExpired),
+        (early, HttpFaultKind::CertificateExpired),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let authority = rcgen::KeyPair::generate().unwrap();
+        let mut of_authority = rcgen::CertificateParams::default();
+        of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let file = folder.path().join("authority.pem");
+        fs::write(&file, of_authority.self_signed(&authority).unwrap().pem()).unwrap();
+        let (port, _) = secure(&folder, params, Some((of_authority, authority))).await;
+        let url = QUERY.replace("http:", "https:");
+        let trusting = format!("{url}tls_ca = \"{}\"\n", file.display());
+        let error = not_sent(port, &trusting).await;
+        assert_eq!(error.kind, kind, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_named_certificates_are_trusted() {
+    // `openssl req -x509` makes such a certificate: it claims to be an authority, and has no name
+    // that TLS knows.
+    let mut of_openssl = rcgen::CertificateParams::default();
+    of_openssl.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let url = QUERY.replace("http:", "https:");
-    let outcome = carrier_at(port, &url).submit(&submit("Hi")).await.0;
-    let is_tls = |fault: &HttpFault| fault.kind == HttpFaultKind::Tls;
-    assert!(matches!(&outcome, HttpOutcome::NotSent { error } if is_tls(error)), "{outcome:?}");
-    let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
-    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
-    let message_id = Some("t".to_owned());
-    assert_eq!(outcome, HttpOutcome::Accepted { message_id });
+    for params in [certificate("127.0.0.1"), of_openssl] {
+        let folder = TempDir::new().unwrap();
+        let (port, cert) = secure(&folder, params, None).await;
+        let error = not_sent(port, &url).await;
+        assert_eq!(error.kind, HttpFaultKind::CertificateUntrusted, "{error}");
+        let trusting = format!("{url}tls_ca = \"{}\"\n", cert.display());
+        let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
+        let message_id = Some("t".to_owned());
+        assert_eq!(outcome, HttpOutcome::Accepted { message_id });
+    }
 }
 
 #[tokio::test]
@@ -599,6 +739,72 @@ async fn each_sender_has_its_own_rate() {
         assert!(waits || matches!(outcome, SubmitOutcome::Accepted { .. }), "{result:?}");
     }
     assert_eq!(upstream.seen().len(), 12);
+}
+
+/// Submits one message, and returns its outcome.
+async fn exchange(connection: &HttpConnection) -> SubmitOutcome {
+    connection.until_free().await;
+    connection.submit(lease(), vec![message(1, "Acme")]);
+    connection.report().await.unwrap().submitted.remove(0).outcomes.remove(0).1
+}
+
+#[tokio::test]
+async fn a_pause_is_as_long_as_the_upstream_asks() {
+    let upstream = Upstream::start(&[
+        Act::Answer("429 Too Many Requests\r\nretry-after: 2", ""),
+        Act::Answer("200 OK", "{\"status\":0}"),
+    ])
+    .await;
+    let connection = connection(&upstream, "");
+    let began = Instant::now();
+    let outcome = exchange(&connection).await;
+    assert!(matches!(outcome, SubmitOutcome::Throttled { .. }), "{outcome:?}");
+    let state = connection.state();
+    assert_eq!(state.state, ConnectionState::Waiting);
+    let error = state.last_error.unwrap();
+    assert!(error.contains("HTTP status 429") && error.contains("Retry-After: 2 s"), "{error}");
+    let outcome = exchange(&connection).await;
+    assert!(matches!(outcome, SubmitOutcome::Accepted { .. }), "{outcome:?}");
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(connection.state().state, ConnectionState::Bound);
+}
+
+#[tokio::test]
+async fn customers_see_the_status_of_an_unclear_answer_and_nothing_else_of_it() {
+    for status in ["200 OK", "302 Found", "502 Bad Gateway"] {
+        let upstream = Upstream::start(&[Act::Answer(status, "<h1>gateway 7</h1>")]).await;
+        let connection = connection(&upstream, "");
+        let error = format!("HTTP status {}", &status[..3]);
+        assert_eq!(exchange(&connection).await, SubmitOutcome::Unknown { error });
+        let last_error = connection.state().last_error.unwrap_or_default();
+        assert!(last_error.contains("for which there is no rule"), "{last_error}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_is_refused_holds_messages_until_one_is_accepted() {
+    let out_of_credit = Act::Answer("402 Payment Required", "no credit");
+    let upstream = Upstream::start(&[
+        out_of_credit.clone(),
+        Act::Answer("200 OK", "{\"status\":17}"),
+        out_of_credit,
+        Act::Answer("200 OK", "{\"status\":0}"),
+    ])
+    .await;
+    let rule = "[[carrier.answer]]\nhttp = 402\noutcome = \"hold\"\n";
+    let connection = connection(&upstream, rule);
+    let held = || connection.state().held.unwrap_or_default();
+    let error = "refused_402".to_owned();
+    assert_eq!(exchange(&connection).await, SubmitOutcome::Held { error: error.clone() });
+    assert!(held().contains("(HTTP status 402: no credit). Ask the carrier"), "{}", held());
+    // An upstream may check the number before the account.
+    let refused = exchange(&connection).await;
+    assert!(matches!(refused, SubmitOutcome::Refused { .. }), "{refused:?}");
+    assert!(held().contains("has credit"), "{}", held());
+    assert_eq!(connection.state().state, ConnectionState::Probing);
+    assert_eq!(exchange(&connection).await, SubmitOutcome::Held { error });
+    exchange(&connection).await;
+    assert_eq!((held().as_str(), connection.state().state), ("", ConnectionState::Bound));
 }
 
 #[tokio::test]

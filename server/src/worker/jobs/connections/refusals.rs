@@ -13,22 +13,23 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// The refusals of a carrier that have been logged.
 #[derive(Default)]
 pub(super) struct ReportedRefusals {
-    count: u64,
+    totals: (u64, u64),
     at: Option<Instant>,
 }
 
 impl ReportedRefusals {
-    /// Logs the number of messages refused since the last line, but no content of a message.
-    pub(super) fn update(&mut self, carrier: &str, refused: &Refused) {
-        let total = refused.total();
+    /// Logs the numbers of submits refused since the last line, but no content of a message.
+    pub(super) fn update(&mut self, carrier: &str, all: &Refused) {
+        let totals = all.totals();
         let lately = self.at.is_some_and(|at| at.elapsed() < INTERVAL);
-        if total == self.count || lately {
+        if totals == self.totals || lately {
             return;
         }
-        let count = total - self.count;
-        let reason = refused.last().map(|(reason, _)| reason);
+        let (refused, deferred) = (totals.0 - self.totals.0, totals.1 - self.totals.1);
+        let what = if refused > 0 { "refused" } else { "deferred" };
+        let reason = all.last().map(|(reason, _)| reason);
         let name = reason.and_then(status_name);
-        tracing::warn!(carrier, count, reason, name, "a carrier refused messages");
-        (self.count, self.at) = (total, Some(Instant::now()));
+        tracing::warn!(carrier, refused, deferred, reason, name, "a carrier {what} submits");
+        (self.totals, self.at) = (totals, Some(Instant::now()));
     }
 }
