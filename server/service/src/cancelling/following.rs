@@ -18,9 +18,9 @@ use store::{Chore, WriteTx, queue};
 /// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
 /// The number of rows after which the transaction checks whether another one waits for it. They
-/// take about eight milliseconds. With fewer rows, most of the time goes into commits, and into
+/// take about three milliseconds. With fewer rows, most of the time goes into commits, and into
 /// pages that are read again after another connection's commit.
-const PART: i64 = 500;
+const PART: i64 = 200;
 /// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
 /// waits for the commit, which takes longer the more rows there are.
 const TIME_MAX: Duration = Duration::from_millis(5);
