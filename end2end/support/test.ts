@@ -23,12 +23,6 @@ const LEFT_IN_FIREFOX = new RegExp(
   '^error: (NetworkError when|The operation was aborted|Firefox can’t establish)',
 );
 
-/**
- * A page whose session was ended elsewhere asks again for its events, after some seconds, and may
- * not have them.
- */
-const EVENTS_WITHOUT_SESSION = /with a status of 401 .*\/events[)?]/;
-
 /** Collects complaints: errors on the console, exceptions, and requests to other sites. */
 class Watch {
   readonly complaints: string[] = [];
@@ -39,7 +33,6 @@ class Watch {
     scripts: boolean,
     private readonly firefox: boolean,
   ) {
-    this.expects(EVENTS_WITHOUT_SESSION);
     // Without scripts, the browser preloads the WebAssembly but never runs it.
     if (!scripts) this.expects(/was preloaded using link preload but not used/);
     if (firefox) {
@@ -79,6 +72,14 @@ class Watch {
     // With a stack, Playwright also prints this code, and the complaints are far from the log's end.
     error.stack = error.message;
     throw error;
+  }
+
+  /**
+   * Allows a page whose session was ended elsewhere to ask again for its events, which it does after
+   * some seconds.
+   */
+  expectsEndedSessions(): void {
+    this.expects(/with a status of 401 .*\/events[)?]/);
   }
 
   /** Allows a complaint. For example, browsers report a page with status 404. */

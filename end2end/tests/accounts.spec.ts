@@ -183,7 +183,13 @@ test('a page shows what was accepted or what was refused', async ({ portal, scri
   await expect(alert).toHaveCount(0);
 });
 
-test('a reset link sets a new password once', async ({ portal, server, anotherBrowser }) => {
+test('a reset link sets a new password once', async ({
+  portal,
+  server,
+  anotherBrowser,
+  watch,
+}) => {
+  watch.expectsEndedSessions();
   const account = await portal.register();
   const { link } = await server.staff('account', 'reset', account.email);
   server.keepsSecret(new URL(link).pathname.split('/').at(-1)!);
@@ -289,7 +295,12 @@ test('without a mail server the email is changed by support', async ({ portal })
   await expect(portal.button('Change email')).toHaveCount(0);
 });
 
-test('an account downloads its data and is closed for good', async ({ portal, anotherBrowser }) => {
+test('an account downloads its data and is closed for good', async ({
+  portal,
+  anotherBrowser,
+  watch,
+}) => {
+  watch.expectsEndedSessions();
   const customer = await portal.customer();
   const other = await anotherBrowser();
   await other.signIn(customer);

@@ -50,7 +50,9 @@ test('staff disable and enable an account, and make a reset link that is shown o
   portal,
   scripts,
   anotherBrowser,
+  watch,
 }) => {
+  watch.expectsEndedSessions();
   const customer = await anotherBrowser();
   const { email } = await customer.register();
   await portal.staff();

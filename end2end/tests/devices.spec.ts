@@ -3,7 +3,12 @@ import { expect, test } from '../support/test.js';
 /** The button of each device has a name of its own. */
 const SIGN_OUT = /^Sign out this device/;
 
-test('signing out one device leaves the others signed in', async ({ portal, anotherBrowser }) => {
+test('signing out one device leaves the others signed in', async ({
+  portal,
+  anotherBrowser,
+  watch,
+}) => {
+  watch.expectsEndedSessions();
   const account = await portal.register();
   const [second, third] = [await anotherBrowser(), await anotherBrowser()];
   await second.signIn(account);
@@ -34,7 +39,8 @@ test('signing out one device leaves the others signed in', async ({ portal, anot
   expect(stillIn.slice(1).toSorted()).toEqual([false, true]);
 });
 
-test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
+test('all other devices are signed out', async ({ portal, anotherBrowser, watch }) => {
+  watch.expectsEndedSessions();
   const account = await portal.register();
   const other = await anotherBrowser();
   await other.signIn(account);
@@ -64,7 +70,12 @@ test('signing out this device leads to the sign-in page', async ({ portal }) => 
   await portal.at(/^\/login/);
 });
 
-test('an open page notices that its session has ended', async ({ portal, anotherBrowser }) => {
+test('an open page notices that its session has ended', async ({
+  portal,
+  anotherBrowser,
+  watch,
+}) => {
+  watch.expectsEndedSessions();
   const account = await portal.register();
   const other = await anotherBrowser();
   await other.signIn(account);

@@ -59,7 +59,8 @@ test('a lost phone: a recovery code, then another app', async ({ portal, another
   await other.signInByCode(account, app);
 });
 
-test('staff without a second factor can only set one up', async ({ portal, server }) => {
+test('staff without a second factor can only set one up', async ({ portal, server, watch }) => {
+  watch.expectsEndedSessions();
   const account = await portal.register();
   await server.staff('account', 'promote', account.email);
   await portal.open('/login');

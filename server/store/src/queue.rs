@@ -66,7 +66,8 @@ statements! {
         ") AS c",
     );
     const CARRIER_OF: Sql = in_shard!(
-        "SELECT carrier, due_at FROM queue WHERE message_id = $1" => " AND shard = $2");
+        "SELECT carrier, due_at, lease_token FROM queue WHERE message_id = $1"
+            => " AND shard = $2");
     const ANY_UNCLAIMED: Sql = in_shard!(
         "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
@@ -354,14 +355,18 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the carrier that a message in the queue waits for, and when it is due. The carrier is
-/// empty if no route fits.
+/// Returns the carrier that a message in the queue waits for, and when it is due: `None` if it is
+/// being submitted. The carrier is empty if no route fits.
 pub async fn carrier_of(
     conn: &mut dyn Connection,
     message: Transid,
-) -> Result<Option<(String, Timestamp)>> {
+) -> Result<Option<(String, Option<Timestamp>)>> {
     query(CARRIER_OF, message.0)
-        .fetch_optional(conn, |row| Ok((row.get("carrier")?, row.get("due_at")?)))
+        .fetch_optional(conn, |row| {
+            let due_at: Timestamp = row.get("due_at")?;
+            let lease: i64 = row.get("lease_token")?;
+            Ok((row.get("carrier")?, (lease == 0).then_some(due_at)))
+        })
         .await
 }
 

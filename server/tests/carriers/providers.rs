@@ -420,7 +420,7 @@ fn africastalking() {
             (
                 201,
                 r#"{"SMSMessageData":{"Message":"InvalidSenderId","Recipients":[]}}"#,
-                "invalid_sender_201",
+                "invalid_sender",
             ),
             (
                 201,

@@ -18,8 +18,8 @@ use store::{Chore, WriteTx, queue};
 /// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
 /// The number of rows after which the transaction checks whether another one waits for it. They
-/// take about three milliseconds. With fewer rows, most of the time goes into commits, and into
-/// pages that are read again after another connection's commit. With more, sends wait longer.
+/// take about three milliseconds. With fewer rows, most of the time goes into commits, and into the
+/// sends in between. With more, sends wait longer.
 const PART: i64 = 200;
 /// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
 /// waits for the commit, which takes longer the more rows there are.

@@ -69,7 +69,8 @@ impl Delivery<'_> {
             // A carrier whose receipts say nothing may be degraded because of that.
             if matches!(state, CarrierState::Up | CarrierState::Degraded) {
                 let more = self.useless_receipts(&name).await?;
-                reason = [reason, more].into_iter().flatten().reduce(|a, b| format!("{a}. {b}"));
+                let joined = |a: String, b| format!("{}. {b}", a.trim_end_matches('.'));
+                reason = [reason, more].into_iter().flatten().reduce(joined);
             }
             found.push(CarrierRecord {
                 recent: recent.remove(&name).unwrap_or_default(),

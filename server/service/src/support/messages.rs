@@ -82,18 +82,20 @@ impl Support<'_> {
     }
 
     /// Returns the carrier that a message waits for, with the reason.
-    async fn cause_of_wait(&self, name: &str, due_at: Timestamp) -> Result<String> {
+    async fn cause_of_wait(&self, name: &str, due_at: Option<Timestamp>) -> Result<String> {
         let carriers = self.delivery().carriers().await?;
         let Some(carrier) = carriers.into_iter().find(|carrier| carrier.name == name) else {
             return Ok("a carrier: no route leads to one that is in the settings".to_owned());
         };
         let state = carrier.state.as_str();
         Ok(match (carrier.state, carrier.reason) {
-            (CarrierState::Up, _) if due_at > self.now() => {
-                let at = due_at.to_table();
-                format!("{name}, which is up: it is submitted again at {at} UTC")
-            }
-            (CarrierState::Up, _) => format!("{name}, which is up: it is submitted next"),
+            (CarrierState::Up, _) => match due_at {
+                None => format!("{name}: it is being submitted"),
+                Some(at) if at > self.now() => {
+                    format!("{name}, which is up: it is submitted at {} UTC", at.to_table())
+                }
+                Some(_) => format!("{name}, which is up: it is submitted next"),
+            },
             (_, Some(reason)) => format!("{name}, which is {state}: {reason}"),
             (_, None) => format!("{name}, which is {state}"),
         })

@@ -84,7 +84,9 @@ impl Head {
         Self {
             status: response.status().as_u16(),
             content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
-            leads_to: leads_to.map(|url| url.origin().ascii_serialization()),
+            leads_to: leads_to
+                .filter(|url| url.has_host())
+                .map(|url| url.origin().ascii_serialization()),
             retry_after: text(header::RETRY_AFTER)
                 .and_then(|text| retry_after(text, SystemTime::now())),
         }
@@ -150,17 +152,25 @@ impl Answer {
         };
         let status = self.head.status.to_string();
         let value = found.code.as_deref();
-        // A value that must equal a constant is the same for all messages.
-        let code = value.filter(|_| rule.equals.is_none());
+        // A word that the rule itself has says nothing more, but a number is the upstream's code.
+        let says_more =
+            |value: &&str| rule.equals.is_none() || value.bytes().any(|b| b.is_ascii_digit());
+        let code = value.map_or(Some(status.as_str()), |value| Some(value).filter(says_more));
         let reason = || {
             let known = rule.errors.get(value.unwrap_or(&status));
-            known.unwrap_or(&DeliveryError::Refused).with_number(Some(code.unwrap_or(&status)))
+            known.unwrap_or(&DeliveryError::Refused).with_number(code)
         };
         let error = |kind| {
             // No API uses this status for a single message.
             let kind = if self.head.status == 401 { HttpFaultKind::AccessRefused } else { kind };
-            let words = self.words(code.filter(|_| !submit.is_secret));
-            HttpFault::new(kind, words + &self.quote(submit, secrets))
+            let is_public = |code: &&str| {
+                let as_json = Value::String((*code).to_owned());
+                !submit.is_secret
+                    && (code.len() < NUMBER_TAIL
+                        || !contains_private((code, &as_json), submit, secrets))
+            };
+            let quoted = value.and(code).filter(is_public);
+            HttpFault::new(kind, self.words(quoted) + &self.quote(submit, secrets))
         };
         match rule.outcome {
             Meaning::Accepted => HttpOutcome::Accepted { message_id: found.message_id },
@@ -258,32 +268,9 @@ impl Answer {
         quote
     }
 
-    /// Whether the body may contain a part of the message, its number, or one of the secrets. Any body
-    /// may contain a one-time code, or a message of which ASCII letters and digits are the minor part:
-    /// no excerpt tells how the body would quote it.
+    /// Whether the body may contain something private.
     fn contains_private(&self, submit: &HttpSubmit, secrets: &[&str]) -> bool {
-        if submit.is_secret {
-            return true;
-        }
-        let digits: String = self.text.chars().filter(char::is_ascii_digit).collect();
-        let number_tail = &submit.number[submit.number.len().saturating_sub(NUMBER_TAIL)..];
-        // Without the escapes of JSON.
-        let unescaped = strings(&self.body);
-        let is_in = |private: &str| {
-            !private.is_empty() && (self.text.contains(private) || unescaped.contains(private))
-        };
-        let of_body = letters(&self.text);
-        let is_quoted = |secret: &str| {
-            let letters = letters(secret);
-            letters.len() >= EXCERPT_MIN && of_body.contains(&letters)
-        };
-        let alphanumeric = submit.message.chars().filter(|c| c.is_alphanumeric()).count();
-        let is_ascii = letters(&submit.message).len() * 2 >= alphanumeric;
-        !is_ascii
-            || digits.contains(number_tail)
-            || is_in(&submit.message)
-            || secrets.iter().any(|secret| is_in(secret) || is_quoted(secret))
-            || excerpts(&submit.message).iter().any(|excerpt| of_body.contains(excerpt))
+        contains_private((&self.text, &self.body), submit, secrets)
     }
 
     /// Returns the status and the upstream's code.
@@ -291,6 +278,34 @@ impl Answer {
         let quoted = quoted(code.unwrap_or_default(), QUOTED_CHARS_MAX);
         format!("HTTP status {} {quoted}", self.head.status).trim_end().to_owned()
     }
+}
+
+/// Whether a text, which is also given as JSON, may contain a part of the message, its number, or one
+/// of the secrets. Any text may contain a one-time code, or a message of which ASCII letters and
+/// digits are the minor part: no excerpt tells how the text would quote it.
+fn contains_private((text, json): (&str, &Value), submit: &HttpSubmit, secrets: &[&str]) -> bool {
+    if submit.is_secret {
+        return true;
+    }
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let number_tail = &submit.number[submit.number.len().saturating_sub(NUMBER_TAIL)..];
+    // Without the escapes of JSON.
+    let unescaped = strings(json);
+    let is_in = |private: &str| {
+        !private.is_empty() && (text.contains(private) || unescaped.contains(private))
+    };
+    let of_text = letters(text);
+    let is_quoted = |secret: &str| {
+        let letters = letters(secret);
+        letters.len() >= EXCERPT_MIN && of_text.contains(&letters)
+    };
+    let alphanumeric = submit.message.chars().filter(|c| c.is_alphanumeric()).count();
+    let is_ascii = letters(&submit.message).len() * 2 >= alphanumeric;
+    !is_ascii
+        || digits.contains(number_tail)
+        || is_in(&submit.message)
+        || secrets.iter().any(|secret| is_in(secret) || is_quoted(secret))
+        || excerpts(&submit.message).iter().any(|excerpt| of_text.contains(excerpt))
 }
 
 /// Returns the beginning of a text without control characters.

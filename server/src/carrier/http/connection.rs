@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::records::ConnectionState;
+use domain::support::ReceiptKind;
 use domain::{Timestamp, Transid};
 use service::{Claimed, Clock, Lease, RawReceipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
@@ -28,8 +29,9 @@ use crate::config_error::ConfigError;
 /// down. Each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The longest `Retry-After` that is honored. An upstream's mistake must not stop us for a day.
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
+/// The longest `Retry-After` that is honored. An upstream's mistake must not stop us for a day, and
+/// operators get an alert about a carrier that is down for two minutes.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 /// How long a message may wait for the rate limit, capped at a sixth of the lease. The lease must
 /// outlast this wait and the request, which gets at most two thirds of the lease.
 const TURN: Duration = Duration::from_secs(10);
@@ -141,7 +143,10 @@ impl Shared {
         inner.note(&outcome);
         let outcome = outcome_of(outcome);
         if let Some(WrittenAnswer { status, text }) = written {
-            let answer = RawReceipt::of_answer(&outcome, result.id, number);
+            // Without receipts, nothing needs an ID.
+            let needs_id = self.carrier.settings.receipt.is_some();
+            let answer = RawReceipt::of_answer(&outcome, result.id, number)
+                .filter(|answer| needs_id || answer.kind != ReceiptKind::AcceptedWithoutId);
             let texts =
                 |answer| RawReceipt { state: format!("HTTP {status}"), raw: text, ..answer };
             inner.raw.extend(answer.map(texts));
@@ -248,7 +253,8 @@ impl Inner {
     /// Begins a pause that is longer than the one before it and lasts `at_least` this long.
     fn begin_pause(&mut self, at_least: Duration) {
         let now = Instant::now();
-        if !self.is_paused() {
+        // A message that was in flight when a pause began may have ended it.
+        if !self.is_paused() || self.pause.is_none() {
             if self.pause.is_none() {
                 self.since = now;
             }
@@ -276,12 +282,7 @@ fn outcome_of(outcome: HttpOutcome) -> SubmitOutcome {
         HttpOutcome::Held { reason, .. } => SubmitOutcome::Held { error: reason },
         HttpOutcome::Retry { reason, .. } => SubmitOutcome::Temporary { error: reason },
         HttpOutcome::NotSent { .. } | HttpOutcome::TooLate => SubmitOutcome::NotSent,
-        // Customers see it in the message's timeline. After the first clause, a detail may quote the
-        // answer.
-        HttpOutcome::Unknown { error } => {
-            let clause = error.detail.split([',', ';', ':']).next();
-            SubmitOutcome::Unknown { error: clause.unwrap_or_default().to_owned() }
-        }
+        HttpOutcome::Unknown { error } => SubmitOutcome::Unknown { error: error.for_customers() },
     }
 }
 

@@ -143,8 +143,8 @@ fn find<T>(
     None
 }
 
-/// Logs a wrong secret, at most once a minute for each carrier. Only the first answer of a minute
-/// waits for the log, so the time of an answer doesn't tell a known name from another.
+/// Logs a wrong secret, at most once a minute for each carrier. So the time of at most one answer a
+/// minute shows that a carrier has this name.
 fn log_wrong_secret(carrier: &str, (what, section): Post) {
     static LOGGED: Mutex<BTreeMap<(String, &str), Instant>> = Mutex::new(BTreeMap::new());
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -121,9 +121,9 @@ impl HttpFaultKind {
             Self::TlsNotSpoken => {
                 return Words {
                     code: "http_tls_not_spoken",
-                    next_step: "Check host and port of \"url\". Ask the carrier for its address \
-                                with https. If it has none, use a VPN and http, which \
-                                allow_cleartext must list",
+                    next_step: "Check host and port of \"url\". Ask the carrier whether it allows \
+                                this machine's IP address, and for its address with https. If it \
+                                has none, use a VPN and http, which allow_cleartext must list",
                     ..FaultKind::TlsNotSpoken.words()
                 };
             }
@@ -264,6 +264,20 @@ impl HttpFaultKind {
 impl HttpFault {
     pub fn new(kind: HttpFaultKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }
+    }
+
+    /// Returns what customers see of an unknown outcome, in the message's timeline: nothing that the
+    /// upstream wrote except its status, with which each detail of an answer begins.
+    pub fn for_customers(&self) -> String {
+        match self.kind {
+            HttpFaultKind::Unanswered => "no answer in time".to_owned(),
+            HttpFaultKind::AnswerCut => "the answer was cut off".to_owned(),
+            HttpFaultKind::NotHttp => "the answer isn't HTTP".to_owned(),
+            _ if self.detail.starts_with("HTTP status ") => {
+                self.detail.split([',', ';', ':']).next().unwrap_or_default().to_owned()
+            }
+            _ => "the connection was lost".to_owned(),
+        }
     }
 
     /// An error while connecting.

@@ -15,15 +15,19 @@ mod submit;
 
 use std::borrow::Cow;
 use std::error::Error as _;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderValue, Method, header};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use domain::message::{Encoding, encoding};
 use reqwest::{Client, Request, RequestBuilder, Url, redirect, retry};
 use smpp::SharedPace;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_rustls::rustls;
 
 use super::unanswered::Unanswered;
 use crate::config::carriers::{Body, Escape, HttpSettings, Placeholder, Secret};
@@ -43,10 +47,15 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The maximum size of an answer in bytes. An answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
+/// The minimum length of a word with a digit in the settings that is treated like a key.
+const KEY_MIN: usize = 8;
+
 /// Sends messages to one upstream.
 pub struct HttpCarrier {
     client: Client,
     settings: HttpSettings,
+    /// What a request may contain that no log may: see [`secrets`].
+    secrets: Vec<String>,
     places: Semaphore,
     /// The rate limit, which other processes share.
     pub(super) pace: Arc<SharedPace>,
@@ -73,6 +82,7 @@ impl HttpCarrier {
             })?;
         Ok(Self {
             client,
+            secrets: secrets(&settings),
             places: Semaphore::new(settings.connections),
             pace: Arc::new(SharedPace::new(settings.rate)),
             unanswered: Mutex::default(),
@@ -102,7 +112,7 @@ impl HttpCarrier {
         self.unanswered().end();
         match exchanged {
             Ok(answer) => {
-                let secrets = self.secrets();
+                let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
                 let outcome = answer.outcome(&self.settings.answers, submit, &secrets);
                 // An ID is stored with the message, and nothing else of the answer matters.
                 let is_known = matches!(outcome, HttpOutcome::Accepted { message_id: Some(_) });
@@ -110,15 +120,6 @@ impl HttpCarrier {
             }
             Err(error) => (failed(&error), None),
         }
-    }
-
-    /// Returns the secrets that a request may contain: the password, and the last segment of the
-    /// URL for receipts.
-    fn secrets(&self) -> [&str; 2] {
-        let HttpSettings { password, receipt_url, .. } = &self.settings;
-        let receipt_url = receipt_url.as_ref().map_or("", Secret::expose);
-        let receipt_secret = receipt_url.rsplit('/').next().unwrap_or_default();
-        [password.as_ref().map_or("", Secret::expose), receipt_secret]
     }
 
     fn unanswered(&self) -> MutexGuard<'_, Unanswered> {
@@ -214,6 +215,31 @@ impl HttpCarrier {
     }
 }
 
+/// Returns the secrets that a request may contain: the password, also as basic authentication writes
+/// it, the last segment of the URL for receipts, and what looks like a key in the templates.
+fn secrets(settings: &HttpSettings) -> Vec<String> {
+    let password = settings.password.as_ref().map_or("", Secret::expose);
+    let user = settings.username.as_deref().unwrap_or_default();
+    let receipt_url = settings.receipt_url.as_ref().map_or("", Secret::expose);
+    let receipt_secret = receipt_url.rsplit('/').next().unwrap_or_default();
+    let basic = BASE64_STANDARD.encode(format!("{user}:{password}"));
+    let body = match &settings.body {
+        Body::None => None,
+        Body::Json(body) | Body::Form(body) => Some(body),
+    };
+    let headers = settings.headers.iter().map(|(_, value)| value);
+    let templates = std::iter::once(&settings.url).chain(headers).chain(body);
+    let literals = templates.map(|template| template.fill(|_| " ".into(), Escape::Plain));
+    let mut secrets = vec![password.to_owned(), receipt_secret.to_owned(), basic];
+    for literal in literals {
+        let words = literal.split(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c));
+        let keys =
+            words.filter(|word| word.len() >= KEY_MIN && word.bytes().any(|b| b.is_ascii_digit()));
+        secrets.extend(keys.map(str::to_owned));
+    }
+    secrets
+}
+
 /// Returns the outcome of a request that failed. Nothing was sent if there was no connection, or if
 /// hyper returned the request unsent ("canceled").
 fn failed(error: &reqwest::Error) -> HttpOutcome {
@@ -230,7 +256,14 @@ fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
     // password.
     let mut words = String::new();
     let mut source = error.source();
+    let mut is_alert = false;
     while let Some(inner) = source {
+        // With TLS 1.3, a peer refuses the client after the handshake.
+        let tls = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = tls.and_then(|inside| inside.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::AlertReceived(_)) = tls {
+            is_alert = true;
+        }
         let hyper = inner.downcast_ref::<hyper::Error>();
         canceled |= hyper.is_some_and(hyper::Error::is_canceled);
         is_http &= !hyper.is_some_and(hyper::Error::is_parse);
@@ -250,6 +283,8 @@ fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
         (HttpFault::new(HttpFaultKind::Unanswered, "no answer in time"), true)
     } else if error.is_decode() {
         (HttpFault::new(HttpFaultKind::AnswerCut, words), true)
+    } else if is_alert {
+        (HttpFault::new(HttpFaultKind::TlsRefused, words), true)
     } else {
         let kind = if is_http { HttpFaultKind::ConnectionLost } else { HttpFaultKind::NotHttp };
         if error.url().is_some_and(|url| url.scheme() == "http") {

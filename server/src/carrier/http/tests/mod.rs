@@ -315,7 +315,7 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         ("ERR:2 no such number", refused("invalid_destination_2", "2: ERR:2 no such number")),
         ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
         ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy: {\"state\":\"Busy\"}")),
-        ("{\"why\":\"down\"}", retry("refused_200", ": {\"why\":\"down\"}")),
+        ("{\"why\":\"down\"}", retry("refused", ": {\"why\":\"down\"}")),
         ("OK::", unknown("OK::")),
         ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
@@ -326,19 +326,22 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
 }
 
 #[tokio::test]
-async fn a_constant_of_a_rule_is_no_code() {
+async fn a_word_that_a_rule_has_itself_is_no_code() {
     let lines = format!(
         "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\nequals = \"refused\"\n\
          outcome = \"refused\"\n[[carrier.answer]]\nhttp = 200\nfield = \"/state\"\n\
-         equals = \"sender\"\noutcome = \"refused\"\nerrors = {{ sender = \"invalid_sender\" }}\n"
+         equals = \"17\"\noutcome = \"refused\"\n[[carrier.answer]]\nhttp = 200\n\
+         field = \"/state\"\nequals = \"sender\"\noutcome = \"refused\"\n\
+         errors = {{ sender = \"invalid_sender\" }}\n"
     );
-    for (body, wanted) in [
-        ("{\"state\":\"refused\",\"why\":\"spam\"}", "refused_200"),
-        ("{\"state\":\"sender\"}", "invalid_sender_200"),
+    for (body, wanted, code) in [
+        ("{\"state\":\"refused\",\"why\":\"spam\"}", "refused", ""),
+        ("{\"state\":\"17\"}", "refused_17", " 17"),
+        ("{\"state\":\"sender\"}", "invalid_sender", ""),
     ] {
         let upstream = Upstream::start(&[Act::Answer("200 OK", body)]).await;
         let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hi")).await.0;
-        let detail = format!("HTTP status 200: {body}");
+        let detail = format!("HTTP status 200{code}: {body}");
         let error = HttpFault::new(HttpFaultKind::MessageRefused, detail);
         assert_eq!(outcome, HttpOutcome::Refused { reason: wanted.to_owned(), error });
     }
@@ -767,6 +770,26 @@ async fn a_pause_is_as_long_as_the_upstream_asks() {
     assert!(matches!(outcome, SubmitOutcome::Accepted { .. }), "{outcome:?}");
     assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
     assert_eq!(connection.state().state, ConnectionState::Bound);
+}
+
+/// The fields of answers, the bodies, and the keys in the settings can be echoed by an upstream.
+#[tokio::test]
+async fn neither_a_number_nor_a_key_of_the_settings_is_quoted() {
+    let lines = format!(
+        "headers = {{ X-Api-Key = \"literal-key-4711\" }}\n{QUERY}[[carrier.answer]]\nhttp = 200\n\
+         field = \"/error\"\npattern = \"quota|key\"\noutcome = \"hold\"\n"
+    );
+    for (status, body, leak) in [
+        ("200 OK", "{\"error\":\"quota exceeded for 26657000001\"}", "57000001"),
+        ("200 OK", "{\"error\":\"wrong key literal-key-4711\"}", "4711"),
+        ("403 Forbidden", "Invalid API key: literal-key-4711", "4711"),
+    ] {
+        let upstream = Upstream::start(&[Act::Answer(status, body)]).await;
+        let outcome = carrier_at(upstream.port, &lines).submit(&submit("Hello world")).await.0;
+        let HttpOutcome::Held { reason, error } = outcome else { panic!("{outcome:?}") };
+        let said = format!("{reason} {error}");
+        assert!(said.contains(&status[..3]) && !said.contains(leak), "{said}");
+    }
 }
 
 #[tokio::test]
