@@ -315,7 +315,7 @@ async fn a_pattern_reads_the_id_and_the_code_of_a_text() {
         ("ERR:2 no such number", refused("invalid_destination_2", "2: ERR:2 no such number")),
         ("ERR:blacklisted 26657000001", refused("refused", "blacklisted")),
         ("{\"state\":\"Busy\"}", retry("refused_Busy", " Busy: {\"state\":\"Busy\"}")),
-        ("{\"why\":\"down\"}", retry("refused", ": {\"why\":\"down\"}")),
+        ("{\"why\":\"down\"}", retry("refused_200", ": {\"why\":\"down\"}")),
         ("OK::", unknown("OK::")),
         ("{\"state\":\"busy now\"}", unknown("{\"state\":\"busy now\"}")),
     ] {
