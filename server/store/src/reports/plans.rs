@@ -184,10 +184,10 @@ async fn postgres_finds_messages_by_the_index_of_what_is_asked_for() {
     let few = || Condition::Requestid("few".to_owned());
     let rejected = || Condition::Status(MessageStatus::Rejected);
     for (path, conditions, index) in [
-        (Path::Number, vec![number()], "application_id_test_number_id_idx"),
+        (Path::Number, vec![number()], "application_id_number_test_id_idx"),
         (Path::Requestid, vec![few()], "application_id_test_requestid_id_idx"),
         (Path::Unusual, vec![rejected()], "unusual_messages_pkey"),
-        (Path::Number, vec![number(), rejected()], "application_id_test_number_id_idx"),
+        (Path::Number, vec![number(), rejected()], "application_id_number_test_id_idx"),
         (Path::Unusual, vec![number(), rejected()], "unusual_messages_pkey"),
     ] {
         let dialect = Dialect::Postgres;
