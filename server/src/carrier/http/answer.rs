@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::header;
 use domain::DeliveryError;
-use reqwest::Response;
+use reqwest::{Response, Url};
 use serde_json::Value;
 
 use super::super::escaped;
@@ -84,9 +84,7 @@ impl Head {
         Self {
             status: response.status().as_u16(),
             content_type: text(header::CONTENT_TYPE).unwrap_or_default().to_owned(),
-            leads_to: leads_to
-                .filter(|url| url.has_host())
-                .map(|url| url.origin().ascii_serialization()),
+            leads_to: leads_to.filter(Url::has_host).map(|url| url.origin().ascii_serialization()),
             retry_after: text(header::RETRY_AFTER)
                 .and_then(|text| retry_after(text, SystemTime::now())),
         }
