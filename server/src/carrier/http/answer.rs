@@ -66,7 +66,7 @@ pub struct WrittenAnswer {
     pub text: String,
 }
 
-/// What an answer has before its body.
+/// The status and the headers of an answer.
 pub(super) struct Head {
     status: u16,
     content_type: String,
@@ -119,7 +119,7 @@ impl Answer {
 
     /// Returns the answer for staff. A body that may contain the message, its number, a one-time
     /// code or one of the secrets is left out as a whole, because nothing says where in it they are.
-    pub(super) fn written(&self, submit: &HttpSubmit, secrets: &[&str]) -> WrittenAnswer {
+    pub(super) fn written(&self, submit: &HttpSubmit, secrets: &[String]) -> WrittenAnswer {
         let mut text = format!("HTTP status {}", self.head.status);
         if !self.head.content_type.is_empty() {
             text = format!("{text}; {}", quoted(&self.head.content_type, QUOTED_CHARS_MAX));
@@ -142,7 +142,7 @@ impl Answer {
         &self,
         rules: &[AnswerRule],
         submit: &HttpSubmit,
-        secrets: &[&str],
+        secrets: &[String],
     ) -> HttpOutcome {
         let found = rules.iter().find_map(|rule| Some((rule, self.find(rule, &submit.transid)?)));
         let Some((rule, found)) = found else {
@@ -234,7 +234,7 @@ impl Answer {
     }
 
     /// Returns the fault of an answer that no rule matches.
-    fn unruled(&self, submit: &HttpSubmit, secrets: &[&str]) -> HttpFault {
+    fn unruled(&self, submit: &HttpSubmit, secrets: &[String]) -> HttpFault {
         let kind = HttpFaultKind::of_status(self.head.status);
         let mut detail = format!("HTTP status {}, for which there is no rule", self.head.status);
         match &self.head.leads_to {
@@ -252,7 +252,7 @@ impl Answer {
 
     /// Returns `Retry-After`, the content type and the beginning of the body, for the end of a
     /// detail. Leaves out a body that may contain the message, its number or a secret.
-    fn quote(&self, submit: &HttpSubmit, secrets: &[&str]) -> String {
+    fn quote(&self, submit: &HttpSubmit, secrets: &[String]) -> String {
         let mut quote = String::new();
         if let Some(after) = self.head.retry_after {
             quote = format!("; Retry-After: {} s", after.as_secs());
@@ -267,7 +267,7 @@ impl Answer {
     }
 
     /// Whether the body may contain something private.
-    fn contains_private(&self, submit: &HttpSubmit, secrets: &[&str]) -> bool {
+    fn contains_private(&self, submit: &HttpSubmit, secrets: &[String]) -> bool {
         contains_private((&self.text, &self.body), submit, secrets)
     }
 
@@ -281,7 +281,7 @@ impl Answer {
 /// Whether a text, which is also given as JSON, may contain a part of the message, its number, or one
 /// of the secrets. Any text may contain a one-time code, or a message of which ASCII letters and
 /// digits are the minor part: no excerpt tells how the text would quote it.
-fn contains_private((text, json): (&str, &Value), submit: &HttpSubmit, secrets: &[&str]) -> bool {
+fn contains_private((text, json): (&str, &Value), submit: &HttpSubmit, secrets: &[String]) -> bool {
     if submit.is_secret {
         return true;
     }

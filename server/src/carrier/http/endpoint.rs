@@ -78,7 +78,7 @@ impl Upstreams {
     }
 }
 
-/// What a carrier posts, and the section of the settings that has its secret.
+/// A kind of post, and the section of the settings that has its secret.
 type Post = (&'static str, &'static str);
 const RECEIPT: Post = ("a receipt", "carrier.receipt");
 const INBOUND: Post = ("a message", "carrier.inbound");

@@ -54,7 +54,7 @@ const KEY_MIN: usize = 8;
 pub struct HttpCarrier {
     client: Client,
     settings: HttpSettings,
-    /// What a request may contain that no log may: see [`secrets`].
+    /// The secrets that an upstream may echo, which no log may have: see [`secrets`].
     secrets: Vec<String>,
     places: Semaphore,
     /// The rate limit, which other processes share.
@@ -112,11 +112,10 @@ impl HttpCarrier {
         self.unanswered().end();
         match exchanged {
             Ok(answer) => {
-                let secrets: Vec<&str> = self.secrets.iter().map(String::as_str).collect();
-                let outcome = answer.outcome(&self.settings.answers, submit, &secrets);
+                let outcome = answer.outcome(&self.settings.answers, submit, &self.secrets);
                 // An ID is stored with the message, and nothing else of the answer matters.
                 let is_known = matches!(outcome, HttpOutcome::Accepted { message_id: Some(_) });
-                (outcome, (!is_known).then(|| answer.written(submit, &secrets)))
+                (outcome, (!is_known).then(|| answer.written(submit, &self.secrets)))
             }
             Err(error) => (failed(&error), None),
         }
