@@ -16,6 +16,10 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
 use super::connection::HttpConnection;
 use super::fault::HttpFaultKind::NoRule;
@@ -556,6 +560,41 @@ async fn a_certificate_for_another_name_or_time_is_named_as_such() {
         let error = not_sent(port, &trusting).await;
         assert_eq!(error.kind, kind, "{error}");
     }
+}
+
+/// With TLS 1.3, the client has finished its handshake when the upstream refuses it, so the message
+/// may have been sent.
+#[tokio::test]
+async fn an_upstream_that_wants_a_certificate_of_ours_is_named_as_such() {
+    let folder = TempDir::new().unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let file = folder.path().join("cert.pem");
+    fs::write(&file, made.cert.pem()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut clients = rustls::RootCertStore::empty();
+    clients.add(made.cert.der().clone()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(clients.into(), provider.clone());
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let refused = TlsAcceptor::from(Arc::new(config)).accept(stream).into_fallible().await;
+        let (_, mut stream) = refused.err().unwrap();
+        // If unread bytes were left at the end, the alert might be lost.
+        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+    });
+    let url = QUERY.replace("http:", "https:");
+    let trusting = format!("{url}tls_ca = \"{}\"\n", file.display());
+    let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
+    let HttpOutcome::Unknown { error } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(error.kind, HttpFaultKind::TlsRefused, "{error}");
 }
 
 #[tokio::test]
