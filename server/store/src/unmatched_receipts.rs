@@ -1,5 +1,7 @@
 //! Unmatched receipts: receipts whose message isn't known yet.
 
+use std::collections::HashSet;
+
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
@@ -93,11 +95,22 @@ statements! {
     const OF_NUMBERS: Sql = waiting!(
         "WHERE carrier = $1 AND receipt > $2 AND number <> '' ORDER BY receipt LIMIT $3"
     );
-    /// Whether a receipt that was read with these columns is still unmatched. A receipt without an
-    /// ID has its number instead.
-    const IS_WAITING: Sql = Sql::same(r"
-        SELECT 1 AS found FROM unmatched_receipts
-        WHERE carrier = $1 AND carrier_message_id = $2 AND ($2 <> '' OR number = $3) LIMIT 1");
+    /// `$1` is `[[index, carrier message ID, number]]`. A receipt without an ID has its number
+    /// instead.
+    const STILL_WAITING: Sql = Sql {
+        sqlite: r"
+            SELECT ?1 FROM unmatched_receipts
+            WHERE carrier = ?4 AND carrier_message_id = ?2 AND (?2 <> '' OR number = ?3) LIMIT 1",
+        postgres: r"
+            SELECT COALESCE(json_agg(json_build_array((r.value ->> 0)::bigint)), '[]')::text
+            AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE EXISTS (
+                SELECT FROM unmatched_receipts u
+                WHERE u.carrier = $2 AND u.carrier_message_id = r.value ->> 1
+                  AND (r.value ->> 1 <> '' OR u.number = r.value ->> 2))",
+        ..Sql::ANYWHERE
+    };
 }
 
 /// A stored unmatched receipt. The fields are in the order of [`BY_IDS`].
@@ -264,23 +277,21 @@ pub async fn list(
     Ok(found)
 }
 
-/// Returns whether a receipt with one of these carrier message IDs is unmatched. `number` stands
-/// for a receipt without an ID.
-pub async fn is_waiting(
+/// Returns the indexes of the receipts that are unmatched. Each receipt has the carrier message IDs
+/// that it may mean, and its number, which stands for a missing ID.
+pub async fn still_waiting(
     conn: &mut dyn Connection,
     carrier: &str,
-    ids: &[String],
-    number: &str,
-) -> Result<bool> {
-    if ids.is_empty() {
-        return query(IS_WAITING, (carrier, "", number)).finds(conn).await;
+    receipts: &[(&[String], &str)],
+) -> Result<HashSet<usize>> {
+    let mut values: Vec<(usize, &str, &str)> = Vec::new();
+    for (index, (ids, number)) in receipts.iter().enumerate() {
+        values.extend(ids.iter().map(|id| (index, id.as_str(), *number)));
+        values.extend(ids.is_empty().then_some((index, "", *number)));
     }
-    for id in ids {
-        if query(IS_WAITING, (carrier, id, number)).finds(&mut *conn).await? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let finding = query(STILL_WAITING, carrier);
+    let found: Vec<(usize,)> = finding.find_each(conn, values, "unmatched_receipts").await?;
+    Ok(found.into_iter().map(|(index,)| index).collect())
 }
 
 fn read(row: &Row<'_>) -> Result<WaitingReceipt> {

@@ -182,7 +182,6 @@ impl Delivery<'_> {
     /// Matches the receipts of the last minutes by their other fields, if there is a segment whose
     /// carrier message ID is unknown.
     async fn match_recent(&self, carrier: &str, form: Option<MessageIdForm>) -> Result<usize> {
-        let (country_code, least) = self.unanswered_since();
         let has_unanswered = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
             segments::has_unanswered(&mut conn, carrier).await
@@ -200,23 +199,10 @@ impl Delivery<'_> {
             drop(conn);
             let Some(newest) = waiting.last() else { return Ok(matched) };
             after = newest.receipt;
-            let network = self.inner.router.network();
-            let numbers: Vec<&str> = waiting.iter().map(|waiting| &*waiting.number).collect();
-            let numbers = &network.numbers_meant(carrier, &numbers);
-            let fitting = self.in_each_shard(|shard| async move {
-                let mut conn = self.store().read_at(shard).await?;
-                segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
-            });
-            let fitting: Vec<Unanswered> = fitting.await?.into_iter().flatten().collect();
+            let fitting = self.unanswered(carrier, &waiting).await?;
             let waiting: Vec<WaitingReceipt> = waiting
-                .iter()
-                .filter(|waiting| {
-                    let mut fitting = fitting.iter();
-                    let is_to =
-                        |address: &str| network.writes_number(carrier, address, &waiting.number);
-                    fitting.any(|fits| is_to(&fits.address))
-                })
-                .cloned()
+                .into_iter()
+                .filter(|one| fitting.iter().any(|fits| self.is_to_number(carrier, one, fits)))
                 .collect();
             if !waiting.is_empty() {
                 let done = self.match_again(carrier, form, &waiting, false).await?;
@@ -415,22 +401,27 @@ impl Delivery<'_> {
             rows.extend(raw_receipts::list(&mut conn, carrier, selection, SHOWN_MAX).await?);
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.id));
-        let mut receipts = Vec::new();
-        for row in rows {
-            let ids = message_ids(row.written_id.as_deref(), row.parameter_id.as_deref(), form);
-            let is_waiting = row.kind == ReceiptKind::Final
-                && unmatched_receipts::is_waiting(&mut conn, carrier, &ids, &row.number).await?;
-            receipts.push((ids, record(row, is_waiting)));
-        }
+        let ids: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| message_ids(row.written_id.as_deref(), row.parameter_id.as_deref(), form))
+            .collect();
+        let of_rows: Vec<(&[String], &str)> =
+            rows.iter().zip(&ids).map(|(row, ids)| (&ids[..], &*row.number)).collect();
+        let waiting = unmatched_receipts::still_waiting(&mut conn, carrier, &of_rows).await?;
         drop(conn);
+        let receipts = rows.into_iter().zip(ids).enumerate().map(|(index, (row, ids))| {
+            let is_waiting = row.kind == ReceiptKind::Final && waiting.contains(&index);
+            (ids, record(row, is_waiting))
+        });
         let (suggestions, explained) = match form {
             Some(form) => self.suggestions(carrier, form, &of_day).await?,
             None => (Vec::new(), HashMap::new()),
         };
-        let mut receipts = self.with_messages(carrier, receipts).await?;
+        let mut receipts = self.with_messages(carrier, receipts.collect()).await?;
+        let unanswered = self.unanswered(carrier, &unmatched).await?;
         for waiting in unmatched {
             let matching = explained.get(&waiting.receipt).map_or(&[][..], Vec::as_slice);
-            receipts.push(self.explained(carrier, waiting, matching).await?);
+            receipts.push(self.explained(carrier, waiting, matching, &unanswered));
         }
         Ok(CarrierReceipts {
             carrier: carrier.to_owned(),
@@ -521,25 +512,40 @@ impl Delivery<'_> {
         network.writes_number(carrier, &segment.address, &waiting.number)
     }
 
+    /// Returns the segments for the numbers of these receipts that were submitted to a carrier and
+    /// got no answer.
+    async fn unanswered(
+        &self,
+        carrier: &str,
+        receipts: &[WaitingReceipt],
+    ) -> Result<Vec<Unanswered>> {
+        let (country_code, least) = self.unanswered_since();
+        let written: Vec<&str> = receipts
+            .iter()
+            .map(|waiting| &*waiting.number)
+            .filter(|number| !number.is_empty())
+            .collect();
+        let numbers = &self.inner.router.network().numbers_meant(carrier, &written);
+        let finding = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
+            segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
+        });
+        Ok(finding.await?.concat())
+    }
+
     /// Explains why a receipt matches no message. `matching` has the messages that would match
-    /// under another format.
-    async fn explained(
+    /// under another format, `unanswered` those that got no answer, also for other numbers.
+    fn explained(
         &self,
         carrier: &str,
         waiting: WaitingReceipt,
         matching: &[(MessageIdForm, ReceiptCandidate)],
-    ) -> Result<ReceiptRecord> {
-        let (country_code, least) = self.unanswered_since();
-        let numbers = match waiting.number.as_str() {
-            "" => Vec::new(),
-            number => self.inner.router.network().numbers_meant(carrier, &[number]),
-        };
-        let numbers = &numbers;
-        let unanswered = self.in_each_shard(|shard| async move {
-            let mut conn = self.store().read_at(shard).await?;
-            segments::unanswered(&mut conn, carrier, numbers, country_code, least).await
-        });
-        let unanswered: Vec<Unanswered> = unanswered.await?.into_iter().flatten().collect();
+        unanswered: &[Unanswered],
+    ) -> ReceiptRecord {
+        let network = self.inner.router.network();
+        let numbers = network.numbers_meant(carrier, &[&waiting.number]);
+        let unanswered: Vec<&Unanswered> =
+            unanswered.iter().filter(|segment| numbers.contains(&segment.address)).collect();
         let right = matching.iter().find(|(_, candidate)| candidate.is_to_number);
         let reason = match (right, matching.first(), unanswered.len()) {
             (Some((form, _)), ..) => {
@@ -577,7 +583,7 @@ impl Delivery<'_> {
         candidates.truncate(CANDIDATES_MAX);
         let received_at = waiting.made_at();
         let id = Some(waiting.carrier_message_id).filter(|id| !id.is_empty());
-        Ok(ReceiptRecord {
+        ReceiptRecord {
             received_at,
             written_id: waiting.text_id.or_else(|| waiting.parameter_id.clone()).or(id),
             parameter_id: waiting.parameter_id,
@@ -589,7 +595,7 @@ impl Delivery<'_> {
             reason: Some(reason),
             candidates,
             raw: None,
-        })
+        }
     }
 }
 
