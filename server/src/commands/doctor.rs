@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use domain::Timestamp;
+use domain::records::{ConnectionRecord, ConnectionState};
 use futures_util::future::join_all;
 use service::{Clock, Examination, Installation, KeyPlace, OpenError};
 
@@ -53,6 +54,8 @@ pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError
     let site = doctor_site::check(settings, form_key, now);
     let (carriers, mail, site) = tokio::join!(carriers, of_mail(settings), site);
     found.extend(carriers.into_iter().flatten());
+    let connections = installation.into_iter().flat_map(|found| &found.connections);
+    found.extend(connections.filter_map(of_connection));
     found.push(mail);
     found.extend(site);
 
@@ -248,6 +251,24 @@ async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
     }
 }
 
+/// Repeats what a running process says of a connection, unless it is bound.
+fn of_connection(connection: &ConnectionRecord) -> Option<Finding> {
+    if connection.state == ConnectionState::Bound {
+        return None;
+    }
+    let mut text = format!(
+        "connection {} of process {} is {} since {} UTC",
+        connection.number,
+        connection.node,
+        connection.state.as_str(),
+        connection.since.to_table()
+    );
+    if let Some(error) = &connection.last_error {
+        text = format!("{text}: {error}");
+    }
+    Some(Finding::fault(&format!("carrier {}", connection.carrier), text))
+}
+
 async fn of_mail(settings: &Settings) -> Finding {
     const CHECK: &str = "mail";
     let Some(server) = &settings.mail else {
@@ -284,6 +305,7 @@ mod tests {
                 held_since: None,
                 backup_age_ms: 0,
                 form_key: String::new(),
+                connections: Vec::new(),
             }),
         };
         let now = Timestamp::from_unix_ms(BEFORE_RELEASE_MS);

@@ -11,6 +11,9 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
+/// How long a connection's state is valid. No process updates an older one.
+const STATE_HOLDS_MS: i64 = 15_000;
+
 statements! {
     const ENSURE: Sql = Sql::same(r"
         INSERT INTO carriers (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
@@ -36,7 +39,7 @@ statements! {
     const CONNECTIONS: Sql = Sql::same(r"
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
                last_error, last_error_at, updated_at, node
-        FROM connections ORDER BY carrier, node, number");
+        FROM connections WHERE updated_at >= $1 ORDER BY carrier, node, number");
     const REFUSED_RELOADS: Sql = Sql::same(r"
         SELECT node, refused_at, error FROM refused_reloads ORDER BY node");
     const REFUSE_RELOAD: Sql = Sql::same(r"
@@ -175,8 +178,12 @@ pub async fn write_connections(
     writing.execute_each(conn, rows).await.map(drop)
 }
 
-pub async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {
-    query(CONNECTIONS, ())
+/// Returns the connections of all running processes.
+pub async fn connections(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+) -> Result<Vec<ConnectionRecord>> {
+    query(CONNECTIONS, now.plus_ms(-STATE_HOLDS_MS))
         .fetch_all(conn, |row| {
             Ok(ConnectionRecord {
                 carrier: row.get("carrier")?,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use service::Actor;
 use testing::smsc::Smsc;
 
-use crate::harness::{Place, TestServer};
+use crate::harness::{Place, TestServer, until};
 
 /// A user that the tests' files can belong to.
 const SERVICE_USER: u32 = 12345;
@@ -210,6 +210,23 @@ fn a_key_that_doesnt_open_what_is_sealed_is_a_fault() {
     fs::remove_file(&key).unwrap();
     Found::of(&place, &[]).is("secret key", "fault", "Put your copy of it there");
     assert!(!key.exists());
+}
+
+#[test]
+fn what_a_running_process_says_of_its_connections_is_repeated() {
+    let place = Place::new();
+    let settings = "[[carrier]]\nname = \"closed\"\nkind = \"smpp\"\naddress = \"127.0.0.1:1\"\n\
+                    system_id = \"a\"\npassword = \"b\"\n";
+    fs::write(place.path().join("heliograph.toml"), settings).unwrap();
+    let server = TestServer::start(place, &[], &[]);
+    until("the state of the connection is stored", || {
+        let shown = server.place.json(&["carrier", "show", "closed"]);
+        shown["connections"][0]["last_error"].as_str().map(drop)
+    });
+    let found = Found::of(&server.place, &[]);
+    let said = found.is("carrier closed", "fault", "connection 1 of process 0 is ");
+    assert!(said.contains("Check host and port of \"address\""), "{said}");
+    server.stop();
 }
 
 #[test]

@@ -25,8 +25,6 @@ use store::{carriers, hold, queue};
 const JUDGED_RECEIPTS: i64 = 50;
 const JUDGED_MS: i64 = 10 * 60 * 1000;
 const JUDGED_MIN: usize = 10;
-/// How long a connection's state is valid. No process updates an older one.
-const STATE_HOLDS_MS: i64 = 15_000;
 
 impl Delivery<'_> {
     /// Returns every carrier in the settings, by name, with its waiting messages and the state of
@@ -40,8 +38,9 @@ impl Delivery<'_> {
     /// Returns the carriers that running processes serve, like [`Self::carriers`]. The settings of
     /// this process may have none of them.
     pub async fn served_carriers(&self) -> Result<Vec<CarrierRecord>> {
-        let mut connections = carriers::connections(&mut self.store().read().await?).await?;
-        connections.retain(|c| self.now().ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let mut conn = self.store().read().await?;
+        let connections = carriers::connections(&mut conn, self.now()).await?;
+        drop(conn);
         let names = connections.into_iter().map(|connection| connection.carrier);
         self.records_of(names.filter(|name| name != SANDBOX_CARRIER).collect()).await
     }
@@ -49,8 +48,7 @@ impl Delivery<'_> {
     async fn records_of(&self, names: BTreeSet<String>) -> Result<Vec<CarrierRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
-        let mut connections = carriers::connections(&mut conn).await?;
-        connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let connections = carriers::connections(&mut conn, now).await?;
         let mut rows = carriers::all(&mut conn).await?;
         let held_since = hold::since(&mut conn).await?;
         drop(conn);
@@ -156,8 +154,7 @@ impl Delivery<'_> {
         now: Timestamp,
     ) -> Result<bool> {
         let rows = carriers::all(&mut *conn).await?;
-        let mut connections = carriers::connections(conn).await?;
-        connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let connections = carriers::connections(conn, now).await?;
         let network = self.inner.router.network();
         let mut routes = network.routes.as_slice().iter();
         Ok(routes.any(|route| {
@@ -211,10 +208,10 @@ impl Delivery<'_> {
 
     /// Returns the current connections of other processes.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
-        let now = self.now();
-        let mut connections = carriers::connections(&mut self.store().read().await?).await?;
+        let mut conn = self.store().read().await?;
+        let mut connections = carriers::connections(&mut conn, self.now()).await?;
         let node = self.inner.node.slot();
-        connections.retain(|c| c.node != node && now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        connections.retain(|connection| connection.node != node);
         Ok(connections)
     }
 

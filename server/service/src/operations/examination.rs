@@ -3,8 +3,9 @@
 
 use domain::Timestamp;
 use domain::ids::id_unix_ms;
+use domain::records::ConnectionRecord;
 use store::error::{OpenError, Result};
-use store::{Store, hold, installation, prices};
+use store::{Store, carriers, hold, installation, prices};
 
 use super::{distribute, nodes, upkeep};
 use crate::Config;
@@ -36,6 +37,8 @@ pub struct Installation {
     pub backup_age_ms: i64,
     /// The key that seals forms. All processes of the installation have the same one.
     pub form_key: String,
+    /// The connections of all running processes.
+    pub connections: Vec<ConnectionRecord>,
 }
 
 /// Examines the database, the clock and the key file of a configuration.
@@ -70,5 +73,6 @@ async fn installed(store: &Store, config: &Config) -> std::result::Result<Instal
         held_since: hold::since(&mut conn).await?,
         backup_age_ms: now.ms_since(hold::last_backup(&mut conn).await?).max(0),
         form_key: installation::form_key(&mut conn).await?,
+        connections: carriers::connections(&mut conn, now).await?,
     })
 }
