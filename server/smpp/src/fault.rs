@@ -324,7 +324,8 @@ impl FaultKind {
                 "submit_throttled",
                 "action throttle",
                 "The carrier asked us to slow down",
-                "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost",
+                "Set \"carrier_rate\", or \"rate\" for each connection, to what the carrier allows, or \
+                 ask it for more. No message is lost",
             ),
             Self::SubmitTemporary => (
                 "submit_temporary",

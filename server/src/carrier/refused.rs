@@ -83,10 +83,10 @@ mod tests {
         let mut both = Refused::default();
         both.add(&one);
         let mut later = Refused::default();
-        later.count_deferred("unknown_error");
+        later.count_deferred("refused_0x000000ff");
         both.add(&later);
         both.add(&one);
         assert_eq!(both.totals(), (4000, 1));
-        assert_eq!(both.last().unwrap().0, "unknown_error");
+        assert_eq!(both.last().unwrap().0, "refused_0x000000ff");
     }
 }

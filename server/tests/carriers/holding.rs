@@ -162,7 +162,7 @@ fn settings_decide_what_a_status_means() {
     // By default, it would be submitted again. A refusal would take the other route.
     let transid = started.send("57000001", "Hello");
     let report = started.until(&transid, "rejected");
-    assert_eq!(report["error"], "submit_failed", "{report}");
+    assert_eq!(report["error"], "refused_0x00000045", "{report}");
     assert_eq!((one.submits().len(), two.submits().len()), (1, 0));
     assert_eq!(started.balance(), "100");
 

@@ -125,24 +125,17 @@ pub fn status_name(code: &str) -> Option<&'static str> {
     Some(command_status::find(u32::from_str_radix(hex, 16).ok()?)?.name)
 }
 
-/// Returns a stable code for the status. A status without a code of its own gets one with its
-/// number.
+/// Returns the documented code for the status, for customers. A status without a code of its own
+/// gets one with its number.
 fn error(status: u32) -> String {
-    let word = match status {
-        status_code::INVALID_MESSAGE_LENGTH => DeliveryError::InvalidLength.as_str(),
-        status_code::INCORRECT_BIND_STATUS => "not_bound",
-        status_code::SYSTEM_ERROR => "carrier_error",
-        status_code::INVALID_SOURCE => DeliveryError::InvalidSender.as_str(),
-        status_code::INVALID_DESTINATION => DeliveryError::InvalidDestination.as_str(),
-        status_code::SUBMIT_FAILED => "submit_failed",
-        status_code::UNKNOWN_ERROR => "unknown_error",
-        status_code::QUEUE_FULL => "carrier_queue_full",
-        status_code::THROTTLED => "throttled",
-        status_code::INVALID_VALIDITY => DeliveryError::InvalidValidity.as_str(),
-        status_code::TEMPORARY_ERROR => "carrier_busy",
+    let error = match status {
+        status_code::INVALID_MESSAGE_LENGTH => DeliveryError::InvalidLength,
+        status_code::INVALID_SOURCE => DeliveryError::InvalidSender,
+        status_code::INVALID_DESTINATION => DeliveryError::InvalidDestination,
+        status_code::INVALID_VALIDITY => DeliveryError::InvalidValidity,
         _ => return format!("{}_0x{status:08x}", DeliveryError::Refused.as_str()),
     };
-    word.to_owned()
+    error.as_str().to_owned()
 }
 
 /// Returns why the answer to a submit is lost.

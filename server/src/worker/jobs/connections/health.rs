@@ -30,6 +30,9 @@ const THROTTLED_MIN: u64 = 5;
 /// How long it has accepted nothing then. A carrier that allows a number of messages per second
 /// throttles more often than this within a second.
 const THROTTLED_TIME: Duration = Duration::from_secs(1);
+/// A carrier with little traffic is degraded if it refuses this many messages in a row, over at
+/// least [`WINDOW`], or if as many receipts as [`JUDGED_MIN`] in a row report no delivery.
+const REFUSED_MIN: u64 = 10;
 /// How often the receipts of all processes are compared with the figures before.
 const HEAR_INTERVAL: Duration = Duration::from_secs(2);
 /// The number of probes that must succeed in a row.
@@ -48,6 +51,10 @@ pub(super) struct Health {
     heard: Option<(Instant, u64)>,
     /// How often the carrier has throttled since it last accepted a message, and since when.
     throttled: Option<(Instant, u64)>,
+    /// The messages that it has refused since it last accepted one.
+    refused: Run,
+    /// The receipts that report no delivery, since the last one that reports a delivery.
+    undelivered: Run,
     /// The number of answers so far, and when it last grew.
     answered: u64,
     answered_at: Option<Instant>,
@@ -64,6 +71,24 @@ pub(super) struct Degraded {
     evidence: Evidence,
     /// The number of probes that succeeded since the last failure.
     probes: u64,
+}
+
+/// Failures without a success between them: since when, and how many.
+struct Run(Option<(Instant, u64)>);
+
+impl Run {
+    fn count(&mut self, now: Instant, failures: u64, successes: u64) {
+        if successes > 0 {
+            self.0 = None;
+        } else if failures > 0 {
+            self.0.get_or_insert((now, 0)).1 += failures;
+        }
+    }
+
+    /// Returns the run if it is long enough to judge a carrier with little traffic by.
+    fn if_long(&self, now: Instant, min: u64) -> Option<(Instant, u64)> {
+        self.0.filter(|(since, count)| *count >= min && now - *since >= WINDOW)
+    }
 }
 
 /// The sign that a carrier is degraded, and later that it has recovered.
@@ -106,6 +131,8 @@ impl Health {
             silent_since: None,
             heard: None,
             throttled: None,
+            refused: Run(None),
+            undelivered: Run(None),
             answered: 0,
             answered_at: None,
             degraded: None,
@@ -140,6 +167,9 @@ impl Health {
         self.history.push_back((now, counts));
         self.listen(now, &counts, &new);
         self.count_throttled(now, &new);
+        let refused = new.get(CarrierEvent::Refused) + new.get(CarrierEvent::Deferred);
+        self.refused.count(now, refused, new.get(CarrierEvent::Accepted));
+        self.undelivered.count(now, new.undelivered(), new.get(CarrierEvent::Delivered));
         if waiting.answered != self.answered {
             (self.answered, self.answered_at) = (waiting.answered, Some(now));
         }
@@ -159,7 +189,8 @@ impl Health {
                 let short = (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN);
                 self.judge(now, &counts, &latest, short, last_error)
             })
-            .or_else(|| self.judge(now, &counts, &recent, (WINDOW, JUDGED_MIN, 0), last_error));
+            .or_else(|| self.judge(now, &counts, &recent, (WINDOW, JUDGED_MIN, 0), last_error))
+            .or_else(|| self.judge_runs(now, last_error));
         false
     }
 
@@ -209,13 +240,35 @@ impl Health {
         (is_all && self.settings.refused_percent > 0).then(|| Degraded {
             since,
             reason: format!(
-                "the carrier throttled all of {count} messages within {} s: lower \"rate\", or ask \
-                 the carrier which rate it allows",
+                "the carrier throttled all of {count} messages within {} s: lower its rate in the \
+                 settings, or ask the carrier which rate it allows",
                 (now - since).as_secs()
             ),
             evidence: Evidence::Answers,
             probes: 0,
         })
+    }
+
+    /// Judges a carrier with little traffic by the failures since the last success.
+    fn judge_runs(&self, now: Instant, last_error: Option<&str>) -> Option<Degraded> {
+        let HealthSettings { refused_percent, undelivered_percent, .. } = self.settings;
+        let refused = self.refused.if_long(now, REFUSED_MIN).filter(|_| refused_percent > 0);
+        if let Some((since, count)) = refused {
+            let reason = format!(
+                "the carrier refused or deferred the last {count} messages, all within {} s{}",
+                (now - since).as_secs(),
+                last_error_of(last_error)
+            );
+            return Some(Degraded { since, reason, evidence: Evidence::Answers, probes: 0 });
+        }
+        let undelivered = self.undelivered.if_long(now, JUDGED_MIN);
+        let (since, count) = undelivered.filter(|_| undelivered_percent > 0)?;
+        let reason = format!(
+            "the last {count} receipts of the carrier, within {} s, report no delivery: compare \
+             their errors on the page of its receipts, and contact the carrier",
+            (now - since).as_secs()
+        );
+        Some(Degraded { since, reason, evidence: Evidence::Receipts, probes: 0 })
     }
 
     /// Notes since when receipts are missing.
@@ -269,8 +322,7 @@ impl Health {
         let refused = recent.get(CarrierEvent::Refused) + deferred;
         if exceeds(refused, accepted + refused, refused_percent) {
             let all = accepted + refused;
-            let last =
-                last_error.map_or_else(String::new, |error| format!(". Last error: {error}"));
+            let last = last_error_of(last_error);
             return degraded(
                 Evidence::Answers,
                 format!(
@@ -325,11 +377,15 @@ impl Health {
         if degraded.probes >= PROBES {
             (self.degraded, self.recovered_at) = (None, Some(Instant::now()));
             // The failures before must not count again.
-            self.throttled = None;
+            (self.throttled, self.refused, self.undelivered) = (None, Run(None), Run(None));
             let last = self.history.back().copied();
             self.history.clear();
             self.history.extend(last);
         }
         succeeded > 0 && failed == 0
     }
+}
+
+fn last_error_of(last_error: Option<&str>) -> String {
+    last_error.map_or_else(String::new, |error| format!(". Last error: {error}"))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use domain::carrier_figures::{CarrierCounts, CarrierEvent};
 use domain::routing::Routes;
 use domain::{Money, Prices};
 use service::{Actor, CarrierInfo, Clock, Config, Entropy, Limits, Network};
@@ -178,6 +179,42 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     assert_eq!(look_at(Waiting).await, (false, 1));
     assert_eq!(look_at(Probing).await, (false, 1));
     assert_eq!(look_at(Bound).await, (true, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_carrier_with_little_traffic_that_refuses_or_delivers_nothing_is_degraded() {
+    let mut health = Health::new(HealthSettings::default());
+    let mut counts = CarrierCounts::default();
+    let mut answer = async |event| {
+        tokio::time::advance(Duration::from_mins(5)).await;
+        counts.add(event, 1);
+        health.update(counts, Waiting::default(), Some("no credit"));
+        health.degraded().map(|degraded| degraded.reason.clone())
+    };
+    for _ in 0..9 {
+        assert_eq!(answer(CarrierEvent::Refused).await, None);
+    }
+    // One that it accepts begins the count again.
+    assert_eq!(answer(CarrierEvent::Accepted).await, None);
+    for _ in 0..9 {
+        assert_eq!(answer(CarrierEvent::Deferred).await, None);
+    }
+    let reason = "the carrier refused or deferred the last 10 messages, all within 2700 s. Last \
+        error: no credit";
+    assert_eq!(answer(CarrierEvent::Refused).await.as_deref(), Some(reason));
+    for _ in 0..2 {
+        assert!(answer(CarrierEvent::Accepted).await.is_some());
+    }
+    assert_eq!(answer(CarrierEvent::Accepted).await, None);
+    for event in [CarrierEvent::Failed, CarrierEvent::Delivered, CarrierEvent::Expired] {
+        assert_eq!(answer(event).await, None);
+    }
+    for _ in 0..18 {
+        assert_eq!(answer(CarrierEvent::Failed).await, None);
+    }
+    let reason = answer(CarrierEvent::Failed).await.unwrap();
+    let said = "the last 20 receipts of the carrier, within 5700 s, report no delivery: ";
+    assert!(reason.starts_with(said), "{reason}");
 }
 
 /// Returns a connection of another process.
