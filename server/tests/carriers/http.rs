@@ -197,6 +197,8 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         format!("/carriers/upstream/{wrong_secret}"),
         format!("/carriers/upstream/{SECRET}x"),
         format!("/carriers/nobody/{SECRET}"),
+        // Its settings have no secret for inbound messages.
+        format!("/carriers/upstream/inbound/{SECRET}"),
         "/carriers/upstream/%FF".to_owned(),
     ]
     .map(|target| server.get(&format!("{target}?{receipt}")));
@@ -244,6 +246,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     for part in ["WARN", "upstream", "a receipt for the carrier", "[carrier.receipt]"] {
         assert!(lines[0].contains(part), "{}", lines[0]);
     }
+    assert!(log.contains("its settings have no [carrier.inbound]"), "{log}");
     started.stop();
 }
 
@@ -480,6 +483,40 @@ fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wants_it(
         assert_eq!(started.report(transid)["status"], "delivered");
     }
     assert_eq!(started.balance(), "99.9");
+    started.stop();
+}
+
+/// Staff see why a message isn't submitted yet.
+#[test]
+fn a_message_that_is_under_way_or_deferred_says_so() {
+    let (answer, answers) = std::sync::mpsc::channel();
+    let answers = std::sync::Mutex::new(answers);
+    let upstream = Upstream::start(move |request, _| {
+        if request["to"] == "26657000002" {
+            return Reply::Answer(400, "{\"why\":\"busy\"}".to_owned());
+        }
+        answers.lock().unwrap().recv().unwrap();
+        accept(request)
+    });
+    let retrying = settings(&upstream.address).replace("\"refused\"", "\"retry\"");
+    let started = Started::start(&retrying);
+    started.until_up("upstream");
+    let waits_for = |transid: &str| {
+        started.server.place.json(&["message", "show", transid])["waits_for"].clone()
+    };
+    let under_way = started.send("57000001", "Hello");
+    until("the request", || upstream.requests_for("26657000001").pop());
+    assert_eq!(waits_for(&under_way), "upstream: it is being submitted");
+    answer.send(()).unwrap();
+    started.until(&under_way, "submitted");
+    assert_eq!(waits_for(&under_way), Value::Null);
+
+    let deferred = started.send("57000002", "Hello");
+    let said = until("the time of the next attempt", || {
+        let said = waits_for(&deferred);
+        said.as_str().filter(|said| said.contains("submitted at")).map(str::to_owned)
+    });
+    assert!(said.starts_with("upstream, which is up: it is submitted at 20"), "{said}");
     started.stop();
 }
 

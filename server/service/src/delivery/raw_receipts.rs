@@ -32,9 +32,11 @@ const CHUNK: usize = 500;
 /// For each second that receipts are being stored, nothing is stored for this many seconds. So this
 /// costs at most 2 % of the time of the database.
 const PAUSE_FACTOR: u32 = 49;
-/// The shortest time between two log lines about unknown states of a carrier, or about answers
-/// without an ID.
-const LOG_INTERVAL_MS: i64 = 60_000;
+/// The shortest time between two log lines about unknown states of a carrier.
+const UNKNOWN_STATE_LOG_INTERVAL_MS: i64 = 60_000;
+/// The shortest time between two log lines about a carrier's answers without an ID. A carrier that
+/// gives no IDs never does.
+const NO_ID_LOG_INTERVAL_MS: i64 = 3_600_000;
 /// The shortest time between two answers of a carrier that are kept although they only ask us to
 /// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
 /// the same. Other answers are kept without such a limit: each is about a message of its own, and a
@@ -226,9 +228,12 @@ impl Delivery<'_> {
             if kind == ReceiptKind::UnknownState {
                 *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
             }
-            if matches!(kind, ReceiptKind::UnknownState | ReceiptKind::AcceptedWithoutId)
-                && is_due(&mut waiting.logged, &key, now, LOG_INTERVAL_MS)
-            {
+            let log_interval_ms = match kind {
+                ReceiptKind::UnknownState => Some(UNKNOWN_STATE_LOG_INTERVAL_MS),
+                ReceiptKind::AcceptedWithoutId => Some(NO_ID_LOG_INTERVAL_MS),
+                _ => None,
+            };
+            if log_interval_ms.is_some_and(|ms| is_due(&mut waiting.logged, &key, now, ms)) {
                 log(carrier, &receipt);
             }
             let is_one_of_many =

@@ -40,8 +40,8 @@ const RETRY_AFTER_S: &str = "5";
 /// The shortest time between two log lines about posts that can't be stored. On a full disk, no post
 /// can be, and the log may be on that disk, too.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest time between two log lines about a carrier's wrong secret. Anybody can post one.
-const WRONG_SECRET_INTERVAL: Duration = Duration::from_mins(1);
+/// The shortest time between two log lines about a carrier's refused posts. Anybody can post one.
+const REFUSED_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 struct Endpoint {
     service: Service,
@@ -52,11 +52,11 @@ struct Endpoint {
 #[derive(Default)]
 pub struct Upstreams(RwLock<Arc<Posting>>);
 
+/// Every upstream, with its settings for receipts and for messages from handsets, if it has any.
 #[derive(Default)]
 struct Posting {
-    receipts: Vec<(String, ReceiptSettings)>,
-    /// Messages from handsets.
-    inbound: Vec<(String, InboundSettings)>,
+    receipts: Vec<(String, Option<ReceiptSettings>)>,
+    inbound: Vec<(String, Option<InboundSettings>)>,
 }
 
 impl Upstreams {
@@ -67,8 +67,8 @@ impl Upstreams {
                 CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
             })
         };
-        let receipts = upstreams().filter_map(|(name, http)| Some((name, http.receipt.clone()?)));
-        let inbound = upstreams().filter_map(|(name, http)| Some((name, http.inbound.clone()?)));
+        let receipts = upstreams().map(|(name, http)| (name, http.receipt.clone()));
+        let inbound = upstreams().map(|(name, http)| (name, http.inbound.clone()));
         let posting = Posting { receipts: receipts.collect(), inbound: inbound.collect() };
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(posting);
     }
@@ -128,37 +128,48 @@ async fn take_inbound(
 
 /// Returns the carrier that the path names, if the secret is right.
 fn find<T>(
-    carriers: &[(String, T)],
+    carriers: &[(String, Option<T>)],
     caller: Caller,
-    post: Post,
+    (what, section): Post,
     secret_of: impl Fn(&T) -> &Secret,
 ) -> Option<(&str, &T)> {
     let Path((name, secret)) = caller.ok()?;
     let (name, settings) = carriers.iter().find(|(known, _)| *known == name)?;
+    let Some(settings) = settings else {
+        if is_log_due(name, section) {
+            tracing::warn!(
+                carrier = name,
+                "{what} for the carrier was refused, because its settings have no [{section}]; add \
+                 the section, or ask the carrier not to call this URL"
+            );
+        }
+        return None;
+    };
     let known = secret_of(settings).expose().as_bytes();
     if bool::from(known.ct_eq(secret.as_bytes())) {
         return Some((name, settings));
     }
-    log_wrong_secret(name, post);
+    if is_log_due(name, section) {
+        tracing::warn!(
+            carrier = name,
+            "{what} for the carrier came with a wrong secret; compare the URL that the carrier \
+             calls with `secret` in [{section}]"
+        );
+    }
     None
 }
 
-/// Logs a wrong secret, at most once a minute for each carrier. So the time of at most one answer a
-/// minute shows that a carrier has this name.
-fn log_wrong_secret(carrier: &str, (what, section): Post) {
+/// Whether to log a refused post: at most one a minute for each carrier. So the time of at most one
+/// answer a minute shows that a carrier has this name.
+fn is_log_due(carrier: &str, section: &'static str) -> bool {
     static LOGGED: Mutex<BTreeMap<(String, &str), Instant>> = Mutex::new(BTreeMap::new());
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
     let at = logged.get(&(carrier.to_owned(), section));
-    if at.is_some_and(|at| at.elapsed() < WRONG_SECRET_INTERVAL) {
-        return;
+    if at.is_some_and(|at| at.elapsed() < REFUSED_LOG_INTERVAL) {
+        return false;
     }
     logged.insert((carrier.to_owned(), section), Instant::now());
-    drop(logged);
-    tracing::warn!(
-        carrier,
-        "{what} for the carrier came with a wrong secret; compare the URL that the carrier calls \
-         with `secret` in [{section}]"
-    );
+    true
 }
 
 /// The response doesn't reveal whether the name or the secret is wrong.
