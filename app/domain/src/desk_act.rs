@@ -31,6 +31,7 @@ words! {
         // On a carrier, identified by its name.
         Drain = "drain",
         Resume = "resume",
+        Rebind = "rebind",
         // On prices. The subject is the text of a `PriceRequest`.
         SetBasePrices = "set-base-prices",
         SetPrice = "set-price",
@@ -63,6 +64,7 @@ impl DeskAct {
             Self::RemoveNumber => "Remove",
             Self::Drain => "Drain",
             Self::Resume => "Resume",
+            Self::Rebind => "Bind again",
             Self::SetBasePrices => "Set base prices",
             Self::SetPrice => "Set price",
             Self::RemovePrice => "Remove price",
@@ -90,6 +92,7 @@ impl DeskAct {
             Self::RemoveNumber => "The number is removed.",
             Self::Drain => "The carrier is drained.",
             Self::Resume => "The carrier is resumed.",
+            Self::Rebind => "The carrier's connections are closed, and opened again.",
             Self::SetBasePrices => "The change of the base prices is saved.",
             Self::SetPrice => "The price change is saved.",
             Self::RemovePrice => "The removal of the price is saved.",
@@ -118,6 +121,7 @@ impl DeskAct {
             | Self::SignOut
             | Self::ResetFactor
             | Self::MakeResetLink
+            | Self::Rebind
             | Self::CancelPrice
             | Self::MarkLine => return None,
         })

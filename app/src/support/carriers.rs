@@ -143,6 +143,7 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
             </TableRegion>
             {move || carrier.with(|it| it.as_ref().and_then(last_errors))}
             {move || confirm_button(act(), &subject, subject.clone(), CARRIERS_PATH.to_owned())}
+            {confirm_button(DeskAct::Rebind, &name, name.clone(), CARRIERS_PATH.to_owned())}
         </section>
     }
 }

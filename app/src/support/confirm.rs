@@ -32,7 +32,7 @@ use {
     domain::records::AccountRecord,
     domain::{Money, PriceChange, Timestamp},
     leptos_router::location::Url,
-    service::{AccountChange, Actor},
+    service::{AccountChange, Actor, CarrierCommand},
 };
 
 /// The path of the page.
@@ -209,6 +209,10 @@ async fn perform(
         }
         DeskAct::Resume => {
             service.delivery().resume_carrier(&actor, subject).await?;
+        }
+        DeskAct::Rebind => {
+            let command = CarrierCommand::Rebind(subject.to_owned());
+            service.delivery().give_command(&actor, command).await?;
         }
         DeskAct::MakeResetLink => keep_reset_link(current, &actor, &email).await?,
         DeskAct::AddNumber => {

@@ -92,7 +92,9 @@ impl Consequences {
             | DeskAct::ResetFactor
             | DeskAct::MakeResetLink => of_account(current, reader, act, subject).await,
             DeskAct::AddNumber | DeskAct::RemoveNumber => of_number(current, act, subject).await,
-            DeskAct::Drain | DeskAct::Resume => of_carrier(current, act, subject).await,
+            DeskAct::Drain | DeskAct::Resume | DeskAct::Rebind => {
+                of_carrier(current, act, subject).await
+            }
             DeskAct::SetBasePrices
             | DeskAct::SetPrice
             | DeskAct::RemovePrice
@@ -485,32 +487,42 @@ async fn of_carrier(
     let CarrierRecord { name, state, waiting, drained_at, held_since, .. } =
         found.ok_or(Cause::NotFound)?;
     let is_last = act == DeskAct::Drain && delivery.is_last_carrier(&name).await?;
-    let (effects, undo) = if act == DeskAct::Drain {
-        let waiting = if is_last {
-            "No other carrier takes messages now. Waiting and new messages wait until a carrier is \
-             resumed, and expire after 48 hours."
-        } else {
-            "Waiting messages take another route if there is one."
-        };
-        (
+    let (effects, undo) = match act {
+        DeskAct::Drain => {
+            let waiting = if is_last {
+                "No other carrier takes messages now. Waiting and new messages wait until a \
+                 carrier is resumed, and expire after 48 hours."
+            } else {
+                "Waiting messages take another route if there is one."
+            };
+            let stops = "We submit no more messages to the carrier. It still delivers the messages \
+                 that it has.";
+            (sentences([stops, waiting]), "You can undo this: resume the carrier.")
+        }
+        DeskAct::Rebind => (
             sentences([
-                "We submit no more messages to the carrier. It still delivers the messages that \
-                 it has.",
-                waiting,
+                "Every running process closes its connections to the carrier and opens them again. \
+                 It waits for the answers to submitted messages first. New messages take another \
+                 route or wait.",
             ]),
-            "You can undo this: resume the carrier.",
-        )
-    } else {
-        let again = if held_since.is_some() {
-            "All messages are held, because a backup was restored. We submit messages to the \
-             carrier again once that ends."
-        } else {
-            "We submit messages to the carrier again."
-        };
-        (sentences([again]), "You can undo this: drain it.")
+            "There is nothing to undo.",
+        ),
+        _ => {
+            let again = if held_since.is_some() {
+                "All messages are held, because a backup was restored. We submit messages to the \
+                 carrier again once that ends."
+            } else {
+                "We submit messages to the carrier again."
+            };
+            (sentences([again]), "You can undo this: drain it.")
+        }
     };
     let decided = last_change(current, &name).await?;
-    let is_done = drained_at.is_some() == (act == DeskAct::Drain);
+    let is_done = match act {
+        DeskAct::Drain => drained_at.is_some(),
+        DeskAct::Resume => drained_at.is_none(),
+        _ => false,
+    };
     Ok(Consequences {
         confirmation: Confirmation {
             facts: vec![

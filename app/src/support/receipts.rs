@@ -68,19 +68,24 @@ fn Receipts(lists: Lists) -> impl IntoView {
             {advice}
             {unmatched_table(&unmatched.receipts)}
             <h2>"Latest receipts"</h2>
-            {latest_table(&receipts).in_region_or("Latest receipts", "No receipt is kept.")}
+            {latest_table(&receipts)
+                .styled("key", "As received", written)
+                .in_region_or("Latest receipts", "No receipt is kept.")}
             <h2>"Latest answers"</h2>
             <p class="fine">
                 "Answers that accept a message with an ID aren't kept, because the message has the \
                  ID. Of answers that ask us to slow down or have no ID, one per second is kept."
             </p>
             {latest_table(&answers)
-                .styled("key", "Answer", |answer| {
-                    printable(answer.raw.as_deref().unwrap_or_default()).into_owned()
-                })
+                .styled("key", "Answer", written)
                 .in_region_or("Latest answers", "No answer is kept.")}
         </Page>
     }
+}
+
+/// Returns a receipt or an answer as the carrier wrote it, without the message's text.
+fn written(receipt: &ReceiptRecord) -> String {
+    printable(receipt.raw.as_deref().unwrap_or_default()).into_owned()
 }
 
 fn answers_chart(hours: &[HourCounts]) -> AnyView {
