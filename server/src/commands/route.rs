@@ -24,6 +24,8 @@ struct Shown {
     outcome: String,
     /// What the customer pays for a page.
     price: String,
+    /// What the customer pays for the text. Null without one.
+    price_of_text: Option<String>,
     routes: Vec<Line>,
 }
 
@@ -85,6 +87,7 @@ pub async fn run(
     let RouteCommand::Try { number, sender, application, text } = command;
     let price = service.money().price_of(&number).await?.price;
     let delivery = service.delivery();
+    let pages = text.as_deref().map(domain::message::pages);
     let segments = text.as_deref().map_or(1, domain::message::segments);
     let kind = number.kind().as_str();
     let trial = delivery.try_routes(TrialMessage { number, sender, application, segments }).await?;
@@ -99,6 +102,9 @@ pub async fn run(
         carrier_sender,
         outcome,
         price: price.per_page.to_string(),
+        price_of_text: pages
+            .and_then(|pages| price.per_page.checked_times(pages))
+            .map(|price| price.to_string()),
         routes: routes.into_iter().map(Line::from).collect(),
     };
     Ok(output.print(&shown, |shown| {
@@ -110,6 +116,7 @@ pub async fn run(
             ("number for carrier", or_dash(shown.carrier_number.as_deref())),
             ("sender for carrier", or_dash(shown.carrier_sender.as_deref())),
             ("price per page", shown.price.clone()),
+            ("price of the text", or_dash(shown.price_of_text.as_deref())),
         ]);
         format!("{facts}\n\n{}", table(&shown.routes, &COLUMNS))
     })?)

@@ -45,6 +45,11 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
         |carrier| gauge(sum(carrier, |connection| connection.in_flight)),
     );
     carriers.register(
+        "carrier_window",
+        "The most submits that may wait for the carrier's response",
+        |carrier| gauge(sum(carrier, |connection| connection.window)),
+    );
+    carriers.register(
         "carrier_throttled",
         "Responses of the carrier that asked for a slower pace",
         |carrier| counter(sum(carrier, |connection| connection.throttled)),

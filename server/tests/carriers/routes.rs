@@ -363,6 +363,7 @@ fn a_message_with_too_many_segments_takes_the_next_route_or_is_rejected() {
     let tried = started.server.place.json(&["route", "try", "57000001", "--text", &text]);
     assert_eq!(tried["routes"][0]["unfit"], "its carrier accepts at most 1 segments", "{tried}");
     assert_eq!(tried["carrier"], "two", "{tried}");
+    assert_eq!(tried["price_of_text"], "0.1", "{tried}");
     started.stop();
 }
 
