@@ -92,7 +92,7 @@ test-citus: setup ## Run the tests on Citus, built from CITUS_SOURCE
 
 .PHONY: soak
 soak: build ## Run the long versions of the tests, one after the other
-	@.make/setup postgres browsers interpreters end2end verifiers node-peers
+	@.make/setup postgres browsers interpreters end2end verifiers node-peers schemathesis
 	@.make/soak
 
 # FUZZ_SECONDS is the time of each target. FUZZ_TARGET names only one of them.
