@@ -309,7 +309,7 @@ fn ConfirmFirst(missing: Refusal, form: FormState) -> impl IntoView {
     view! {
         <p class="lead">"Confirm it's you. Then we show what your new phone needs."</p>
         <PostForm form>
-            <StepUpField form code_label="Code of the app in use" missing=Some(missing)/>
+            <StepUpField form code_label="Code of the app in use, or a recovery code" missing=Some(missing)/>
             <SubmitButton label="Confirm it's you" form primary=true/>
         </PostForm>
     }
@@ -391,7 +391,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
         </p>
         <PostForm form>
             <CodeField form/>
-            <StepUpField form code_label="Code of the app in use"/>
+            <StepUpField form code_label="Code of the app in use, or a recovery code"/>
             <SubmitButton label="Confirm" form primary=true/>
         </PostForm>
     }

@@ -69,10 +69,13 @@ pub enum SecondStep {
 }
 
 impl SecondStep {
-    /// Parses a credential, which is a passkey's answer or a code.
+    /// Parses a credential, which is a passkey's answer, a recovery code or a code.
     fn of_credential(credential: &str) -> Self {
+        let kept = credential.chars().filter(char::is_ascii_alphanumeric);
         if credential.starts_with('{') {
             Self::Passkey(credential.to_owned())
+        } else if kept.count() == RECOVERY_CODE_CHARS {
+            Self::RecoveryCode(credential.to_owned())
         } else {
             Self::Code(credential.to_owned())
         }
@@ -348,9 +351,9 @@ impl Accounts<'_> {
     }
 
     /// Performs step-up authentication in a session. Does nothing if it succeeded in this session
-    /// within the last 10 minutes. `credential` is a code of the authenticator app, a passkey's
-    /// answer, or the password of an account without a second factor. It is empty if the user
-    /// hasn't entered one yet.
+    /// within the last 10 minutes. `credential` is a code of the authenticator app, a recovery code,
+    /// a passkey's answer, or the password of an account without a second factor. It is empty if the
+    /// user hasn't entered one yet.
     ///
     /// # Errors
     /// Those of [`Accounts::missing_step_up`] if `credential` is empty. `StepUpCodeWrong`,
@@ -599,7 +602,7 @@ async fn notify_of_wrong_codes(
 /// form may have another field for a code or password.
 fn as_step_up(error: Error) -> Error {
     match error.refusal() {
-        Some(Refusal::WrongCode) => Refusal::StepUpCodeWrong.into(),
+        Some(Refusal::WrongCode | Refusal::WrongRecoveryCode) => Refusal::StepUpCodeWrong.into(),
         Some(Refusal::WrongPassword) => Refusal::StepUpPasswordWrong.into(),
         _ => error,
     }

@@ -276,7 +276,7 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     service.accounts().step_up("a", &account, PASSWORD).await.unwrap();
     service.accounts().step_up("a", &account, "").await.unwrap();
 
-    let (secret, _) = set_up(&world, &account).await;
+    let (secret, recovery_codes) = set_up(&world, &account).await;
     let account = service.accounts().account(account.id).await.unwrap().unwrap();
     session(service, "b").await;
     service.accounts().device_sign_in_by_code("b", &account, &client).await.unwrap();
@@ -292,6 +292,12 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     let shown = secret.code(world.now());
     service.accounts().step_up("b", &account, &shown).await.unwrap();
     service.accounts().step_up("b", &account, "").await.unwrap();
+    // A recovery code stands for a lost phone, once.
+    world.pass(10 * MINUTE_MS);
+    service.accounts().step_up("b", &account, &recovery_codes[0]).await.unwrap();
+    world.pass(10 * MINUTE_MS);
+    let again = refusal(service.accounts().step_up("b", &account, &recovery_codes[0])).await;
+    assert_eq!(again, Refusal::StepUpCodeWrong);
     // The step-up of one session doesn't apply to another session, nor to one that isn't signed in.
     for token in ["c", "no session"] {
         let refused = refusal(service.accounts().step_up(token, &account, "")).await;
