@@ -398,15 +398,16 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses, throttled attempts and raw receipts that are still in
-    /// memory, so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database
-    /// doesn't answer.
+    /// Stores the API calls, key uses, throttled attempts, carriers' figures and raw receipts that
+    /// are still in memory, so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if
+    /// the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;
             self.applications().store_calls().await?;
             self.applications().store_alarms().await?;
             self.accounts().store_throttled().await?;
+            self.delivery().store_carrier_figures().await?;
             while self.delivery().store_raw_receipts().await?.is_some() {}
             Ok(())
         };
@@ -414,7 +415,7 @@ impl Service {
         if !matches!(stored, Ok(Result::Ok(()))) {
             tracing::warn!(
                 detail = ?stored,
-                "couldn't store the latest API calls and key uses before stopping"
+                "couldn't store the latest API calls, key uses and figures before stopping"
             );
         }
     }

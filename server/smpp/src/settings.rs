@@ -18,7 +18,7 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// At most 15 ASCII characters (SMPP 3.4, 5.2.1).
     pub system_id: String,
-    /// At most 8 ASCII characters (SMPP 3.4, 5.2.2).
+    /// SMPP allows 8 ASCII characters (SMPP 3.4, 5.2.2). A longer one is sent whole.
     pub password: String,
     /// At most 12 ASCII characters (SMPP 3.4, 5.2.3). Usually empty.
     pub system_type: String,

@@ -10,8 +10,10 @@
 
 mod acme;
 mod binding;
+mod bound_settings;
 mod cuts;
 mod deciding;
+mod figures;
 mod health;
 mod holding;
 mod http;

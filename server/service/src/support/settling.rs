@@ -66,8 +66,8 @@ impl Support<'_> {
     /// Makes a message final whose outcome is unknown.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`; `OutcomeKnown`, also for a delivery if a segment failed;
-    /// `TakenByCarrier` if it was sent.
+    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`; `OutcomeKnown`, also for a delivery if a
+    /// segment failed; `TakenByCarrier` if it was sent.
     pub async fn settle_message(
         &self,
         actor: &Actor,

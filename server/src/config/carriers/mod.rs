@@ -214,7 +214,12 @@ fn carrier(
     };
     fields.finish();
     let mut health = health?;
-    if matches!(&kind, Some(CarrierKind::Http(http)) if http.receipt.is_none()) {
+    let gets_receipts = match &kind {
+        Some(CarrierKind::Http(http)) => http.receipt.is_some(),
+        Some(CarrierKind::Smpp(smpp)) => smpp.bind != BindMode::Transmitter,
+        Some(CarrierKind::Sandbox) | None => true,
+    };
+    if !gets_receipts {
         health.silent_seconds = 0;
     }
     Some(CarrierSettings { name: name?, health, rewriting, segments_max, kind: kind? })
