@@ -233,19 +233,17 @@ impl StatusCounts {
         finals.map(|status| self.get(status)).sum()
     }
 
+    /// Returns the number of messages that a delivery rate is about: those with a final status,
+    /// without cancelled ones.
+    pub fn rated(&self) -> i64 {
+        self.completed() - self.get(MessageStatus::Cancelled)
+    }
+
     /// Adds other counts to these.
     pub fn add(&mut self, other: &Self) {
         for status in MessageStatus::ALL {
             *self.get_mut(status) += other.get(status);
         }
-    }
-
-    /// Returns the number of delivered messages per thousand completed ones, rounded down. Returns
-    /// `None` if no message is completed yet.
-    pub fn delivered_per_mille(&self) -> Option<i64> {
-        let completed = self.completed();
-        let delivered = self.get(MessageStatus::Delivered);
-        (completed > 0).then(|| delivered.saturating_mul(1000) / completed)
     }
 }
 

@@ -248,7 +248,7 @@ impl Source<'_> {
         };
         Ok(Content {
             layers: layers.collect(),
-            delivered: (sum.get(MessageStatus::Delivered), sum.completed()),
+            delivered: (sum.get(MessageStatus::Delivered), sum.rated()),
             times,
         })
     }

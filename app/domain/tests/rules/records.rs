@@ -136,19 +136,20 @@ fn messages_arrive() {
 }
 
 #[test]
-fn counts_are_added_and_tell_how_many_of_the_completed_were_delivered() {
+fn counts_are_added_and_cancelled_messages_are_not_rated() {
     let mut counts = StatusCounts::default();
-    assert_eq!(counts.delivered_per_mille(), None);
     *counts.get_mut(MessageStatus::Queued) = 5;
     assert_eq!((counts.total(), counts.completed()), (5, 0));
-    assert_eq!(counts.delivered_per_mille(), None);
-    let more =
-        [(MessageStatus::Delivered, 2), (MessageStatus::Failed, 1), (MessageStatus::Submitted, 4)];
+    let more = [
+        (MessageStatus::Delivered, 2),
+        (MessageStatus::Failed, 1),
+        (MessageStatus::Cancelled, 1),
+        (MessageStatus::Submitted, 4),
+    ];
     let more =
         more.into_iter().fold(StatusCounts::default(), |all, (status, n)| all.with(status, n));
     counts.add(&more);
-    assert_eq!((counts.total(), counts.completed()), (12, 3));
-    assert_eq!(counts.delivered_per_mille(), Some(666));
+    assert_eq!((counts.total(), counts.completed(), counts.rated()), (13, 4, 3));
 }
 
 #[test]
