@@ -84,6 +84,8 @@ test('staff give a number to an application, and its owner reads the messages', 
   await form.getByLabel('Number').fill(ours);
   await form.getByLabel('Application').fill(reference);
   await portal.button('Add').click();
+  await portal.confirms('Add');
+  await expect(portal.main).toContainText('The application has the number.');
   await expect(portal.row(`266${ours}`)).toContainText(reference);
   await portal.open('/support/inbound');
   await portal.row('Too early').getByRole('button', { name: 'Assign' }).click();

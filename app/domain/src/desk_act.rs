@@ -28,6 +28,10 @@ words! {
         // and the reference of its application, with spaces between them.
         AddNumber = "add-number",
         RemoveNumber = "remove-number",
+        // On a batch, identified by the reference of its application and its ID, with a space
+        // between them.
+        PauseBatch = "pause-batch",
+        ResumeBatch = "resume-batch",
         // On a carrier, identified by its name.
         Drain = "drain",
         Resume = "resume",
@@ -62,6 +66,8 @@ impl DeskAct {
             Self::MakeResetLink => "Make a reset link",
             Self::AddNumber => "Add",
             Self::RemoveNumber => "Remove",
+            Self::PauseBatch => "Pause batch",
+            Self::ResumeBatch => "Resume batch",
             Self::Drain => "Drain",
             Self::Resume => "Resume",
             Self::Rebind => "Bind again",
@@ -90,6 +96,8 @@ impl DeskAct {
             Self::MakeResetLink => "The reset link is made. Earlier links no longer work.",
             Self::AddNumber => "The application has the number.",
             Self::RemoveNumber => "The number is removed.",
+            Self::PauseBatch => "The batch is paused.",
+            Self::ResumeBatch => "The batch is resumed.",
             Self::Drain => "The carrier is drained.",
             Self::Resume => "The carrier is resumed.",
             Self::Rebind => "The carrier's connections are closed, and opened again.",
@@ -112,6 +120,8 @@ impl DeskAct {
             Self::Demote => Self::Promote,
             Self::AddNumber => Self::RemoveNumber,
             Self::RemoveNumber => Self::AddNumber,
+            Self::PauseBatch => Self::ResumeBatch,
+            Self::ResumeBatch => Self::PauseBatch,
             Self::Drain => Self::Resume,
             Self::Resume => Self::Drain,
             Self::SetBasePrices | Self::SetPrice | Self::RemovePrice => Self::CancelPrice,
@@ -135,7 +145,7 @@ impl DeskAct {
 
     /// Whether staff have to give a reason.
     pub const fn needs_reason(self) -> bool {
-        matches!(self, Self::Suspend | Self::Reject | Self::Disable)
+        matches!(self, Self::Suspend | Self::Reject | Self::Disable | Self::PauseBatch)
     }
 
     /// Whether the action is on an account. Staff can't do it on their own.

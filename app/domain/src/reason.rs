@@ -207,7 +207,8 @@ impl Reason {
                 "The balance doesn't cover this; make a deposit with the application's reference."
             }
             Self::ApiPending => {
-                "The application is still pending; request its activation in My Applications."
+                "The application is still pending; request its activation in My Applications, \
+                 or wait until support has approved the request."
             }
             Self::ApiSuspended => "The application is suspended; contact support.",
             Self::ApiInvalid => {

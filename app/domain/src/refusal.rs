@@ -253,7 +253,7 @@ pub enum Refusal {
         /// The last change, if any.
         decided: Option<Decided>,
     },
-    #[error("There is nothing to do: this was done before.{}", By(.decided))]
+    #[error("There is nothing to do: this is so already.{}", By(.decided))]
     NothingToDo {
         /// The last change, if any.
         decided: Option<Decided>,

@@ -72,7 +72,7 @@ pub fn DeleteSection(
         if asked.read().is_none() {
             let href = format!("{settings}?{DELETE}=1#delete");
             return view! {
-                <p>"The application never sent a message and has no balance."</p>
+                <p>"The application never sent a live message and has no balance."</p>
                 <p><a class="button button-danger" href=href>"Delete this application"</a></p>
             }
             .into_any();

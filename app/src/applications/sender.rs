@@ -129,7 +129,7 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
                 "Choose the name of your company, brand or product. We reject a name that belongs to \
                  somebody else, and digits alone, because phones show them as a number. "
                 {answered_within(usual)}
-                " You can withdraw a request until we have decided."
+                " You can withdraw a request until it is accepted."
             </p>
             <PostForm form>
                 <input type="hidden" name="reference" value=reference/>

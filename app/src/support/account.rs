@@ -150,6 +150,7 @@ fn facts(
     } else {
         "enabled"
     };
+    let disabled_term = if account.closed { "Closed (UTC)" } else { "Disabled (UTC)" };
     let role = if account.staff { "staff" } else { "customer" };
     let confirmed = confirmed(&account, sends_mail);
     let second_factor = yes_or_no(account.second_factor);
@@ -157,7 +158,7 @@ fn facts(
     view! {
         <dl class="facts">
             <Fact term="State">{state}</Fact>
-            {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(time))}
+            {optional_fact(disabled_term, "figures", file.disabled_at.map(time))}
             {optional_fact("Reason", "", file.disabled_reason.clone())}
             <Fact term="Role">{role}</Fact>
             <Fact term="Created (UTC)" class="figures"><DateTime at=created_at/></Fact>
@@ -198,12 +199,12 @@ fn actions(file: AccountFile, is_own: bool) -> AnyView {
     let (disabled, account) = (file.disabled_at.is_some(), file.account);
     let (id, next) = (account.id.to_string(), format!("/support/accounts/{}", account.id));
     let acts = [
-        (!account.staff, DeskAct::Promote),
+        (!account.staff && !account.closed, DeskAct::Promote),
         (account.staff, DeskAct::Demote),
         (disabled && !account.closed, DeskAct::Enable),
         (file.devices > 0, DeskAct::SignOut),
         (account.second_factor, DeskAct::ResetFactor),
-        (true, DeskAct::MakeResetLink),
+        (!account.closed, DeskAct::MakeResetLink),
         (!disabled, DeskAct::Disable),
     ];
     let acts = acts.into_iter().filter(|(is_possible, _)| *is_possible);

@@ -199,7 +199,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
     let AssignmentView { deposit, reference, application, currency, step_up, .. } = data;
     let (suggestions, refused, decided) = (data.suggestions, data.refused, data.decided);
     // The confirmation of one action doesn't offer another one.
-    let may_return = deposit.is_unmatched() && application.is_none();
+    let may_return = deposit.is_unmatched() && (application.is_none() || refused.is_some());
     let bank_id = deposit.bank_id.clone();
     let returned = deposit.returned.clone().map(|(at, note)| {
         view! {
@@ -209,6 +209,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
     });
     let suggested = suggestions.into_iter().map(|reference| suggestion(&bank_id, reference));
     let suggested = suggested.collect_view();
+    let suggested = view! { <div class="buttons">{suggested}</div> };
     let receiving = application.clone().map(|application| (application, refused));
     let action =
         action((&deposit, decided), &reference, receiving, (step_up.clone(), forms.assign));
@@ -217,13 +218,13 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
         <Page title back=("/support/deposits", "Deposits")>
             <AcceptedNotice
                 parameter=ASSIGNED
-                sentence="The deposit is assigned. Of the deposits left, this one has waited \
+                sentence="The deposit is assigned. Below is the next one, which has waited \
                           longest."
             />
             <AcceptedNotice
                 parameter=RETURNED
-                sentence="The deposit is marked as returned to the bank. Of the deposits left, \
-                          this one has waited longest."
+                sentence="The deposit is marked as returned to the bank. Below is the next one, \
+                          which has waited longest."
             />
             <dl class="facts">
                 <Fact term="Amount" class="figures">
@@ -275,7 +276,8 @@ fn action(
             view! { {unknown} {assign_form(&deposit.bank_id, typed)} }.into_any()
         }
         (None, Some((_, Some(refusal)))) => {
-            view! { <p class="alert" role="alert">{refusal.to_string()}</p> }.into_any()
+            let alert = view! { <p class="alert" role="alert">{refusal.to_string()}</p> };
+            view! { {alert} {assign_form(&deposit.bank_id, "")} }.into_any()
         }
         (None, Some((application, None))) => {
             let effect = "The amount is added to the balance at once.".to_owned();

@@ -24,7 +24,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::consequences::{Consequences, last_mark, parsed_line, parsed_number},
+    super::consequences::{Consequences, last_mark, parsed_batch, parsed_line, parsed_number},
     super::desk::APPROVALS_PATH,
     super::reset_link::keep_reset_link,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
@@ -105,7 +105,7 @@ pub async fn load_confirmation(
 /// Returns the list of reasons that the page suggests for an action.
 const fn reasons_of(act: DeskAct) -> Option<StaffList> {
     match act {
-        DeskAct::Suspend => Some(StaffList::SuspendReasons),
+        DeskAct::Suspend | DeskAct::PauseBatch => Some(StaffList::SuspendReasons),
         DeskAct::Reject => Some(StaffList::RejectReasons),
         _ => None,
     }
@@ -203,6 +203,14 @@ async fn perform(
             accounts.change_account(&actor, &email, AccountChange::SignOut).await?;
         }
         DeskAct::Demote => accounts.change_account(&actor, &email, AccountChange::Demote).await?,
+        DeskAct::PauseBatch => {
+            let (reference, batch) = parsed_batch(subject).ok_or(Cause::NotFound)?;
+            service.support().pause_batch(&actor, reference, batch, reason).await?;
+        }
+        DeskAct::ResumeBatch => {
+            let (reference, batch) = parsed_batch(subject).ok_or(Cause::NotFound)?;
+            service.support().resume_batch(&actor, reference, batch).await?;
+        }
         DeskAct::Drain => {
             let even_the_last = found.seen.ends_with(last_mark(true));
             service.delivery().drain_carrier(&actor, subject, even_the_last).await?;
@@ -476,11 +484,11 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
 const fn next_case(act: DeskAct) -> &'static str {
     match act {
         DeskAct::Accept => {
-            "The sender name is accepted. Of the requests left, this one has waited longest."
+            "The sender name is accepted. Below is the next request, which has waited longest."
         }
         DeskAct::Reject => {
-            "The sender name is rejected. Of the requests left, this one has waited longest."
+            "The sender name is rejected. Below is the next request, which has waited longest."
         }
-        _ => "The application is approved. Of the requests left, this one has waited longest.",
+        _ => "The application is approved. Below is the next request, which has waited longest.",
     }
 }

@@ -4,22 +4,23 @@
 use domain::application::StatusAction;
 use domain::decision::Decided;
 use domain::records::{
-    AccountRecord, ApplicationRecord, CarrierRecord, SenderCase, SenderRequestRecord,
+    AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, SenderCase, SenderRequestRecord,
 };
 use domain::support::AccountFile;
 use domain::{
-    ApplicationStatus, DeskAct, Keyword, Kind, Number, PriceChange, PriceRequest, PriceStep,
-    Reference, Refusal, SenderStatus, Timestamp,
+    ApplicationStatus, BatchId, DeskAct, Keyword, Kind, Number, PriceChange, PriceRequest,
+    PriceStep, Reference, Refusal, SenderStatus, Timestamp,
 };
 use service::AuditFilter;
 
 use super::desk::is_own;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
+use crate::reports::grouped;
 use crate::ui::Confirmation;
 
 /// The actions of the audit log that change what a confirmation shows.
-const CHANGES: [&str; 16] = [
+const CHANGES: [&str; 18] = [
     "application.approve",
     "application.suspend",
     "application.reinstate",
@@ -33,6 +34,8 @@ const CHANGES: [&str; 16] = [
     "account.close",
     "number.add",
     "number.remove",
+    "batch.pause",
+    "batch.resume",
     "carrier.drain",
     "carrier.resume",
     "price.set",
@@ -92,6 +95,9 @@ impl Consequences {
             | DeskAct::ResetFactor
             | DeskAct::MakeResetLink => of_account(current, reader, act, subject).await,
             DeskAct::AddNumber | DeskAct::RemoveNumber => of_number(current, act, subject).await,
+            DeskAct::PauseBatch | DeskAct::ResumeBatch => {
+                of_batch(current, reader, act, subject).await
+            }
             DeskAct::Drain | DeskAct::Resume | DeskAct::Rebind => {
                 of_carrier(current, act, subject).await
             }
@@ -106,6 +112,12 @@ impl Consequences {
         if four_eyes && current.service().limits().four_eyes {
             let effect = "Nothing happens until another member of staff has approved this.";
             found.confirmation.effects.insert(0, effect.to_owned());
+        }
+        let effects = &mut found.confirmation.effects;
+        let is_mailed = effects.iter().any(|effect| effect.contains("a mail"));
+        if is_mailed && !current.service().operations().sends_mail() {
+            let effect = "No mail server is set up, so no mail leaves: tell the person yourself.";
+            effects.push(effect.to_owned());
         }
         Ok(found)
     }
@@ -402,7 +414,9 @@ fn refused_account_act(
 ) -> Option<Refusal> {
     let (account, disabled) = (&file.account, file.disabled_at.is_some());
     let is_done = match act {
-        DeskAct::Enable if account.closed => return Some(Refusal::AccountClosed),
+        DeskAct::Enable | DeskAct::Promote | DeskAct::MakeResetLink if account.closed => {
+            return Some(Refusal::AccountClosed);
+        }
         DeskAct::Promote if !account.staff && !account.second_factor => {
             return Some(Refusal::FactorBeforeStaff);
         }
@@ -474,6 +488,68 @@ pub fn parsed_number(subject: &str) -> Option<(Number, Option<Keyword>, Referenc
     let number = Number::parse_typed(&format!("+{digits}")).ok()?;
     let keyword = keyword.map(Keyword::parse).transpose().ok()?;
     Some((number, keyword, Reference::parse(reference).ok()?))
+}
+
+async fn of_batch(
+    current: &CurrentRequest,
+    reader: &AccountRecord,
+    act: DeskAct,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let (reference, id) = parsed_batch(subject).ok_or(Cause::NotFound)?;
+    let service = current.service();
+    let application = service.applications().find_application(reference).await?;
+    let application = application.ok_or(Cause::NotFound)?;
+    let owner =
+        service.accounts().find_account(&application.email).await?.ok_or(Cause::NotFound)?;
+    let found = service.messages().account_batch(owner.id, id).await?;
+    let (_, batch) = found.filter(|(of, _)| *of == reference).ok_or(Cause::NotFound)?;
+    let (effects, undo) = if act == DeskAct::PauseBatch {
+        (
+            sentences([
+                "Messages of the batch that no carrier has yet wait, and expire after 48 hours.",
+                "The owner reads your reason, in the portal and in a mail.",
+            ]),
+            "You can undo this: resume the batch. Messages that expire meanwhile stay expired.",
+        )
+    } else {
+        (
+            sentences([
+                "The waiting messages of the batch are sent, unless the owner paused it, too.",
+                "The owner gets a mail.",
+            ]),
+            "You can undo this: pause the batch again. Messages that are sent meanwhile stay sent.",
+        )
+    };
+    let mut facts = facts_of(&application, &current.site().currency);
+    facts.insert(0, fact("Rows", grouped(batch.rows)));
+    facts.insert(0, fact("Batch", format!("{id}, {}", batch.status.as_str())));
+    let decided = last_change(current, &id.to_string()).await?;
+    let is_over = matches!(batch.status, BatchStatus::Done | BatchStatus::Cancelled);
+    let is_done = batch.pause_reason.is_some() == (act == DeskAct::PauseBatch);
+    let refused = if act == DeskAct::ResumeBatch && is_own(current, reader, &application.email) {
+        Some(Refusal::OwnApplication)
+    } else if is_over {
+        Some(Refusal::BatchEnded)
+    } else {
+        is_done.then(|| Refusal::NothingToDo { decided: decided.clone() })
+    };
+    Ok(Consequences {
+        name: id.to_string(),
+        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        email: Some(application.email),
+        reference: Some(reference.to_string()),
+        seen: if batch.pause_reason.is_some() { "paused" } else { "not paused" }.to_owned(),
+        refused,
+        decided,
+        ..Consequences::default()
+    })
+}
+
+/// Parses the subject of an action on a batch.
+pub fn parsed_batch(subject: &str) -> Option<(Reference, BatchId)> {
+    let (reference, id) = subject.split_once(' ')?;
+    Some((Reference::parse(reference).ok()?, BatchId::parse(id)?))
 }
 
 async fn of_carrier(
@@ -636,8 +712,20 @@ async fn of_price(
             None => return Err(error.into()),
         },
     };
-    let newest = money.price_changes().await?.into_iter().next();
-    let decided = newest.map(|newest| Decided { by: newest.set_by, at: newest.set_at });
+    let changes = money.price_changes().await?;
+    let decided = changes.first();
+    let decided = decided.map(|newest| Decided { by: newest.set_by.clone(), at: newest.set_at });
+    let is_same = steps.iter().all(|step| step.old == step.new);
+    let refused = match change {
+        PriceChange::Base(_) if is_same && refused.is_none() => {
+            Some(Refusal::NothingToDo { decided: decided.clone() })
+        }
+        _ => refused,
+    };
+    let from = match &change {
+        PriceChange::Cancel(id) => changes.iter().find(|one| one.id == *id).map(|one| one.from),
+        _ => from,
+    };
     let seen: Vec<_> = steps.iter().map(|step| step.old.to_string()).collect();
     let cancels = matches!(change, PriceChange::Cancel(_));
     let large = steps.iter().filter(|step| step.is_large() && !cancels).cloned().collect();
@@ -647,7 +735,7 @@ async fn of_price(
         seen: seen.join(" "),
         refused,
         decided,
-        price: Some((change, from)),
+        price: Some((change, from.filter(|_| !cancels))),
         large,
         ..Consequences::default()
     })
@@ -666,17 +754,20 @@ fn price_confirmation(
                 (Kind::International, None) => "International numbers".to_owned(),
             };
             let (old, new) = (step.old.shown(), step.new.shown());
-            let text = format!("{old} → {new} {currency} per page (factor {})", step.factor());
+            let text = if matches!(change, PriceChange::Cancel(_)) {
+                format!("{new} instead of {old} {currency} per page")
+            } else {
+                format!("{old} → {new} {currency} per page (factor {})", step.factor())
+            };
             (numbers, text)
         })
         .collect();
-    if let PriceChange::Cancel(id) = change {
-        facts.insert(0, fact("Price change", id.to_string()));
+    if matches!(change, PriceChange::Cancel(_)) {
+        let at = from.map(|at| format!("the one of {} UTC", at.to_table())).unwrap_or_default();
+        facts.insert(0, fact("Price change", at));
         return Confirmation {
             facts,
-            effects: sentences([
-                "The change never comes into force. The prices after the arrow apply instead.",
-            ]),
+            effects: sentences(["The change never comes into force. The earlier prices go on."]),
             undo: "You can undo this: set the same price once more.".to_owned(),
             step_up: None,
         };

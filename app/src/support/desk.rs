@@ -5,7 +5,7 @@ use domain::decision::{Decided, StaffList};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::lists::{ListState, ReasonField};
+use super::lists::ListState;
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -71,16 +71,15 @@ impl<const N: usize> CaseForms<N> {
     }
 }
 
-/// Renders a form in a table row: a button with hidden fields, and a field for a reason if
-/// `reasons` is given. `about` tells the rows apart for screen readers.
+/// Renders a form in a table row: a button with hidden fields. `about` tells the rows apart for
+/// screen readers.
 pub fn row_form(
     form: FormState,
     label: &'static str,
     about: &str,
     fields: Vec<(&'static str, String)>,
-    reasons: Option<StaffList>,
 ) -> impl IntoView + use<> {
-    button_form(form, (label, false), about, fields, reasons)
+    button_form(form, (label, false), about, fields)
 }
 
 /// Like [`row_form`], for an action that takes something away: its button is red.
@@ -90,7 +89,7 @@ pub fn removal_form(
     about: &str,
     fields: Vec<(&'static str, String)>,
 ) -> impl IntoView + use<> {
-    button_form(form, (label, true), about, fields, None)
+    button_form(form, (label, true), about, fields)
 }
 
 fn button_form(
@@ -98,7 +97,6 @@ fn button_form(
     (label, danger): (&'static str, bool),
     about: &str,
     fields: Vec<(&'static str, String)>,
-    reasons: Option<StaffList>,
 ) -> impl IntoView + use<> {
     let fields = fields
         .into_iter()
@@ -108,7 +106,6 @@ fn button_form(
     view! {
         <PostForm form inline=true>
             {fields}
-            {reasons.map(|list| view! { <ReasonField list about=about.clone()/> })}
             <SubmitButton label form danger about/>
         </PostForm>
     }
@@ -124,5 +121,5 @@ pub fn act_form(
     next: String,
 ) -> impl IntoView + use<> {
     let fields = vec![("act", act.as_str().to_owned()), ("subject", subject), ("next", next)];
-    row_form(form, act.label(), about, fields, None)
+    row_form(form, act.label(), about, fields)
 }

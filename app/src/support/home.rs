@@ -163,7 +163,7 @@ fn link(work: Work) -> impl IntoView {
         Work::SenderNames => ("Requests for sender names", "/support/senders"),
         Work::Deposits => ("Unmatched deposits", "/support/deposits"),
         Work::Mails => ("Mails that failed", "/support/mail"),
-        Work::Inbound => ("Messages without an application", "/support/inbound"),
+        Work::Inbound => ("Unassigned messages", "/support/inbound"),
         Work::Resets => ("Reset links requested", "/support/mail"),
         Work::BankLines => ("Bank lines that weren't credited", "/support/import"),
     };

@@ -81,7 +81,7 @@ fn listed(messages: &[UnassignedRecord], form: FormState) -> AnyView {
         .styled(BUTTONS, "Action", move |message| {
             let about = format!("the message from {} to {}", message.number, message.recipient);
             let fields = vec![("recipient", message.recipient.clone())];
-            row_form(form, "Assign", &about, fields, None)
+            row_form(form, "Assign", &about, fields)
         })
         .in_region_or("Unassigned messages", "Every message belongs to an application.")
 }

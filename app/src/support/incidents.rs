@@ -98,7 +98,7 @@ fn listed(notes: &[IncidentRecord], form: FormState) -> AnyView {
         .column("Carrier", |note| note.carrier.clone().unwrap_or_else(|| "none".to_owned()))
         .time("Since (UTC)", |note| note.began_at)
         .styled(BUTTONS, "Action", move |note| {
-            row_form(form, "End", &note.text, vec![("id", note.id.to_string())], None)
+            row_form(form, "End", &note.text, vec![("id", note.id.to_string())])
         })
         .in_region_or("Open notes", "No note is open.")
 }

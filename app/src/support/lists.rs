@@ -85,24 +85,3 @@ pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
         reasons.into_iter().map(|reason| view! { <option value=reason></option> }).collect_view();
     view! { <datalist id=list.as_str()>{options}</datalist> }
 }
-
-/// Renders the field for a reason. Customers read the reason. `about` tells the rows of a table
-/// apart.
-#[component]
-pub fn ReasonField(list: StaffList, about: String) -> impl IntoView {
-    view! {
-        <label>
-            <span class="visually-hidden">"Reason "{about}</span>
-            <input
-                type="text"
-                placeholder="Reason"
-                size="14"
-                maxlength="500"
-                name="reason"
-                list=list.as_str()
-                required
-                autocomplete="off"
-            />
-        </label>
-    }
-}

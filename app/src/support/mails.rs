@@ -111,7 +111,7 @@ fn actions(mail: &MailRecord, sends: bool, form: FormState) -> impl IntoView + u
     let can_retry = matches!(mail.state, MailState::Queued | MailState::Kept | MailState::Failed);
     let retry = (sends && can_retry).then(|| {
         let fields = vec![("id", mail.id.to_string())];
-        row_form(form, "Retry", &format!("mail {}", mail.id), fields, None)
+        row_form(form, "Retry", &format!("mail {}", mail.id), fields)
     });
     // Staff can make a reset link on the account's page, after step-up authentication.
     let resets = mail.kind == MailKind::Reset;

@@ -13,10 +13,11 @@ use crate::problem::Problem;
 use crate::ui::{BUTTONS, Field, FormState, Loaded, Page, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
+    super::confirm::CONFIRM_PATH,
     crate::portal_request::staff,
     crate::problem::Cause,
+    crate::ui::address,
     domain::{Keyword, Number, Reference, Refusal},
-    service::Actor,
 };
 
 /// The path of the page.
@@ -35,9 +36,9 @@ pub async fn load_support_numbers() -> Result<NumbersView, Problem> {
     Ok(NumbersView { numbers: current.service().support().inbound_numbers().await? })
 }
 
-/// Gives the messages to a number to an application.
-#[server(prefix = "/fn", endpoint = "add-number")]
-pub async fn add_number(
+/// Checks a number for an application, and opens the confirmation.
+#[server(prefix = "/fn", endpoint = "ask-number")]
+pub async fn ask_number(
     number: String,
     #[server(default)] keyword: String,
     reference: String,
@@ -46,19 +47,22 @@ pub async fn add_number(
         let problem = problem.typed("number", &number).typed("keyword", &keyword);
         problem.typed("reference", &reference)
     };
-    let (current, account) = staff().await.map_err(keep)?;
-    let adding = async {
-        let (number, keyword) = parsed(&number, &keyword)?;
-        let reference =
-            Reference::parse(reference.trim()).map_err(|_| Refusal::NoSuchApplication)?;
-        let (actor, support) = (Actor::Account(account.id), current.service().support());
-        support.add_inbound_number(&actor, &number, keyword, reference).await
+    let (current, _) = staff().await.map_err(keep)?;
+    let refuse = |refusal: Refusal| keep(Cause::from(refusal).into());
+    let (number, keyword) = parsed(&number, &keyword).map_err(refuse)?;
+    let found = match Reference::parse(reference.trim()) {
+        Ok(reference) => current.service().applications().find_application(reference).await,
+        Err(_) => Ok(None),
     };
-    adding.await.map_err(|error: service::Error| {
-        // The page itself exists.
-        let is_unknown = error.refusal() == Some(&Refusal::NoSuchApplication);
-        keep(if is_unknown { Cause::ReferenceUnknown.into() } else { error.into() })
-    })
+    let found = found.map_err(|error| keep(error.into()))?;
+    // The page itself exists.
+    let application = found.ok_or_else(|| keep(Cause::ReferenceUnknown.into()))?;
+    let keyword = keyword.map_or_else(String::new, |keyword| format!("{keyword} "));
+    let subject = format!("{} {keyword}{}", number.digits(), application.reference);
+    let act = DeskAct::AddNumber.as_str();
+    let parameters = [("act", act), ("subject", &subject), ("next", NUMBERS_PATH)];
+    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
+    Ok(())
 }
 
 /// Parses a number, and a keyword unless it is empty.
@@ -74,11 +78,8 @@ fn parsed(number: &str, keyword: &str) -> Result<(Number, Option<Keyword>), Refu
 
 #[component]
 pub fn NumbersPage() -> impl IntoView {
-    let add = FormState::new::<AddNumber>("add-number-alert");
-    let data = PageData::new(move || {
-        add.accepted.track();
-        LoadSupportNumbers {}
-    });
+    let add = FormState::new::<AskNumber>("add-number-alert");
+    let data = PageData::new(|| LoadSupportNumbers {});
     view! { <Loaded data render=move |data| view! { <Numbers data add/> }/> }
 }
 
@@ -90,7 +91,7 @@ fn Numbers(data: NumbersView, add: FormState) -> impl IntoView {
                 "An application gets the messages that people send to its number. Applications can \
                  share a number: the first word of a message then decides."
             </p>
-            <p><a href="/support/inbound">"Messages to numbers that nobody has"</a></p>
+            <p><a href="/support/inbound">"Unassigned messages"</a></p>
             {listed(&data.numbers)}
             <h2>"Add a number"</h2>
             <PostForm form=add>

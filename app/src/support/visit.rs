@@ -1,13 +1,12 @@
 //! `/support/applications/{reference}`: an application with all that staff need to decide about it.
 
-use domain::decision::StaffList;
 use domain::readiness::Blocker;
 use domain::records::{
     AccountRecord, ApplicationRecord, BatchRecord, BatchStatus, Paged, SenderCase,
     SenderRequestRecord, StatementLine,
 };
 use domain::support::{MaskedMessage, NoteRecord};
-use domain::{MessageStatus, Money, Reference, Refusal, Timestamp};
+use domain::{DeskAct, MessageStatus, Money, Reference, Refusal, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
@@ -15,10 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::account::{confirmed, notes};
 use super::applications::actions;
-use super::confirm::ActOn;
-use super::desk::row_form;
+use super::confirm::{ActOn, confirm_button};
 use super::links::{application_link, application_path, named_link};
-use super::lists::OfferedReasons;
 use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use super::readiness::SendsNow;
@@ -28,15 +25,14 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table,
-    in_path, parameter,
+    BUTTONS, DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table, in_path,
+    parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::own_email,
     crate::portal_request::staff,
-    crate::problem::Cause,
-    domain::{BatchId, SenderStatus},
+    domain::SenderStatus,
     service::{Actor, BatchFilter, MessageFilter, Service, StatementFilter},
 };
 
@@ -62,8 +58,6 @@ pub struct VisitView {
     refused: Vec<RefusedCall>,
     messages: Paged<MaskedMessage>,
     batches: Paged<BatchRecord>,
-    /// Suggested reasons to pause a batch, those to suspend an application.
-    reasons: Vec<String>,
     statement: Paged<StatementLine>,
     /// The email of the reader, if they can't favour their own applications.
     own: Option<String>,
@@ -128,7 +122,6 @@ pub async fn load_visit(
             next: found.next,
         },
         batches,
-        reasons: service.applications().staff_list(StaffList::SuspendReasons).await?,
         statement: service.applications().statement(account, reference, filter).await?,
         currency: current.site().currency.clone(),
         application,
@@ -207,48 +200,14 @@ async fn refused(
     Ok(refused.take(usize::try_from(FAILURES).unwrap_or(usize::MAX)).collect())
 }
 
-/// Pauses a batch of an application for staff, or ends such a pause.
-#[server(prefix = "/fn", endpoint = "change-batch")]
-pub async fn change_batch(
-    reference: Reference,
-    batchid: String,
-    action: String,
-    #[server(default)] reason: String,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let (support, actor) = (current.service().support(), Actor::Account(account.id));
-    let id = BatchId::parse(&batchid).ok_or(Cause::NotFound)?;
-    match action.as_str() {
-        PAUSE => support.pause_batch(&actor, reference, id, &reason).await?,
-        RESUME => support.resume_batch(&actor, reference, id).await?,
-        _ => return Err(Cause::Unreadable.into()),
-    }
-    let notice = if action == PAUSE { PAUSED } else { RESUMED };
-    leptos_axum::redirect(&format!("{}?{notice}=1#batches", application_path(reference)));
-    Ok(())
-}
-
-const PAUSE: &str = "pause";
-const RESUME: &str = "resume";
-/// The parameters with which the page says what was done.
-const PAUSED: &str = "paused";
-const RESUMED: &str = "resumed";
-
 #[component]
 pub fn VisitPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
-    let change = FormState::new::<ChangeBatch>("batch-alert");
     let decide = FormState::new::<ActOn>("decision-alert");
     let reference = in_path("reference");
     let (cursor, messages) = (parameter("cursor"), parameter("messages"));
     let batches = parameter("batches");
-    let changed = change.refused_with(|refusal| {
-        matches!(refusal, Refusal::NothingToDo { .. } | Refusal::BatchEnded)
-    });
     let data = PageData::new(move || {
-        // `track` wouldn't compute the memo, and it would notify nobody.
-        drop(changed.get());
-        change.accepted.track();
         decide.accepted.track();
         LoadVisit {
             reference: reference.get(),
@@ -259,7 +218,7 @@ pub fn VisitPage() -> impl IntoView {
     });
     let render = move |data| {
         let lists = (cursor.get_untracked(), messages.get_untracked());
-        view! { <Visit data lists form change decide/> }
+        view! { <Visit data lists form decide/> }
     };
     view! { <Loaded data render/> }
 }
@@ -271,10 +230,9 @@ fn Visit(
     /// the page of the other.
     lists: (Option<String>, Option<String>),
     form: FormState,
-    change: FormState,
     decide: FormState,
 ) -> impl IntoView {
-    let VisitView { application, messages, batches, reasons, currency, .. } = data.clone();
+    let VisitView { application, messages, batches, currency, .. } = data.clone();
     let (reference, lines) = (application.reference, data.statement.clone());
     let own = data.own.clone();
     let own = own.as_deref();
@@ -302,7 +260,6 @@ fn Visit(
             title=application.display_name()
             back=("/support/applications", "Applications")
         >
-            <OfferedReasons list=StaffList::SuspendReasons reasons/>
             <FormAlert form=decide/>
             {is_own.then(|| view! { <p class="notice">{Refusal::OwnApplication.to_string()}</p> })}
             <div class="buttons">{buttons}</div>
@@ -326,10 +283,7 @@ fn Visit(
                 .in_region_or("Messages", "No message was sent yet.")}
             {next}
             <h2 id="batches">"Batches"</h2>
-            <AcceptedNotice parameter=PAUSED sentence="The batch is paused."/>
-            <AcceptedNotice parameter=RESUMED sentence="The batch is resumed."/>
-            <FormAlert form=change/>
-            {batch_table(&batches.items, reference, is_own, change)}
+            {batch_table(&batches.items, reference, is_own)}
             {older}
             {statement(&with_messages, "/support/search?q=", lines, &currency)}
         </Page>
@@ -384,14 +338,9 @@ fn refused_table(calls: &[RefusedCall]) -> AnyView {
         .in_region_or("Refused calls", "No call was refused recently.")
 }
 
-/// Renders batches for staff. Each that isn't done or cancelled has a form that pauses it, or that
+/// Renders batches for staff. Each that isn't done or cancelled has a button that pauses it, or that
 /// ends the pause by staff.
-fn batch_table(
-    batches: &[BatchRecord],
-    reference: Reference,
-    is_own: bool,
-    form: FormState,
-) -> AnyView {
+fn batch_table(batches: &[BatchRecord], reference: Reference, is_own: bool) -> AnyView {
     Table::wide(batches)
         .time("Time (UTC)", |batch| batch.created_at)
         .styled("key", "Batch ID", |batch| named_link(&batch.batchid.to_string()))
@@ -405,29 +354,17 @@ fn batch_table(
         })
         .amount("Rows", |batch| grouped(batch.rows))
         .amount("Delivered", |batch| grouped(batch.counts.get(MessageStatus::Delivered)))
-        .styled(BUTTONS, "Action", move |batch| batch_action(batch, reference, is_own, form))
+        .styled(BUTTONS, "Action", move |batch| batch_action(batch, reference, is_own))
         .in_region_or("Batches", "No file was uploaded yet.")
 }
 
-fn batch_action(
-    batch: &BatchRecord,
-    reference: Reference,
-    is_own: bool,
-    form: FormState,
-) -> Option<AnyView> {
+fn batch_action(batch: &BatchRecord, reference: Reference, is_own: bool) -> Option<AnyView> {
     let is_over = matches!(batch.status, BatchStatus::Done | BatchStatus::Cancelled);
     if is_over || (is_own && batch.pause_reason.is_some()) {
         return None;
     }
-    let (label, action, reasons) = match batch.pause_reason {
-        None => ("Pause", PAUSE, Some(StaffList::SuspendReasons)),
-        Some(_) => ("Resume", RESUME, None),
-    };
-    let fields = vec![
-        ("reference", reference.to_string()),
-        ("batchid", batch.batchid.to_string()),
-        ("action", action.to_owned()),
-    ];
+    let act = if batch.pause_reason.is_some() { DeskAct::ResumeBatch } else { DeskAct::PauseBatch };
     let about = batch.batchid.to_string();
-    Some(row_form(form, label, &about, fields, reasons).into_any())
+    let subject = format!("{reference} {about}");
+    Some(confirm_button(act, &about, subject, application_path(reference)).into_any())
 }

@@ -34,7 +34,7 @@ fn confirm(
 }
 
 /// Opens a confirmation and confirms it. Returns the page that follows.
-fn confirmed(
+pub fn confirmed(
     browser: &mut Browser<'_>,
     (act, subject, next): (&str, &str, &str),
     more: &[(&str, &str)],
@@ -129,7 +129,7 @@ fn decide_deposits(server: &TestServer, staff: &mut Browser<'_>, reference: &str
     let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
     assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-2&assigned=1");
     let page = staff.get(&leads_to).text();
-    let said = "The deposit is assigned. Of the deposits left, this one has waited longest.";
+    let said = "The deposit is assigned. Below is the next one, which has waited longest.";
     assert!(page.contains(said), "{page}");
     let fields = [("bank_id", "bank-2"), ("reason", "Asked for by phone.")];
     let leads_to = location(&staff.post("return-deposit", &fields)).to_owned();
@@ -158,7 +158,7 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let leads_to = approve(&mut staff, &first);
     assert_eq!(leads_to, format!("/support/applications/{second}{}", done(&first)));
     let page = staff.get(&leads_to).text();
-    let said = "Of the requests left, this one has waited longest.";
+    let said = "Below is the next request, which has waited longest.";
     for shown in [said, &format!("Back to {first}"), &second] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
@@ -300,7 +300,7 @@ fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
     let (next, reference) = ("/support/numbers", server.reference());
     let add = |staff: &mut Browser<'_>, reference: &str| {
         let fields = [("number", "+26650000001"), ("keyword", "INFO"), ("reference", reference)];
-        staff.post_from(&format!("http://test{next}"), "add-number", &fields)
+        staff.post_from(&format!("http://test{next}"), "ask-number", &fields)
     };
     // An unknown reference is refused beside what was typed.
     add(&mut staff, "000000");
@@ -308,8 +308,12 @@ fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
     for shown in ["No application has this reference.", "value=\"+26650000001\""] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
-    add(&mut staff, reference);
+    let answer = add(&mut staff, reference);
     let subject = format!("26650000001 INFO {reference}");
+    assert!(answer.header("location").unwrap().contains("act=add-number"));
+    assert!(staff.get(next).text().contains("No application has a number."));
+    let page = confirmed(&mut staff, ("add-number", &subject, next), &[]);
+    assert!(page.contains("The application has the number."), "{page}");
     let remove = ("remove-number", subject.as_str(), next);
     assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));
     let page = confirmed(&mut staff, remove, &[]);
@@ -317,7 +321,7 @@ fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let page = staff.get(&address(remove.0, remove.1, remove.2)).text();
-    assert!(page.contains("There is nothing to do: this was done before."), "{page}");
+    assert!(page.contains("There is nothing to do: this is so already."), "{page}");
     let page = confirmed(&mut staff, ("add-number", &subject, next), &[]);
     assert!(page.contains("The application has the number."), "{page}");
     assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Answer, MULTIPART, bare, encode, form, multipart, posted};
+use crate::confirmations::confirmed;
 use crate::harness::{TestServer, until};
 use crate::portal::{Browser, location};
 
@@ -321,10 +322,12 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     let visit = format!("/support/applications/{}", server.reference());
     let shown = page(&mut staff, &visit);
     assert!(shown.contains(batchid) && shown.contains("scheduled"), "{shown}");
-    let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "pause")];
-    let with_reason = [&fields[..], &[("reason", "Too many complaints")]].concat();
-    staff.post_from(&visit, "change-batch", &with_reason);
-    let shown = page(&mut staff, &visit);
+    let subject = format!("{} {batchid}", server.reference());
+    let pause = ("pause-batch", subject.as_str(), visit.as_str());
+    let shown = confirmed(&mut staff, pause, &[("reason", "Too many complaints")]);
+    for words in ["The batch is paused.", "Undo"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
     assert!(shown.contains("Paused by support: Too many complaints"), "{shown}");
     assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("paused"));
 
@@ -338,8 +341,8 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     resumed.is(200, 200, "");
     assert_eq!(resumed.json()["batch"]["status"], json!("paused"));
 
-    let fields = [("reference", server.reference()), ("batchid", batchid), ("action", "resume")];
-    staff.post_from(&visit, "change-batch", &fields);
+    let shown = confirmed(&mut staff, ("resume-batch", &subject, &visit), &[]);
+    assert!(shown.contains("The batch is resumed."), "{shown}");
     assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("scheduled"));
     for subject in [batchid, server.reference()] {
         let audit = page(&mut staff, &format!("/support/audit?subject={subject}"));
