@@ -529,7 +529,10 @@ async fn send_abroad(sending: &Sending, count: usize, delivered: usize) {
     let Sending { world, customer } = sending;
     for index in 0..count {
         let number = format!("25261{index:03}0000");
-        world.send(&customer.live, &number).await.unwrap();
+        let address = Some("192.0.2.7".parse().unwrap());
+        let origin = Origin { address, ..Origin::default() };
+        let send = SendRequest { origin, ..request(&customer.live, &number, "hello") };
+        world.service.messages().send(send).await.unwrap();
         let handed = sending.claim_one("acme").await;
         let name = format!("{}-{index}", handed.id());
         sending.answer(&handed, taken_as(&name)).await;
@@ -567,8 +570,11 @@ async fn a_country_where_few_messages_are_delivered_is_blocked(backend: Backend)
     world.send(&customer.live, "252620000002").await.unwrap();
     let alarm = alarms().await.unwrap();
     let seen = "More than 20 messages within 10 minutes went to Somalia (+252), where only 3 of \
-                the 20 messages that ended within the last hour were delivered.";
+                the 20 messages that ended within the last hour were delivered. The last request \
+                came from 192.0.2.7.";
     assert_eq!((alarm.detail.as_deref(), alarm.count), (Some(seen), 21));
+    // Not the number that got a message two hours before.
+    assert_eq!(alarm.example.as_deref(), Some("•••••••••000, •••••••••002"));
     let pumping = Err(refused(Reason::TrafficPumping));
     assert_eq!(world.send(&customer.live, "252620000003").await, pumping);
     // The test key and other countries have their own counts.
