@@ -77,6 +77,8 @@ fn the_last_line_hands_the_code_to_a_website() {
 
 #[test]
 fn a_language_is_found_by_its_tag() {
+    let tags = ["ar", "en", "fr", "de", "pt", "st", "es", "sw", "zu"];
+    assert_eq!(Locale::ALL.map(Locale::as_str), tags);
     for (tag, locale) in [
         ("en", Some(Locale::English)),
         ("pt-BR", Some(Locale::Portuguese)),

@@ -27,6 +27,7 @@ use crate::world::{Customer, HOUR_MS, World, money, request};
 on_each_backend![
     numbers_that_the_limits_refuse_are_free,
     a_recipient_gets_exactly_as_many_messages_as_allowed,
+    a_recipient_gets_exactly_as_many_messages_a_day_as_allowed,
     the_windows_of_a_recipient_slide,
     the_spend_of_a_day_is_exact,
     the_days_of_the_spend_are_those_of_the_account,
@@ -141,6 +142,20 @@ async fn a_recipient_gets_exactly_as_many_messages_as_allowed(backend: Backend) 
         let again = ["57000002"; 4];
         assert_eq!(accepted_of(&world, &customer.live, &again, flooded).await, accepted);
     }
+    world.assert_sound().await;
+}
+
+async fn a_recipient_gets_exactly_as_many_messages_a_day_as_allowed(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::PerRecipientDay, "5")]).await;
+    let numbers = ["57000001", "26657000001"].repeat(18);
+    let flooded = Reason::RecipientFlooded;
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 5);
+    world.pass(24 * HOUR_MS);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 0);
+    world.pass(1);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 5);
     world.assert_sound().await;
 }
 
