@@ -54,6 +54,13 @@ struct DayOfCodes {
     cost: Money,
 }
 
+impl DayOfCodes {
+    /// Returns the cost divided by the number of verified numbers. `None` if there are none.
+    fn per_verified(&self) -> Option<Money> {
+        self.cost.micros().checked_div(self.verified).map(Money::from_micros)
+    }
+}
+
 #[cfg(feature = "ssr")]
 impl From<VerifyFigures> for DayOfCodes {
     fn from(figures: VerifyFigures) -> Self {
@@ -194,5 +201,8 @@ fn table(days: &[DayOfCodes], currency: &str, label: &'static str, none: &'stati
         .amount("Delivered", |day| day.delivered)
         .amount("Verified", |day| day.verified)
         .money("Cost", currency, |day| day.cost.shown())
+        .money("Cost per verified number", currency, |day| {
+            day.per_verified().map_or_else(|| "–".to_owned(), Money::shown)
+        })
         .in_region_or(label, none)
 }

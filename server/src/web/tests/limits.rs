@@ -129,9 +129,19 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let handed = claimed.iter().find(|handed| Some(handed.id) == started.transid).unwrap();
     let code = handed.message.as_str().split(' ').next().unwrap();
     let (typed, id) = (domain::verify::TypedCode::parse(code), started.code.unwrap().id);
+    let cells = async || {
+        let page = world.page(&format!("{own}/verify"), &cookie).await;
+        let row = page.split("<td").filter(|cell| cell.contains("Cost per verified number"));
+        let row =
+            row.filter_map(|cell| Some(cell.split_once('>')?.1.split_once('<')?.0.to_owned()));
+        row.collect::<Vec<_>>()
+    };
+    assert_eq!(cells().await, ["–"]);
     let checked = messages.check_code(&access.access, &id.to_string(), typed.unwrap(), None).await;
     assert_eq!(checked.unwrap().failure, None);
+    assert_eq!(cells().await, ["0.05"]);
     let page = world.page(&format!("{own}/verify"), &cookie).await;
+    assert!(page.contains("Cost per verified number (USD)"), "{page}");
     let cost = "1 of 1 numbers were verified (100 %). A verified number cost 0.05 USD on average.";
     assert!(page.contains(cost), "{page}");
     world.service.close().await;
