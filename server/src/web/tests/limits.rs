@@ -144,6 +144,17 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     assert!(page.contains("Cost per verified number (USD)"), "{page}");
     let cost = "1 of 1 numbers were verified (100 %). A verified number cost 0.05 USD on average.";
     assert!(page.contains(cost), "{page}");
+
+    // A long website costs another segment.
+    let account = account_of(&world).await;
+    let applications = world.service.applications();
+    let english = domain::verify::Locale::English;
+    for (website, is_long) in [("shop24.co.ls", false), ("shop.example.com", true)] {
+        applications.set_code_settings(account, new.reference, english, website).await.unwrap();
+        let page = world.page(&format!("{own}/verify"), &cookie).await;
+        let warning = "need more than one segment in Arabic (2 segments, 1 page). You pay for";
+        assert_eq!(page.contains(warning), is_long, "{page}");
+    }
     world.service.close().await;
 }
 
