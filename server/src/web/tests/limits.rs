@@ -84,6 +84,7 @@ async fn the_settings_show_what_limits_would_have_refused() {
     ] {
         assert!(shown.contains(sentence), "{sentence}: {shown}");
     }
+    // There is no spend to propose.
     assert!(!shown.contains("At a spend of"));
     let tried = format!("{settings}?try_hour=7&try_spend=1.5&try_day=x&try_quiet=");
     let tried = world.page(&tried, &cookie).await;
@@ -106,6 +107,9 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let messages = world.service.messages();
     let (new, cookie) = sending_shop(&world).await;
     let own = format!("/applications/{}", new.reference);
+    let page = world.page(&format!("{own}/settings"), &cookie).await;
+    let proposed = "At a spend of 0.3 a day, the highest of these days: 0 would have been refused.";
+    assert!(page.contains(proposed), "{page}");
     let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
     for sentence in [
         "tried on the 6 live messages of the last 7 days",

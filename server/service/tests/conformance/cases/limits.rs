@@ -695,6 +695,8 @@ async fn a_trial_counts_what_a_limit_would_have_refused(backend: Backend) {
         // Local messages cost 0.05, the others 0.25.
         (F::SpendPerDay, "0.3", 5),
         (F::SpendPerDay, "100", 0),
+        // The highest spend of a day.
+        (F::SpendPerDay, "", 0),
         // The clock began at midnight.
         (F::QuietHours, "23:00-01:00", 3),
         (F::QuietHours, "12:00-13:00", 0),
