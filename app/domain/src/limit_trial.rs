@@ -75,6 +75,16 @@ pub fn refused_by(
     }
 }
 
+/// Returns the highest sum of the messages' prices on a day. `None` if there are no messages.
+pub fn highest_spend(messages: &[SentMessage]) -> Option<Money> {
+    let mut days = HashMap::<i64, Money>::new();
+    for message in messages {
+        let spent = days.entry(message.day).or_default();
+        *spent = spent.checked_add(message.cost).unwrap_or(*spent);
+    }
+    days.into_values().max()
+}
+
 /// Returns a function that refuses a message if its recipient got `max` messages within a window
 /// that ends with it.
 fn windows(max: Option<u32>, window_ms: i64) -> impl FnMut(&SentMessage) -> bool {

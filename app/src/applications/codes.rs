@@ -1,7 +1,8 @@
 //! `/applications/{reference}/verify`: what happened to one-time codes, and their settings.
 
+use domain::message::{pages, segments};
 use domain::records::ApplicationRecord;
-use domain::verify::Locale;
+use domain::verify::{Locale, WebOtpDomain, longest_text};
 use domain::{Money, Reference, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::ApplicationFrame;
 use crate::page_data::PageData;
 use crate::problem::Problem;
+use crate::reports::counted;
 use crate::ui::{
     AcceptedNotice, Choice, Field, FormState, Loaded, PostForm, SubmitButton, Table, in_path,
 };
@@ -18,7 +20,6 @@ use {
     super::application_view::owned,
     crate::portal_request::signed_in,
     crate::problem::Cause,
-    domain::verify::WebOtpDomain,
     domain::{KeyKind, Refusal},
     service::VerifyFigures,
 };
@@ -26,6 +27,9 @@ use {
 /// The days that the figures cover. Verifications are kept as long.
 #[cfg(feature = "ssr")]
 const DAYS: i64 = 30;
+
+const WEBSITE_HINT: &str = "For example shop.example.com. Browsers on phones can then fill in the \
+                            code on this website.";
 
 /// An application's verifications by day and country, and its settings for codes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +56,13 @@ struct DayOfCodes {
     delivered: i64,
     verified: i64,
     cost: Money,
+}
+
+impl DayOfCodes {
+    /// Returns the cost divided by the number of verified numbers. `None` if there are none.
+    fn per_verified(&self) -> Option<Money> {
+        self.cost.micros().checked_div(self.verified).map(Money::from_micros)
+    }
 }
 
 #[cfg(feature = "ssr")]
@@ -130,6 +141,7 @@ fn Codes(data: CodesView, form: FormState) -> impl IntoView {
         .collect();
     let chosen = form.typed("locale").unwrap_or(locale);
     let typed = form.typed("domain").unwrap_or(domain);
+    let hint = format!("{WEBSITE_HINT}{}", long_codes(&typed).unwrap_or_default());
     view! {
         <ApplicationFrame application at="One-time codes">
             <AcceptedNotice parameter="codes" sentence="The settings of codes are saved."/>
@@ -158,8 +170,7 @@ fn Codes(data: CodesView, form: FormState) -> impl IntoView {
                         label="Website (optional)"
                         name="domain"
                         value=typed
-                        hint="For example shop.example.com. Browsers on phones can then fill in \
-                              the code on this website."
+                        hint
                         form
                     />
                     <SubmitButton label="Save" form/>
@@ -167,6 +178,24 @@ fn Codes(data: CodesView, form: FormState) -> impl IntoView {
             </section>
         </ApplicationFrame>
     }
+}
+
+/// Warns of a website with which codes can take more than one segment. Codes in different languages
+/// do so with websites of different lengths.
+fn long_codes(domain: &str) -> Option<String> {
+    let domain = WebOtpDomain::parse(domain).ok()?;
+    let count = |count: usize, noun| counted(i64::try_from(count).unwrap_or(i64::MAX), noun);
+    let long = Locale::ALL.into_iter().filter_map(|locale| {
+        let text = longest_text(locale, &domain);
+        let parts = [count(segments(&text), "segment"), count(pages(&text), "page")].join(", ");
+        (segments(&text) > 1).then(|| format!("{} ({parts})", locale.name()))
+    });
+    let long = long.collect::<Vec<_>>().join(", ");
+    let sentence = format!(
+        " With this website, long codes and names need more than one segment in {long}. You pay for \
+         each page.",
+    );
+    (!long.is_empty()).then_some(sentence)
 }
 
 /// Says how many verifications ended well, and what one of these cost.
@@ -194,5 +223,8 @@ fn table(days: &[DayOfCodes], currency: &str, label: &'static str, none: &'stati
         .amount("Delivered", |day| day.delivered)
         .amount("Verified", |day| day.verified)
         .money("Cost", currency, |day| day.cost.shown())
+        .money("Cost per verified number", currency, |day| {
+            day.per_verified().map_or_else(|| "–".to_owned(), Money::shown)
+        })
         .in_region_or(label, none)
 }

@@ -32,6 +32,8 @@ const VALUES: [(LimitField, &str, &str); 6] = [
 pub struct TrialView {
     /// Each limit with the value that was tried, and the number of messages.
     refused: Vec<(LimitField, String, usize)>,
+    /// Whether the spend per day that was tried is the highest of the messages' days.
+    is_highest_spend: bool,
     /// The limits whose typed values are invalid.
     invalid: Vec<LimitField>,
     messages: usize,
@@ -53,11 +55,13 @@ pub async fn load_limit_trial(
     let limits = applications.send_limits(reference).await?;
     let (change, invalid) = tried(&limits, typed.split('\n'));
     let fields: Vec<LimitField> = change.fields().iter().map(|(field, _)| *field).collect();
-    let limits = change.applied_to(&limits);
+    let mut limits = change.applied_to(&limits);
     let trial = applications.try_limits(account.id, reference, &limits, &fields).await?;
-    let LimitTrial { refused, messages, is_cut } = trial;
+    let LimitTrial { refused, highest_spend, messages, is_cut } = trial;
+    limits.spend_per_day = limits.spend_per_day.or(highest_spend);
     let refused = refused.into_iter().map(|(field, count)| (field, limits.text(field), count));
-    Ok(TrialView { refused: refused.collect(), invalid, messages, is_cut })
+    let (refused, is_highest_spend) = (refused.collect(), highest_spend.is_some());
+    Ok(TrialView { refused, is_highest_spend, invalid, messages, is_cut })
 }
 
 /// Returns the limits to try: those that are off, and those with a typed value. Also returns those
@@ -88,6 +92,8 @@ fn tried<'a>(
                     add(field, &in_force);
                 }
             }
+            // An empty text stands for the highest spend of a day.
+            "" if field == LimitField::SpendPerDay && in_force.is_empty() => add(field, ""),
             "" if proposed.is_empty() || !in_force.is_empty() => {}
             "" => add(field, proposed),
             text => add(field, text),
@@ -128,7 +134,7 @@ pub fn LimitTrialSection(reference: Reference) -> impl IntoView {
 
 #[component]
 fn Trial(trial: TrialView) -> impl IntoView {
-    let TrialView { refused, invalid, messages, is_cut } = trial;
+    let TrialView { refused, is_highest_spend, invalid, messages, is_cut } = trial;
     let of = match (is_cut, messages) {
         (true, count) => {
             format!("the newest {} live messages of the last 7 days", grouped_of(count))
@@ -142,7 +148,12 @@ fn Trial(trial: TrialView) -> impl IntoView {
             "would have been refused"
         };
         let count = grouped_of(count);
-        view! { <li>{format!("{}: {count} {would}.", with_value(field, &value))}</li> }
+        let highest = if field == LimitField::SpendPerDay && is_highest_spend {
+            ", the highest of these days"
+        } else {
+            ""
+        };
+        view! { <li>{format!("{}{highest}: {count} {would}.", with_value(field, &value))}</li> }
     });
     let invalid = invalid.into_iter().map(|field| {
         let sentence = format!("{}: this must be {}.", field.label(), field.allowed());

@@ -114,6 +114,21 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     started.stop();
 }
 
+/// The carrier gets what is left of a message's validity.
+#[test]
+fn a_request_has_the_rest_of_the_validity() {
+    let upstream = Upstream::start(|request, _| accept(request));
+    let with_validity = r#""ref":"{transid}","ttl":{validity_s},"#;
+    let settings = settings(&upstream.address).replace(r#""ref":"{transid}","#, with_validity);
+    let started = Started::start(&settings);
+    let fields = [("number", "57000001"), ("message", "Hello"), ("validity", "30")];
+    let sent = started.server.send(started.key(), &fields).json();
+    started.until(sent["transid"].as_str().unwrap(), "submitted");
+    let left = upstream.requests_for("26657000001")[0]["ttl"].as_u64().unwrap();
+    assert!((1_700..=1_800).contains(&left), "{left}");
+    started.stop();
+}
+
 /// The receipt comes as a request, so the program that waits for it is another one.
 #[test]
 fn a_test_message_is_followed_to_the_receipt_of_an_http_carrier() {

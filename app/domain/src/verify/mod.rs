@@ -10,4 +10,4 @@ pub use rules::{
     ATTEMPTS_MAX, COOL_DOWN_MS, CheckAnswer, CheckFailure, DEFAULT_TTL_S, Ended, KEPT_DAYS,
     RESENDS_AFTER_MS, ResendRefusal, TTL_S, Verification,
 };
-pub use text::{CodeText, InvalidWebOtpDomain, Locale, MASK, WebOtpDomain, unmasked};
+pub use text::{CodeText, InvalidWebOtpDomain, Locale, MASK, WebOtpDomain, longest_text, unmasked};

@@ -1,5 +1,7 @@
 //! The texts that bring codes.
 
+use super::code::CODE_DIGITS;
+use crate::sender_name::SENDER_NAME_CHARS_MAX;
 use crate::words::words;
 
 /// Stands for the code wherever a text is stored or shown.
@@ -118,6 +120,13 @@ pub struct CodeText<'a> {
 /// Returns a stored text with the code instead of [`MASK`].
 pub fn unmasked(stored: &str, code: &super::Code) -> String {
     stored.replace(MASK, code.expose())
+}
+
+/// Returns the longest text of a code that this website gets in a language.
+pub fn longest_text(locale: Locale, domain: &WebOtpDomain) -> String {
+    let name = "W".repeat(SENDER_NAME_CHARS_MAX);
+    let code = "8".repeat(*CODE_DIGITS.end());
+    CodeText { locale, name: &name, domain: Some(domain) }.with(&code)
 }
 
 impl CodeText<'_> {

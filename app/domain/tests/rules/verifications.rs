@@ -3,7 +3,7 @@
 use domain::message::{Encoding, encoding, segments};
 use domain::verify::{
     CODE_DIGITS, CheckAnswer, Code, CodeText, Ended, Locale, MASK, ResendRefusal, SECRET_BYTES,
-    TypedCode, Verification, WebOtpDomain,
+    TypedCode, Verification, WebOtpDomain, longest_text,
 };
 use domain::{SenderName, Timestamp};
 use proptest::prelude::*;
@@ -36,6 +36,18 @@ fn each_text_is_one_segment_at_every_length() {
             }
         }
     }
+}
+
+#[test]
+fn a_longer_website_costs_a_segment() {
+    let segments_of = |domain: &str| {
+        let domain = WebOtpDomain::parse(domain).unwrap();
+        Locale::ALL.map(|locale| segments(&longest_text(locale, &domain)))
+    };
+    assert_eq!(segments_of("shop24.co.ls"), [1; 9]);
+    assert_eq!(segments_of("shop245.co.ls"), [2, 1, 1, 1, 1, 1, 1, 1, 1]);
+    let part = "a".repeat(41);
+    assert_eq!(segments_of(&format!("{part}.{part}.ls")), [3, 2, 2, 2, 2, 2, 2, 2, 2]);
 }
 
 #[test]
@@ -77,6 +89,8 @@ fn the_last_line_hands_the_code_to_a_website() {
 
 #[test]
 fn a_language_is_found_by_its_tag() {
+    let tags = ["ar", "en", "fr", "de", "pt", "st", "es", "sw", "zu"];
+    assert_eq!(Locale::ALL.map(Locale::as_str), tags);
     for (tag, locale) in [
         ("en", Some(Locale::English)),
         ("pt-BR", Some(Locale::Portuguese)),

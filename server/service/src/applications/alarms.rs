@@ -37,7 +37,7 @@ const SHOWN_DAYS: i64 = 7;
 /// The maximum number of alarms on a page.
 pub(crate) const SHOWN_MAX: i64 = 20;
 /// The maximum number of example numbers in an alarm.
-const EXAMPLES_MAX: usize = 3;
+pub(super) const EXAMPLES_MAX: usize = 3;
 /// The number of days without an international message after which the next one is an alarm.
 const INTERNATIONAL_DAYS: i64 = 30;
 

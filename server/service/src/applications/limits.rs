@@ -33,13 +33,22 @@ pub struct ChangedLimits {
 }
 
 impl Applications<'_> {
-    /// Returns the limits of an application.
+    /// Returns the limits of an application, with its account's time zone.
     ///
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn send_limits(&self, reference: Reference) -> Result<SendLimits> {
         let row = self.0.messages().key_row(reference).await?;
-        Ok(row.ok_or(Refusal::NoSuchApplication)?.limits().clone())
+        let row = row.ok_or(Refusal::NoSuchApplication)?;
+        let mut limits = row.limits().clone();
+        // Applications whose owner has set no limits don't store the zone either.
+        if limits.zone.is_none() {
+            let mut conn = self.store().read_at(self.shard_of(reference).await?).await?;
+            let owner = applications::owner(&mut conn, row.id).await?;
+            let account = accounts::by_id(&mut conn, owner.account_id).await?;
+            limits.zone = account.and_then(|account| account.record.time_zone);
+        }
+        Ok(limits)
     }
 
     /// Changes the limits of an application. They hold for the next commit group of every process.

@@ -4,6 +4,7 @@
 //! all processes.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::home_country::country_code_of;
@@ -11,7 +12,7 @@ use domain::pumping::{CountryOutcomes, RecentCount, block_of, neighbourhood_of};
 use domain::{AlarmKind, ApplicationId, Guard, Reference, SendLimits, Timestamp};
 
 use crate::Applications;
-use crate::applications::alarms::Noted;
+use crate::applications::alarms::{EXAMPLES_MAX, Noted};
 use store::applications;
 use store::error::Result;
 use store::recipients;
@@ -62,6 +63,10 @@ struct Block {
 struct Country {
     reference: Reference,
     count: RecentCount,
+    /// The address that the last request came from.
+    address: Option<IpAddr>,
+    /// Masked numbers of the last messages, the newest last.
+    examples: Vec<String>,
     judged_at: Timestamp,
     /// The outcomes, if they are suspicious.
     suspicious: Option<CountryOutcomes>,
@@ -133,17 +138,10 @@ impl Pumping {
         counts.countries.get(&(application, test, code))?.suspicious
     }
 
-    /// Adds a stored message. `abroad` is the code of its number's country, unless that is the home
-    /// country.
-    fn add(
-        &self,
-        reference: Reference,
-        (application, test, number): To<'_>,
-        abroad: Option<&'static str>,
-        now: Timestamp,
-    ) {
+    /// Adds a stored message to the numbers like its own.
+    fn add(&self, (application, test, number): To<'_>, now: Timestamp) {
         let mut counts = self.lock();
-        let Counts { blocks, countries, .. } = &mut *counts;
+        let blocks = &mut counts.blocks;
         if blocks.len() >= BLOCKS_MAX {
             blocks.retain(|_, block| block.count.at(now) > 1);
             // The next messages must not search all blocks again.
@@ -153,15 +151,19 @@ impl Pumping {
         }
         let key = (application, test, block_of(number).to_owned());
         blocks.entry(key).or_default().count.add(now);
-        if let Some(code) = abroad {
-            let new = || Country {
-                reference,
-                count: RecentCount::default(),
-                judged_at: Timestamp::from_unix_ms(0),
-                suspicious: None,
-            };
-            countries.entry((application, test, code)).or_insert_with(new).count.add(now);
-        }
+    }
+
+    /// Adds a stored message to its country.
+    fn add_to_country(
+        &self,
+        reference: Reference,
+        key: (ApplicationId, bool, &'static str),
+        noted: Noted,
+        now: Timestamp,
+    ) {
+        let mut counts = self.lock();
+        let country = counts.countries.entry(key).or_insert_with(|| Country::new(reference));
+        country.add(noted, now);
     }
 
     /// Forgets countries without recent messages, and refusals long ago. Returns the countries with
@@ -181,18 +183,56 @@ impl Pumping {
         self.lock().countries.get(&key).map_or(0, |country| country.count.at(now))
     }
 
-    /// Stores a judgement. Returns true if the country wasn't suspicious before, and is now.
+    /// Stores a judgement. If the country wasn't suspicious before and is now, returns what the
+    /// alarm says.
     fn judge(
         &self,
         key: (ApplicationId, bool, &'static str),
         suspicious: Option<CountryOutcomes>,
         now: Timestamp,
-    ) -> bool {
-        self.lock().countries.get_mut(&key).is_some_and(|country| {
-            country.judged_at = now;
-            let before = std::mem::replace(&mut country.suspicious, suspicious);
-            before.is_none() && suspicious.is_some()
+    ) -> Option<Noted> {
+        let mut counts = self.lock();
+        let country = counts.countries.get_mut(&key)?;
+        country.judged_at = now;
+        let before = std::mem::replace(&mut country.suspicious, suspicious);
+        let outcomes = suspicious.filter(|_| before.is_none())?;
+        Some(Noted {
+            count: outcomes.recent,
+            examples: country.examples.clone(),
+            address: country.address,
+            country: Some(key.2),
+            outcomes: suspicious,
+            ..Noted::default()
         })
+    }
+}
+
+impl Country {
+    fn new(reference: Reference) -> Self {
+        Self {
+            reference,
+            count: RecentCount::default(),
+            address: None,
+            examples: Vec::new(),
+            judged_at: Timestamp::from_unix_ms(0),
+            suspicious: None,
+        }
+    }
+
+    /// Adds a message.
+    fn add(&mut self, noted: Noted, now: Timestamp) {
+        if self.count.at(now) == 0 {
+            // An alarm must not name what was sent long ago.
+            (self.address, self.examples) = (None, Vec::new());
+        }
+        self.count.add(now);
+        self.address = noted.address.or(self.address);
+        for example in noted.examples {
+            self.examples.retain(|other| *other != example);
+            self.examples.push(example);
+        }
+        let dropped = self.examples.len().saturating_sub(EXAMPLES_MAX);
+        self.examples.drain(..dropped);
     }
 }
 
@@ -216,18 +256,20 @@ impl Applications<'_> {
         reference: Reference,
         to: To<'_>,
         limits: &SendLimits,
-        noted: impl FnOnce() -> Noted,
+        noted: impl Fn() -> Noted,
     ) {
         if limits.traffic_pumping == Guard::Off {
             return;
         }
-        let (now, home) = (self.now(), self.country_code());
+        let (pumping, now, home) = (&self.inner.pumping, self.now(), self.country_code());
+        pumping.add(to, now);
         // Customers send most messages to their home country, where prices are low.
-        let abroad = country_code_of(to.2).filter(|code| *code != home);
-        self.inner.pumping.add(reference, to, abroad, now);
-        let outcomes = self.inner.pumping.suspicious_country(to);
+        if let Some(code) = country_code_of(to.2).filter(|code| *code != home) {
+            pumping.add_to_country(reference, (to.0, to.1, code), noted(), now);
+        }
+        let outcomes = pumping.suspicious_country(to);
         let max = limits.traffic_pumping_messages;
-        let is_block = self.inner.pumping.similar(to, max, now) > max;
+        let is_block = pumping.similar(to, max, now) > max;
         if is_block || outcomes.is_some() {
             let noted = Noted { outcomes, ..noted() };
             self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
@@ -251,15 +293,7 @@ impl Applications<'_> {
                     recipients::to_country(&mut conn, application, test, code, now).await?;
                 suspicious = Some(outcomes).filter(|outcomes| outcomes.is_suspicious(max));
             }
-            if self.inner.pumping.judge(key, suspicious, now)
-                && let Some(outcomes) = suspicious
-            {
-                let noted = Noted {
-                    count: outcomes.recent,
-                    country: Some(code),
-                    outcomes: suspicious,
-                    ..Noted::default()
-                };
+            if let Some(noted) = self.inner.pumping.judge(key, suspicious, now) {
                 self.inner.alarms.note(reference, AlarmKind::TrafficPumping, noted);
             }
         }

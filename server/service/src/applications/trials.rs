@@ -1,8 +1,8 @@
 //! Trials of limits on the messages that an application has sent.
 
-use domain::limit_trial::{SentMessage, refused_by};
+use domain::limit_trial::{SentMessage, highest_spend, refused_by};
 use domain::timestamp::DAY_MS;
-use domain::{LimitField, Reference, SendLimits};
+use domain::{LimitField, Money, Reference, SendLimits};
 
 use super::owned;
 use crate::{Applications, zones};
@@ -19,6 +19,8 @@ const MESSAGES_MAX: i64 = 20_000;
 pub struct LimitTrial {
     /// How many messages each limit would have refused, or let wait, on its own.
     pub refused: Vec<(LimitField, usize)>,
+    /// The highest spend of a day, if it was tried because the limits had none.
+    pub highest_spend: Option<Money>,
     /// The number of messages in the trial.
     pub messages: usize,
     /// Whether there were more messages, of which only the newest were tried.
@@ -27,7 +29,8 @@ pub struct LimitTrial {
 
 impl Applications<'_> {
     /// Tries limits on the live messages of the last seven days that one of an account's
-    /// applications has sent. Each of the limits is tried on its own.
+    /// applications has sent. Each of the limits is tried on its own. If the spend per day is one
+    /// of them but is off, tries the highest spend of these days, unless no message was sent.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -50,9 +53,19 @@ impl Applications<'_> {
         let newest = found.into_iter().take(most);
         let mut sent: Vec<_> = newest.map(|one| sent(one, limits, country_code)).collect();
         sent.reverse();
+        let has_spend =
+            !fields.contains(&LimitField::SpendPerDay) || limits.spend_per_day.is_some();
+        let highest_spend = if has_spend { None } else { highest_spend(&sent) };
+        let mut limits = limits.clone();
+        limits.spend_per_day = limits.spend_per_day.or(highest_spend);
+        let is_tried = |field: &&LimitField| {
+            **field != LimitField::SpendPerDay || limits.spend_per_day.is_some()
+        };
+        let refused = fields.iter().filter(is_tried);
         let refused =
-            fields.iter().map(|field| (*field, refused_by(limits, *field, &sent, country_code)));
-        Ok(LimitTrial { refused: refused.collect(), messages: sent.len(), is_cut })
+            refused.map(|field| (*field, refused_by(&limits, *field, &sent, country_code)));
+        let (refused, messages) = (refused.collect(), sent.len());
+        Ok(LimitTrial { refused, highest_spend, messages, is_cut })
     }
 }
 

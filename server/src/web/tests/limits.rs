@@ -84,6 +84,7 @@ async fn the_settings_show_what_limits_would_have_refused() {
     ] {
         assert!(shown.contains(sentence), "{sentence}: {shown}");
     }
+    // There is no spend to propose.
     assert!(!shown.contains("At a spend of"));
     let tried = format!("{settings}?try_hour=7&try_spend=1.5&try_day=x&try_quiet=");
     let tried = world.page(&tried, &cookie).await;
@@ -106,6 +107,9 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let messages = world.service.messages();
     let (new, cookie) = sending_shop(&world).await;
     let own = format!("/applications/{}", new.reference);
+    let page = world.page(&format!("{own}/settings"), &cookie).await;
+    let proposed = "At a spend of 0.3 a day, the highest of these days: 0 would have been refused.";
+    assert!(page.contains(proposed), "{page}");
     let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
     for sentence in [
         "tried on the 6 live messages of the last 7 days",
@@ -129,11 +133,32 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let handed = claimed.iter().find(|handed| Some(handed.id) == started.transid).unwrap();
     let code = handed.message.as_str().split(' ').next().unwrap();
     let (typed, id) = (domain::verify::TypedCode::parse(code), started.code.unwrap().id);
+    let cells = async || {
+        let page = world.page(&format!("{own}/verify"), &cookie).await;
+        let row = page.split("<td").filter(|cell| cell.contains("Cost per verified number"));
+        let row =
+            row.filter_map(|cell| Some(cell.split_once('>')?.1.split_once('<')?.0.to_owned()));
+        row.collect::<Vec<_>>()
+    };
+    assert_eq!(cells().await, ["–"]);
     let checked = messages.check_code(&access.access, &id.to_string(), typed.unwrap(), None).await;
     assert_eq!(checked.unwrap().failure, None);
+    assert_eq!(cells().await, ["0.05"]);
     let page = world.page(&format!("{own}/verify"), &cookie).await;
+    assert!(page.contains("Cost per verified number (USD)"), "{page}");
     let cost = "1 of 1 numbers were verified (100 %). A verified number cost 0.05 USD on average.";
     assert!(page.contains(cost), "{page}");
+
+    // A long website costs another segment.
+    let account = account_of(&world).await;
+    let applications = world.service.applications();
+    let english = domain::verify::Locale::English;
+    for (website, is_long) in [("shop24.co.ls", false), ("shop.example.com", true)] {
+        applications.set_code_settings(account, new.reference, english, website).await.unwrap();
+        let page = world.page(&format!("{own}/verify"), &cookie).await;
+        let warning = "need more than one segment in Arabic (2 segments, 1 page). You pay for";
+        assert_eq!(page.contains(warning), is_long, "{page}");
+    }
     world.service.close().await;
 }
 

@@ -27,6 +27,7 @@ use crate::world::{Customer, HOUR_MS, World, money, request};
 on_each_backend![
     numbers_that_the_limits_refuse_are_free,
     a_recipient_gets_exactly_as_many_messages_as_allowed,
+    a_recipient_gets_exactly_as_many_messages_a_day_as_allowed,
     the_windows_of_a_recipient_slide,
     the_spend_of_a_day_is_exact,
     the_days_of_the_spend_are_those_of_the_account,
@@ -141,6 +142,20 @@ async fn a_recipient_gets_exactly_as_many_messages_as_allowed(backend: Backend) 
         let again = ["57000002"; 4];
         assert_eq!(accepted_of(&world, &customer.live, &again, flooded).await, accepted);
     }
+    world.assert_sound().await;
+}
+
+async fn a_recipient_gets_exactly_as_many_messages_a_day_as_allowed(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = customer(&world).await;
+    limit(&world, &customer, &[(LimitField::PerRecipientDay, "5")]).await;
+    let numbers = ["57000001", "26657000001"].repeat(18);
+    let flooded = Reason::RecipientFlooded;
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 5);
+    world.pass(24 * HOUR_MS);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 0);
+    world.pass(1);
+    assert_eq!(accepted_of(&world, &customer.live, &numbers, flooded).await, 5);
     world.assert_sound().await;
 }
 
@@ -529,7 +544,10 @@ async fn send_abroad(sending: &Sending, count: usize, delivered: usize) {
     let Sending { world, customer } = sending;
     for index in 0..count {
         let number = format!("25261{index:03}0000");
-        world.send(&customer.live, &number).await.unwrap();
+        let address = Some("192.0.2.7".parse().unwrap());
+        let origin = Origin { address, ..Origin::default() };
+        let send = SendRequest { origin, ..request(&customer.live, &number, "hello") };
+        world.service.messages().send(send).await.unwrap();
         let handed = sending.claim_one("acme").await;
         let name = format!("{}-{index}", handed.id());
         sending.answer(&handed, taken_as(&name)).await;
@@ -567,8 +585,11 @@ async fn a_country_where_few_messages_are_delivered_is_blocked(backend: Backend)
     world.send(&customer.live, "252620000002").await.unwrap();
     let alarm = alarms().await.unwrap();
     let seen = "More than 20 messages within 10 minutes went to Somalia (+252), where only 3 of \
-                the 20 messages that ended within the last hour were delivered.";
+                the 20 messages that ended within the last hour were delivered. The last request \
+                came from 192.0.2.7.";
     assert_eq!((alarm.detail.as_deref(), alarm.count), (Some(seen), 21));
+    // Not the number that got a message two hours before.
+    assert_eq!(alarm.example.as_deref(), Some("•••••••••000, •••••••••002"));
     let pumping = Err(refused(Reason::TrafficPumping));
     assert_eq!(world.send(&customer.live, "252620000003").await, pumping);
     // The test key and other countries have their own counts.
@@ -674,6 +695,8 @@ async fn a_trial_counts_what_a_limit_would_have_refused(backend: Backend) {
         // Local messages cost 0.05, the others 0.25.
         (F::SpendPerDay, "0.3", 5),
         (F::SpendPerDay, "100", 0),
+        // The highest spend of a day.
+        (F::SpendPerDay, "", 0),
         // The clock began at midnight.
         (F::QuietHours, "23:00-01:00", 3),
         (F::QuietHours, "12:00-13:00", 0),

@@ -41,6 +41,7 @@ on_each_backend![
     a_cancelled_batch_that_is_not_expanded_yet_releases_its_rest,
     a_cancellation_of_a_batch_counts_exactly_what_it_stops,
     everything_scheduled_is_cancelled,
+    the_day_of_scheduled_messages_ends_in_the_zone_of_the_account,
     a_paused_batch_waits_until_it_is_resumed,
     a_paused_batch_expires,
     a_batch_that_has_ended_is_neither_paused_nor_resumed,
@@ -653,6 +654,24 @@ async fn everything_scheduled_is_cancelled(backend: Backend) {
     let again = messages.cancel_scheduled(&access, author).await.unwrap_err();
     assert_eq!(again.refusal(), Some(&service::Refusal::NotCancellable));
     sending.assert_balance("99.95").await;
+    sending.assert_sound().await;
+}
+
+async fn the_day_of_scheduled_messages_ends_in_the_zone_of_the_account(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let world = &sending.world;
+    // The clock begins at midnight in UTC. 21:59 and 23:00 are 23:59 and 01:00 in Johannesburg.
+    for minutes in [22 * 60 - 1, 23 * 60] {
+        send(&sending, at(world, minutes * MINUTE_MS)).await.unwrap();
+    }
+    uploaded(&sending, 4, at(world, 23 * HOUR_MS)).await;
+    let access = world.access(&sending.customer.live).await;
+    let account = sending.customer.account.id;
+    for (zone, today) in [(None, 6), (Some("Africa/Johannesburg"), 1)] {
+        world.service.accounts().set_time_zone(account, zone).await.unwrap();
+        let scheduled = world.service.messages().scheduled(&access).await.unwrap();
+        assert_eq!((scheduled.messages, scheduled.today), (6, today), "{zone:?}");
+    }
     sending.assert_sound().await;
 }
 

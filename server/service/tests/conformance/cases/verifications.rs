@@ -1,13 +1,14 @@
 //! One-time codes: what starts and checks store, cost and answer.
 
 use domain::verify::{CheckFailure, Locale, MASK, TypedCode};
-use domain::{ApiKey, MessageStatus, Number, Reason, VerifyId};
+use domain::{ApiKey, LimitField, MessageStatus, Number, Reason, VerifyId};
 use futures_util::future::join_all;
 use service::{
     Checked, ClockChange, IdempotencyKey, OptOutAuthor, OptOutChange, Origin, Refusal, SendError,
     Sent, SentCode, Service, StartError, StartOf, StartRequest, SubmitOutcome,
 };
 
+use super::limits::limit;
 use crate::database::Backend;
 use crate::network::taken_as;
 use crate::processes::peer;
@@ -23,6 +24,7 @@ on_each_backend![
     resends_that_arrive_together_are_one,
     a_number_gets_one_start_within_the_cool_down,
     what_is_refused_is_free_and_stores_nothing,
+    limits_refuse_starts,
     repeated_requests_get_the_same_answer,
     the_code_of_a_test_key_is_known,
     a_code_that_nobody_submitted_in_time_expires_and_is_released,
@@ -280,6 +282,40 @@ async fn what_is_refused_is_free_and_stores_nothing(backend: Backend) {
     let figures = world.service.messages().verify_figures(&access, 0).await.unwrap();
     assert_eq!(figures.iter().map(|row| row.starts).collect::<Vec<_>>(), [1]);
     world.assert_sound().await;
+}
+
+async fn limits_refuse_starts(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let access = sending.world.access(&sending.customer.live).await;
+    let starts = async || {
+        let messages = sending.world.service.messages();
+        let figures = messages.verify_figures(&access, 0).await.unwrap();
+        figures.iter().map(|row| row.starts).sum::<i64>()
+    };
+    for (stored, (limits, allowed, number, reason)) in (1..).zip([
+        (&[(LimitField::PerRecipientHour, "1")][..], NUMBER, NUMBER, Reason::RecipientFlooded),
+        (
+            &[(LimitField::PerRecipientHour, ""), (LimitField::International, "off")][..],
+            "57100001",
+            "+4915112345678",
+            Reason::InternationalDisabled,
+        ),
+        (
+            &[(LimitField::TrafficPumping, "block"), (LimitField::TrafficPumpingMessages, "1")][..],
+            "57200001",
+            "57200002",
+            Reason::TrafficPumping,
+        ),
+    ]) {
+        limit(&sending.world, &sending.customer, limits).await;
+        started(&sending, allowed).await;
+        // The pause between two starts isn't the reason.
+        sending.world.pass(30_000);
+        assert_eq!(refused(start(&sending, of_number(number)).await), reason);
+        assert_eq!(starts().await, stored, "{reason}");
+        sending.assert_sound().await;
+    }
+    sending.assert_balance("99.85").await;
 }
 
 async fn repeated_requests_get_the_same_answer(backend: Backend) {
