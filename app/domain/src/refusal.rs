@@ -398,7 +398,7 @@ pub enum Refusal {
     #[error(
         "The rows of the upload {batch} aren't all messages yet, so nobody knows which of them were \
          sent. The server expands uploads while messages are held: start it and wait. If the upload \
-         is paused, resume or cancel it."
+         is paused, resume it."
     )]
     UploadHeld {
         /// The ID of the upload's batch.
