@@ -385,7 +385,7 @@ pub enum Refusal {
         "The file {file} is missing, and the database has secrets that are sealed with it. Put your copy of \
          it there. If it is lost, write a new one with `openssl rand -hex 32`, and remove second \
          factors with `heliograph account reset-factor`. Owners of endpoints must rotate their \
-         secrets."
+         secrets. Opt-outs of erased numbers no longer apply: sends to these numbers work again."
     )]
     SecretKeyMissing {
         /// The path of the key file.
@@ -398,7 +398,7 @@ pub enum Refusal {
     #[error(
         "The rows of the upload {batch} aren't all messages yet, so nobody knows which of them were \
          sent. The server expands uploads while messages are held: start it and wait. If the upload \
-         is paused, resume or cancel it."
+         is paused, resume it."
     )]
     UploadHeld {
         /// The ID of the upload's batch.

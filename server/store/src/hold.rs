@@ -19,16 +19,19 @@ pub const ALL_CARRIERS: &str = "*";
 
 /// The messages that may have been submitted before the hold began: those that were accepted
 /// before it, unless they were scheduled for later. `$1` is the time of the hold, and `$2` the
-/// least ID of messages that were accepted after that.
+/// least ID of messages that were accepted after that. The rows of a scheduled batch get their IDs
+/// when it begins, which may be after the hold began.
 macro_rules! held {
-    ($columns:literal, $more:literal, $and:literal, $end:literal) => {
+    ($columns:literal, $more:literal, $shard:literal, $end:literal) => {
         in_shard!(
             "SELECT ", $columns, r"
         FROM queue q
         JOIN messages m ON m.id = q.message_id
-        WHERE m.test = 0 AND CASE WHEN m.send_at IS NULL THEN q.message_id < $2
-            ELSE m.send_at <= $1 END", $more
-                => $and,
+        LEFT JOIN batches b ON b.id = m.batch_id"
+                => concat!(" AND b.shard = ", $shard),
+            r"
+        WHERE m.test = 0 AND COALESCE(m.send_at <= $1, b.send_at <= $1, q.message_id < $2)", $more
+                => concat!(" AND q.shard = ", $shard, " AND m.shard = ", $shard),
             $end,
         )
     };
@@ -50,19 +53,27 @@ statements! {
         ON CONFLICT (name) DO UPDATE SET drained_at = $1");
     const SINCE: Sql = Sql::same(r"
         SELECT drained_at FROM carriers WHERE name = '*' AND drained_at IS NOT NULL");
-    const COUNT: Sql = held!("COUNT(*) AS n", "", " AND q.shard = $3 AND m.shard = $3", "");
+    const COUNT: Sql = held!("COUNT(*) AS n", "", "$3", "");
+    const HOLDS: Sql = held!("1 AS found", " AND q.message_id = $3", "$4", "");
     const LIST: Sql = held!(
         r"q.message_id, q.application_id, q.carrier, q.submission, m.number, m.kind, m.sender,
-               m.segments, COALESCE(m.send_at, m.created_at) AS due_at",
+               m.segments, COALESCE(m.send_at, b.send_at, m.created_at) AS due_at",
         " AND q.lease_token = 0 AND q.message_id > $3",
-        " AND q.shard = $5 AND m.shard = $5",
+        "$5",
         " ORDER BY q.message_id LIMIT $4"
     );
     const SUBMITTING: Sql = held!(
         "1 AS found",
         " AND q.lease_token <> 0",
-        " AND q.shard = $3 AND m.shard = $3",
+        "$3",
         " LIMIT 1"
+    );
+    const HOLDS_BATCH: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM batches
+        WHERE id = $2 AND test = 0 AND created_at < $1 AND (send_at IS NULL OR send_at <= $1)"
+            => " AND shard = $3",
     );
     const UNEXPANDED: Sql = in_shard!(
         r"
@@ -129,6 +140,24 @@ pub async fn since(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
 pub async fn count(conn: &mut dyn Connection, since: Timestamp) -> Result<i64> {
     let values = (since, compose_id(since.unix_ms(), 0));
     query(COUNT, values).fetch_one(conn, |row| row.get("n")).await
+}
+
+/// Whether a message is held: it is in the queue and may have been submitted before the hold.
+pub async fn holds(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
+    match since(conn).await? {
+        Some(since) => {
+            query(HOLDS, (since, compose_id(since.unix_ms(), 0), id.0)).finds(conn).await
+        }
+        None => Ok(false),
+    }
+}
+
+/// Whether a batch is held: its rows may have been submitted before the hold.
+pub async fn holds_batch(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+    match since(conn).await? {
+        Some(since) => query(HOLDS_BATCH, (since, id)).finds(conn).await,
+        None => Ok(false),
+    }
 }
 
 /// Whether messages that may have been submitted before the hold have a lease. A lease that is over

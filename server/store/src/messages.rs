@@ -7,7 +7,7 @@ use domain::{
     VerifyId,
 };
 
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Connection, Row, query};
 use super::recent::{self, MessageLocation};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
@@ -149,16 +149,34 @@ statements! {
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD
     };
-    const OVERDUE: Sql =
-        overdue!("$4", " AND id >= $1 AND id < $2 AND send_at IS NULL ORDER BY id LIMIT $3");
+    /// `$4` is the time of the hold, or 0. The rows of a scheduled batch get their IDs when it
+    /// begins, so those of a batch that was accepted before the hold may have later IDs.
+    const OVERDUE: Sql = overdue!(
+        "$5",
+        r"
+          AND id >= $1 AND id < $2 AND send_at IS NULL
+          AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
+            SELECT 1
+            FROM batches WHERE id = messages.batch_id AND created_at < $4" => " AND shard = $5",
+        ")) ORDER BY id LIMIT $3",
+    );
     const OVERDUE_SCHEDULED: Sql =
         overdue!("$4", " AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
+    /// The plus sign keeps SQLite from reading the queue in the order of the IDs.
     const OVERDUE_IN_QUEUE: Sql = overdue!(
-        "$4",
+        "$5",
         r"
           AND id >= $2 AND id IN (
-            SELECT message_id FROM queue WHERE expires_at <= $1 AND lease_token = 0"
-            => " AND shard = $4",
+            SELECT message_id
+            FROM queue
+            WHERE expires_at <= $1 AND lease_token = 0 AND +message_id >= $2
+              AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
+                SELECT 1
+                FROM messages m
+                JOIN batches b ON b.id = m.batch_id
+                WHERE m.id = queue.message_id AND b.created_at < $4"
+            => " AND m.shard = $5 AND b.shard = $5",
+        "))" => " AND shard = $5",
         " ORDER BY expires_at LIMIT $3)",
     );
     const OVERDUE_TESTS: Sql = overdue!(
@@ -523,23 +541,33 @@ pub enum OverdueOf {
     TestTimes(ApplicationId, Timestamp, Timestamp),
 }
 
-/// Returns at most `limit` messages that aren't final.
+/// Returns at most `limit` messages that aren't final. `held` is since when messages are held after
+/// a restore. While they are, those that were accepted before are left out, except scheduled ones
+/// whose 48 hours began after that.
 pub async fn overdue(
     conn: &mut dyn Connection,
     which: OverdueOf,
+    held: Option<Timestamp>,
     limit: i64,
 ) -> Result<Vec<Overdue>> {
-    let (sql, from, below, of) = match which {
-        OverdueOf::Ids(from, below) => (OVERDUE, from, below, None),
-        OverdueOf::Times(from, below) => (OVERDUE_SCHEDULED, from.unix_ms(), below.unix_ms(), None),
-        OverdueOf::Queue(now, least) => (OVERDUE_IN_QUEUE, now.unix_ms(), least, None),
-        OverdueOf::TestIds(of, from, below) => (OVERDUE_TESTS, from, below, Some(of)),
+    let since = held.map_or(0, Timestamp::unix_ms);
+    let least = held.map_or(0, |since| domain::ids::compose_id(since.unix_ms(), 0));
+    let (sql, from, below, more) = match which {
+        OverdueOf::Ids(from, below) => (OVERDUE, from.max(least), below, Some(since.into())),
+        OverdueOf::Times(from, below) => {
+            let from = held.map_or(from, |since| from.max(since.plus_ms(1)));
+            (OVERDUE_SCHEDULED, from.unix_ms(), below.unix_ms(), None)
+        }
+        OverdueOf::Queue(now, from) => {
+            (OVERDUE_IN_QUEUE, now.unix_ms(), from.max(least), Some(since.into()))
+        }
+        OverdueOf::TestIds(of, from, below) => (OVERDUE_TESTS, from, below, Some(of.into())),
         OverdueOf::TestTimes(of, from, below) => {
-            (OVERDUE_SCHEDULED_TESTS, from.unix_ms(), below.unix_ms(), Some(of))
+            (OVERDUE_SCHEDULED_TESTS, from.unix_ms(), below.unix_ms(), Some(of.into()))
         }
     };
     query(sql, (from, below, limit))
-        .bind(of.map(Argument::from))
+        .bind(more)
         .fetch_all(conn, |row| {
             Ok(Overdue {
                 id: row.get("id")?,

@@ -14,7 +14,7 @@ use crate::wakeups::Wakeup;
 use crate::{Messages, Service, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch, UnexpandedBatch};
 use store::error::{Error, Fault, Refusal, Result};
-use store::{WriteTx, applications, queue};
+use store::{WriteTx, applications, hold, queue};
 
 /// What to do with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,9 @@ impl Messages<'_> {
         let mut conn = self.store().read_at(shard).await?;
         let batch = batches::to_stop(&mut conn, access.stream(), id).await?;
         let batch = batch.ok_or(Refusal::NoSuchBatch)?;
+        if hold::holds_batch(&mut conn, id).await? {
+            return Ok((0, Money::ZERO));
+        }
         let queued = queue::cost_of_batch(&mut conn, batch.ids).await?;
         let unexpanded = batches::still_unexpanded(&mut conn, id).await?;
         with_rest(queued, unexpanded.as_ref())
@@ -196,6 +199,9 @@ async fn stop(
             return Err(Refusal::NotCancellable.into());
         }
         _ => {}
+    }
+    if hold::holds_batch(&mut tx, id).await? {
+        return Err(Refusal::NotCancellable.into());
     }
     check_withdrawals(service, &mut tx, stream, now).await?;
     // On PostgreSQL, results lock rows of the queue before they lock the batch. So this changes the

@@ -1,4 +1,5 @@
-//! Cancelling messages and batches, and pausing batches.
+//! Cancelling messages and batches, and pausing batches. What is held after a restore can't be
+//! cancelled, because a carrier may have it.
 
 pub(crate) mod batches;
 mod following;
@@ -13,13 +14,13 @@ use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::delivery::opted_out::{check_withdrawals, withdraw};
 use crate::money::releases::settle;
 use crate::{Messages, Service, run_detached_with_attempts};
-use store::WriteTx;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::messages::{self, Ended};
 use store::planted::is_planted;
 use store::timeline::{self, NewEntry};
+use store::{WriteTx, hold};
 
 /// What to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,9 @@ impl Messages<'_> {
                     (found.application_id, found.test) == (stream.application_id, stream.test)
                 });
                 found.ok_or(Refusal::NoSuchMessage)?;
+                if hold::holds(&mut tx, id).await? {
+                    return Err(Refusal::NotCancellable.into());
+                }
                 check_withdrawals(&service, &mut tx, access.stream(), now).await?;
                 let ended = cancel_each(&service, &mut tx, &[id], author, now).await?;
                 if ended.is_empty() {

@@ -9,7 +9,7 @@ use crate::delivery::opted_out::check_withdrawals;
 use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts, zones};
 use domain::schedule::DAYS_AHEAD_MAX;
 use store::error::{Error, Fault, Refusal, Result};
-use store::{batches, messages, tally};
+use store::{batches, hold, messages, tally};
 
 /// The maximum number of messages that one transaction cancels.
 const CHUNK: i64 = 500;
@@ -70,7 +70,10 @@ impl Messages<'_> {
                 let mut tx = begin(&service, shard).await?;
                 let now = service.now();
                 check_withdrawals(&service, &mut tx, stream, now).await?;
+                // Those whose time came before a hold began may have been submitted.
+                let held = if stream.test { None } else { hold::since(&mut tx).await? };
                 let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
+                let from = held.map_or(from, |since| from.max(since.plus_ms(1)));
                 let found = messages::scheduled(&mut tx, stream, from, CHUNK).await?;
                 let ids: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
                 let ended = cancel_each(&service, &mut tx, &ids, author, now).await?;

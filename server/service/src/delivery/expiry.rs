@@ -1,4 +1,7 @@
 //! Expiry: the end of a message's 48 hours, or of its validity.
+//!
+//! While messages are held after a restore, those that were accepted before don't expire: a carrier
+//! may have them, and nothing could change a final status any more.
 
 use domain::ids::Shard;
 use domain::schedule::{DAYS_AHEAD_MAX, is_by_validity};
@@ -12,7 +15,7 @@ use store::gate::Priority;
 use store::messages::{self, Ending, Overdue, OverdueOf};
 use store::query::Connection;
 use store::test_clocks::{self, ClockRow};
-use store::{Chore, WriteTx, batches, installation, queue};
+use store::{Chore, WriteTx, batches, hold, installation, queue};
 
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -23,11 +26,14 @@ impl Delivery<'_> {
     pub async fn expire(&self) -> Result<u64> {
         let begun = self.now();
         let of_tests = self.expire_tests().await?;
-        let runs = self.in_each_shard(|shard| self.expire_at(shard));
+        let held = hold::since(&mut self.store().read().await?).await?;
+        let runs = self.in_each_shard(|shard| self.expire_at(shard, held));
         let runs = runs.await?;
         let expired = of_tests + runs.iter().map(|run| run.expired).sum::<u64>();
         let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
-        if lows.len() == self.shards().count()
+        // What is held is still to expire, so the mark stays until the hold ends.
+        if held.is_none()
+            && lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
         {
             // The mark never goes beyond the existing messages, because the clock may be fast now
@@ -68,7 +74,7 @@ impl Delivery<'_> {
                 let step = run_detached_with_attempts(self, move |service| async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
                     tx.at(shard);
-                    let ended = end_overdue(&mut tx, which, service.now()).await?;
+                    let ended = end_overdue(&mut tx, which, None, service.now()).await?;
                     tx.commit().await?;
                     Ok(ended)
                 });
@@ -88,8 +94,8 @@ impl Delivery<'_> {
         tx.commit().await
     }
 
-    async fn expire_at(&self, shard: Shard) -> Result<Run> {
-        let mut run = Run::default();
+    async fn expire_at(&self, shard: Shard, held: Option<Timestamp>) -> Result<Run> {
+        let mut run = Run { held, ..Run::default() };
         while !run.done {
             run = run_detached_with_attempts(self, move |service| async move {
                 service.delivery().expire_chunk(shard, run).await
@@ -124,7 +130,7 @@ impl Delivery<'_> {
             Stage::Times => OverdueOf::Times(time_of(from), time_of(below)),
             Stage::Queue => OverdueOf::Queue(now, least_queued(now)),
         };
-        let ended = end_overdue(&mut tx, which, now).await?;
+        let ended = end_overdue(&mut tx, which, run.held, now).await?;
         run.from = ended.last.map(|id| id.0 + 1);
         run.first_leased = run.first_leased.into_iter().chain(ended.first_leased).min();
         // Except in the stage by ID, a query finds the same chunk again if nothing was changed.
@@ -162,16 +168,22 @@ struct Ended {
     expired: u64,
 }
 
-/// Makes overdue messages final, or ends their time in the queue.
-async fn end_overdue(tx: &mut WriteTx<'_>, which: OverdueOf, now: Timestamp) -> Result<Ended> {
-    let overdue = messages::overdue(tx, which, CHUNK).await?;
+/// Makes overdue messages final, or ends their time in the queue. `held` is since when messages are
+/// held.
+async fn end_overdue(
+    tx: &mut WriteTx<'_>,
+    which: OverdueOf,
+    held: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Ended> {
+    let overdue = messages::overdue(tx, which, held, CHUNK).await?;
     let found = i64::try_from(overdue.len()).unwrap_or(CHUNK);
     let last = overdue.last().map(|message| message.id);
     // A message may have been claimed meanwhile, so the deciding rows are read again under the
     // lock.
     let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
     let overdue = if messages::lock(tx, &ids).await? {
-        let mut locked = messages::overdue(tx, which, CHUNK).await?;
+        let mut locked = messages::overdue(tx, which, held, CHUNK).await?;
         locked.retain(|message| ids.contains(&message.id));
         locked
     } else {
@@ -248,6 +260,8 @@ enum Stage {
 /// The progress of a sweep.
 #[derive(Clone, Copy, Default)]
 struct Run {
+    /// Since when messages are held. `None` if they aren't.
+    held: Option<Timestamp>,
     expired: u64,
     stage: Stage,
     /// The mark at the beginning of the sweep.

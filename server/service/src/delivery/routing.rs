@@ -19,6 +19,7 @@ use crate::wakeups::Wakeup;
 use crate::{Clock, Delivery, SANDBOX_CARRIER, run_detached_with_attempts};
 use store::error::Result;
 use store::gate::Priority;
+use store::hold;
 use store::messages::{self, Ending};
 use store::queue::{self, Moved, Requeued, Routed};
 
@@ -533,8 +534,8 @@ impl Delivery<'_> {
     }
 
     /// Finds another carrier for the messages that wait for this one. A message that matches no
-    /// route is rejected, and its charge is released. It waits if it matches one at another time. A
-    /// message stays if the carrier has some of its segments.
+    /// route is rejected, and its charge is released. It waits if it matches one at another time, or
+    /// while messages are held. A message stays if the carrier has some of its segments.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // If no other carrier can accept the backlog, don't read it.
         let router = &self.inner.router;
@@ -587,13 +588,16 @@ impl Delivery<'_> {
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
         let openings = OnceCell::new();
+        // A carrier may have got a message by a route that the settings don't have yet.
+        let is_held = hold::since(&mut tx).await?.is_some();
         for row in queue::routed(&mut tx, &waiting).await? {
             if stays && network.leads_to(carrier, &facts(&row), now) {
                 continue;
             }
             let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
             let to = router.carrier(&facts(&row), self.entropy().number(), &excluded);
-            let is_closed = to == NO_CARRIER && network.opens_later(&facts(&row), &excluded);
+            let is_closed =
+                to == NO_CARRIER && (is_held || network.opens_later(&facts(&row), &excluded));
             if is_closed && carrier == NO_CARRIER {
                 let openings = openings.get_or_init(|| network.openings(now));
                 let opening = network.opening(&facts(&row), &excluded, openings);

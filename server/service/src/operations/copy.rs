@@ -188,9 +188,10 @@ async fn copy_uploads(
     now: Timestamp,
 ) -> Result<i64> {
     let mut rows = 0;
+    let is_held = hold::since(from).await?.is_some();
     for upload in copy::waiting(from).await? {
-        // Older uploads have expired. They end without their rows being read.
-        if !have_expired(upload.expires_at, upload.first_message_id, now) {
+        // Older uploads have expired. They end without their rows being read, unless they are held.
+        if is_held || !have_expired(upload.expires_at, upload.first_message_id, now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;
         }

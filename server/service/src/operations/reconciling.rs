@@ -162,8 +162,8 @@ impl<'a> Proofs<'a> {
         };
         let is_late_enough =
             || proof.at.is_none_or(|at| at.ms_since(held.due_at) >= -CLOCKS_APART_MS);
-        let made_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(held.id.0));
-        let is_older = proof.received_at.is_some_and(|at| at.plus_ms(NODES_DIFFER_MS) < made_at);
+        let is_older =
+            proof.received_at.is_some_and(|at| at.plus_ms(NODES_DIFFER_MS) < held.due_at);
         !is_older
             && self.network.writes_number(self.carrier, address, &proof.number)
             && match proof.user_reference {

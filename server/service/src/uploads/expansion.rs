@@ -25,10 +25,11 @@ use store::batches::{self, Advance, UnexpandedBatch};
 use store::error::{Error, Fault, OpenError, Result};
 use store::gate::Priority;
 use store::planted::is_planted;
+use store::query::Connection;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
-use store::{Chore, WriteTx, messages, opt_outs};
+use store::{Chore, WriteTx, hold, messages, opt_outs};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
 /// wait at the store's gate, so they can't make the transaction end sooner. The time must stay far
@@ -73,14 +74,17 @@ impl Messages<'_> {
     async fn expand_some(&self, id: BatchId) -> Result<bool> {
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
-            let upload = batches::still_unexpanded(&mut conn, id).await?;
-            Ok(upload.map(|upload| (shard, upload)))
+            let Some(upload) = batches::still_unexpanded(&mut conn, id).await? else {
+                return Ok(None);
+            };
+            let has_expired = has_expired(&mut conn, &upload, self.now()).await?;
+            Ok(Some((shard, upload, has_expired)))
         });
         let found = found.await?.into_iter().flatten().next();
-        let Some((shard, upload)) = found else {
+        let Some((shard, upload, has_expired)) = found else {
             return Ok(false);
         };
-        let step = if has_expired(&upload, self.now()) {
+        let step = if has_expired {
             self.give_up(shard, &upload, MessageStatus::Expired).await?
         } else if upload.stopped {
             Step::Elsewhere
@@ -173,9 +177,12 @@ impl Messages<'_> {
         let still = still.filter(|still| still.spool_offset == upload.spool_offset);
         // The upload may have expired while this transaction waited. The next call then gives it
         // up.
-        let Some(upload) = still.filter(|still| !still.stopped && !has_expired(still, now)) else {
-            tx.commit().await?;
-            return Ok(Step::Elsewhere);
+        let upload = match still.filter(|still| !still.stopped) {
+            Some(upload) if !has_expired(&mut tx, &upload, now).await? => upload,
+            _ => {
+                tx.commit().await?;
+                return Ok(Step::Elsewhere);
+            }
         };
         let prices = self.prices_of(&mut tx, &upload).await?;
         let mut step = Advance { offset: upload.spool_offset, rows: 0, cost: Money::ZERO };
@@ -390,9 +397,15 @@ impl Messages<'_> {
     }
 }
 
-/// Returns whether the rows of an upload may no longer be submitted.
-fn has_expired(upload: &UnexpandedBatch, now: Timestamp) -> bool {
-    have_expired(upload.expires_at, upload.first_message_id, now)
+/// Returns whether the rows of an upload may no longer be submitted. While the upload is held, its
+/// rows become messages all the same: they may have been submitted before the hold.
+async fn has_expired(
+    conn: &mut dyn Connection,
+    upload: &UnexpandedBatch,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(have_expired(upload.expires_at, upload.first_message_id, now)
+        && !hold::holds_batch(conn, upload.id).await?)
 }
 
 /// Gives up the remaining rows of an upload. They don't become messages, and their price is

@@ -52,7 +52,7 @@ on_each_backend![
     staff_give_a_reason_and_pause_only_what_is_open,
 ];
 
-fn at(world: &World, after_ms: i64) -> Schedule {
+pub fn at(world: &World, after_ms: i64) -> Schedule {
     Schedule { send_at: Some(world.now().plus_ms(after_ms)), validity: None }
 }
 
@@ -60,11 +60,11 @@ fn of_events() -> EventFilter {
     EventFilter { limit: 10, ..EventFilter::default() }
 }
 
-fn valid_for(minutes: &str) -> Schedule {
+pub fn valid_for(minutes: &str) -> Schedule {
     Schedule { send_at: None, validity: Validity::parse(minutes) }
 }
 
-async fn send(sending: &Sending, schedule: Schedule) -> Result<Transid, Reason> {
+pub async fn send(sending: &Sending, schedule: Schedule) -> Result<Transid, Reason> {
     let request = SendRequest { schedule, ..request(&sending.customer.live, "12345678", "hello") };
     match sending.world.service.messages().send(request).await {
         Ok(sent) => Ok(sent.transid.unwrap()),
@@ -73,21 +73,24 @@ async fn send(sending: &Sending, schedule: Schedule) -> Result<Transid, Reason> 
     }
 }
 
-async fn uploaded(sending: &Sending, count: usize, schedule: Schedule) -> BatchId {
+pub async fn uploaded(sending: &Sending, count: usize, schedule: Schedule) -> BatchId {
     let request = BatchRequest { schedule, ..plain() };
     let (service, key) = (&sending.world.service, &sending.customer.live);
     let accepted = upload(service, key, None, &rows(count), request).await.unwrap();
     accepted.batchid.unwrap()
 }
 
-async fn cancel(sending: &Sending, target: CancelTarget) -> Result<Cancelled, service::Refusal> {
+pub async fn cancel(
+    sending: &Sending,
+    target: CancelTarget,
+) -> Result<Cancelled, service::Refusal> {
     let access = sending.world.access(&sending.customer.live).await;
     let messages = sending.world.service.messages();
     let cancelled = messages.cancel(&access, target, StopAuthor::Program, None).await;
     cancelled.map_err(|error| error.refusal().unwrap().clone())
 }
 
-async fn cancel_one(sending: &Sending, id: Transid) -> Result<Cancelled, service::Refusal> {
+pub async fn cancel_one(sending: &Sending, id: Transid) -> Result<Cancelled, service::Refusal> {
     cancel(sending, CancelTarget::Message(id)).await
 }
 
