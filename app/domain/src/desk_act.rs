@@ -173,6 +173,7 @@ impl DeskAct {
                 | Self::Demote
                 | Self::ResetFactor
                 | Self::RemoveNumber
+                | Self::PauseBatch
                 | Self::Drain
                 | Self::RemovePrice
         )

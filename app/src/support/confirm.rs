@@ -339,6 +339,7 @@ const fn is_change(cause: &Cause) -> bool {
         Cause::Refused(
             Refusal::ChangedMeanwhile { .. }
                 | Refusal::NothingToDo { .. }
+                | Refusal::BatchEnded
                 | Refusal::StatusConflict { .. }
                 | Refusal::SenderDecided { .. }
                 | Refusal::LastCarrier { .. }

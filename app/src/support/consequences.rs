@@ -507,7 +507,8 @@ async fn of_batch(
     let (effects, undo) = if act == DeskAct::PauseBatch {
         (
             sentences([
-                "Messages of the batch that no carrier has yet wait, and expire after 48 hours.",
+                "Messages of the batch that no carrier has yet wait. They expire when their \
+                 validity ends, usually after 48 hours.",
                 "The owner reads your reason, in the portal and in a mail.",
             ]),
             "You can undo this: resume the batch. Messages that expire meanwhile stay expired.",
@@ -715,7 +716,10 @@ async fn of_price(
     let changes = money.price_changes().await?;
     let decided = changes.first();
     let decided = decided.map(|newest| Decided { by: newest.set_by.clone(), at: newest.set_at });
-    let is_same = steps.iter().all(|step| step.old == step.new);
+    // Prices of the settings become fixed once staff set the same ones.
+    let mut set = changes.iter().filter(|one| one.set_by != "settings");
+    let is_set = set.any(|one| matches!(one.change, PriceChange::Base(_)));
+    let is_same = is_set && steps.iter().all(|step| step.old == step.new);
     let refused = match change {
         PriceChange::Base(_) if is_same && refused.is_none() => {
             Some(Refusal::NothingToDo { decided: decided.clone() })

@@ -48,17 +48,20 @@ pub async fn ask_number(
         problem.typed("reference", &reference)
     };
     let (current, _) = staff().await.map_err(keep)?;
-    let refuse = |refusal: Refusal| keep(Cause::from(refusal).into());
-    let (number, keyword) = parsed(&number, &keyword).map_err(refuse)?;
-    let found = match Reference::parse(reference.trim()) {
-        Ok(reference) => current.service().applications().find_application(reference).await,
-        Err(_) => Ok(None),
+    let asking = async {
+        let (number, keyword) = parsed(&number, &keyword)?;
+        let reference =
+            Reference::parse(reference.trim()).map_err(|_| Refusal::NoSuchApplication)?;
+        let support = current.service().support();
+        let number = support.check_inbound_number(&number, keyword.as_ref(), reference).await?;
+        let keyword = keyword.map_or_else(String::new, |keyword| format!("{keyword} "));
+        Ok(format!("{number} {keyword}{reference}"))
     };
-    let found = found.map_err(|error| keep(error.into()))?;
-    // The page itself exists.
-    let application = found.ok_or_else(|| keep(Cause::ReferenceUnknown.into()))?;
-    let keyword = keyword.map_or_else(String::new, |keyword| format!("{keyword} "));
-    let subject = format!("{} {keyword}{}", number.digits(), application.reference);
+    let subject = asking.await.map_err(|error: service::Error| {
+        // The page itself exists.
+        let is_unknown = error.refusal() == Some(&Refusal::NoSuchApplication);
+        keep(if is_unknown { Cause::ReferenceUnknown.into() } else { error.into() })
+    })?;
     let act = DeskAct::AddNumber.as_str();
     let parameters = [("act", act), ("subject", &subject), ("next", NUMBERS_PATH)];
     leptos_axum::redirect(&address(CONFIRM_PATH, parameters));

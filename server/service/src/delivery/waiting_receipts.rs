@@ -543,7 +543,8 @@ impl Delivery<'_> {
         unanswered: &[Unanswered],
     ) -> ReceiptRecord {
         let network = self.inner.router.network();
-        let numbers = network.numbers_meant(carrier, &[&waiting.number]);
+        let written = Some(&*waiting.number).filter(|number| !number.is_empty());
+        let numbers = network.numbers_meant(carrier, written.as_slice());
         let unanswered: Vec<&Unanswered> =
             unanswered.iter().filter(|segment| numbers.contains(&segment.address)).collect();
         let right = matching.iter().find(|(_, candidate)| candidate.is_to_number);

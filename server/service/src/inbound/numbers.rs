@@ -22,6 +22,38 @@ impl Support<'_> {
         inbound_numbers::all(&mut conn, NUMBERS_MAX).await
     }
 
+    /// Checks whether [`Self::add_inbound_number`] would be refused. Returns the number with its
+    /// country code.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `InboundNumberTaken`, `KeywordIsCommand`.
+    pub async fn check_inbound_number(
+        &self,
+        number: &Number,
+        keyword: Option<&Keyword>,
+        reference: Reference,
+    ) -> Result<String> {
+        self.refuse_command(keyword)?;
+        let found = self.0.applications().find_application(reference).await?;
+        found.ok_or(Refusal::NoSuchApplication)?;
+        let number = self.written(number);
+        let is_taken = |one: &InboundNumberRecord| {
+            one.number == number && one.keyword.as_ref() == keyword && one.reference != reference
+        };
+        if self.inbound_numbers().await?.iter().any(is_taken) {
+            return Err(Refusal::InboundNumberTaken.into());
+        }
+        Ok(number)
+    }
+
+    fn refuse_command(&self, keyword: Option<&Keyword>) -> Result<()> {
+        let words = &self.inner.opt_outs.words;
+        if keyword.is_some_and(|keyword| words.command(keyword.as_str()).is_some()) {
+            return Err(Refusal::KeywordIsCommand.into());
+        }
+        Ok(())
+    }
+
     /// Gives a number's messages with a keyword, or those without, to an application.
     ///
     /// # Errors
@@ -33,11 +65,7 @@ impl Support<'_> {
         keyword: Option<Keyword>,
         reference: Reference,
     ) -> Result<()> {
-        let words = &self.inner.opt_outs.words;
-        let is_command = |keyword: &Keyword| words.command(keyword.as_str()).is_some();
-        if keyword.as_ref().is_some_and(is_command) {
-            return Err(Refusal::KeywordIsCommand.into());
-        }
+        self.refuse_command(keyword.as_ref())?;
         let (actor, number) = (*actor, self.written(number));
         self.in_transaction_of(
             reference,

@@ -201,8 +201,11 @@ impl Messages<'_> {
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now).await?;
-        self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
-        limited.reject(&mut tx, now).await?;
+        // Rows of a held upload may have been submitted before. A claim looks at opt-outs again.
+        if !hold::holds_batch(&mut tx, upload.id).await? {
+            self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
+            limited.reject(&mut tx, now).await?;
+        }
         // The counts and the batch's row come last, because results of the batch's messages wait
         // for that row.
         tx.write_counts().await?;

@@ -393,8 +393,11 @@ fn record(
             let (since, reason) = (degraded.since, degraded.reason.clone());
             (ConnectionState::Degraded, since, Some(reason), Some(since))
         }
-        // The carrier began to fail before the connection began to pause or to probe it.
-        (Some(degraded), ConnectionState::Waiting | ConnectionState::Probing) => {
+        // The carrier began to fail before the connection began to pause, to bind or to probe it.
+        (
+            Some(degraded),
+            ConnectionState::Waiting | ConnectionState::Connecting | ConnectionState::Probing,
+        ) => {
             let since = state.since.min(degraded.since);
             (state.state, since, state.last_error, state.last_error_at)
         }
