@@ -404,7 +404,9 @@ fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     let id = undo.split('&').next().unwrap().to_owned();
     let cancel = ("cancel-price", id.as_str(), "/support/prices");
     let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
-    assert!(page.contains("29.00 → 30.00 USD"), "{page}");
+    assert!(page.contains("30.00 instead of 29.00 USD"), "{page}");
+    let when = format!("the one of {day} 00:00:00 UTC");
+    assert!(page.contains(&when), "{page}");
     let answer = confirm(&mut staff, cancel, &page, &[]);
     let leads_to = location(&answer).to_owned();
     let page = staff.get(&leads_to).text();
