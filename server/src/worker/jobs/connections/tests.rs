@@ -183,7 +183,12 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_carrier_with_little_traffic_that_refuses_or_delivers_nothing_is_degraded() {
-    let mut health = Health::new(HealthSettings::default());
+    let settings = HealthSettings {
+        refused_percent: 50,
+        undelivered_percent: 90,
+        ..HealthSettings::default()
+    };
+    let mut health = Health::new(settings);
     let mut counts = CarrierCounts::default();
     let mut answer = async |event| {
         tokio::time::advance(Duration::from_mins(5)).await;
