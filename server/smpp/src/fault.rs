@@ -337,14 +337,14 @@ impl FaultKind {
             Self::SubmitHeld => (
                 "submit_held",
                 "action hold",
-                "The carrier refuses submits of this account, so messages wait",
+                "The carrier refuses submits of this account",
                 "Ask the carrier whether the account is active, has credit and may submit. One \
                  message at a time is tried until one is accepted",
             ),
             Self::SubmitRefusedAll => (
                 "submit_refused_all",
                 "10 messages in a row with the same error: 0x0A, or about a parameter",
-                "The carrier refuses every message with the same error, so messages wait",
+                "The carrier refuses every message with the same error",
                 "Ask the carrier which senders the account may use. Compare \"service_type\", \
                  \"source_ton\", \"data_coding\", \"segmentation\" and \"tlvs\" with its manual. \
                  One message at a time is tried until one is accepted",

@@ -95,6 +95,37 @@ fn held_messages_take_another_route() {
     started.stop();
 }
 
+/// The refusal that shows it may be the last one, because the next messages take another route.
+#[test]
+fn a_carrier_that_refuses_every_message_is_tried_until_it_accepts_one() {
+    let (one, two) =
+        (Scripted::start(|_| vec![Act::Refuse(INVALID_SENDER)]), Scripted::delivering());
+    let started = Started::start(&both(&one, &two, AROUND));
+    one.until_bound();
+    two.until_bound();
+    let deliver_one = |number: u32| {
+        let transid = started.send(&number.to_string(), "Hello");
+        started.until(&transid, "delivered");
+    };
+    // One at a time, so that none is in flight at the last refusal.
+    (57_000_000..57_000_010).for_each(deliver_one);
+    assert_eq!((one.submits().len(), two.submits().len()), (10, 10));
+    let carrier = until("a degraded carrier", || {
+        let carrier = started.carrier("one");
+        (carrier["state"] == "degraded").then_some(carrier)
+    });
+    let reason = carrier["reason"].as_str().unwrap();
+    assert!(reason.contains("refuses every message with the same error"), "{reason}");
+    one.follow(deliver);
+    // After a message that tries it, the carrier gets all of them again.
+    let mut numbers = 57_000_010..;
+    until("the carrier to be used again", || {
+        deliver_one(numbers.next().unwrap());
+        (one.submits().len() > 13).then_some(())
+    });
+    started.stop();
+}
+
 /// A refused key is a fault of the account, too, and so is what a rule says.
 #[test]
 fn an_upstream_that_refuses_the_account_holds_messages() {

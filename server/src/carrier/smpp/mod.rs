@@ -346,8 +346,9 @@ impl CarrierConnection for SmppConnection {
         let (refused, held) = (inner.refused.clone(), inner.held.clone());
         let last_error = last_error(&status, inner.fault.as_ref()).cloned();
         drop(inner);
-        // While the carrier refuses everything, each message is a probe too.
-        let probing = status.probing || status.held;
+        // While the carrier refuses everything, each message is a probe too. The session learns only
+        // from the next refusal that every message gets this one.
+        let probing = status.probing || status.held || held.is_some();
         ConnectionStatus {
             state: match status.state {
                 ::smpp::State::Connecting => ConnectionState::Connecting,
