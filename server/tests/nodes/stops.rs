@@ -132,7 +132,9 @@ impl Stops {
             assert_eq!(count(&batch["counts"]["cancelled"]), ended + missing, "{batch}");
             cancelled += missing;
             match of(&batch["batchid"]) {
-                Some(Cancel::Answered(count)) => assert_eq!(count, ended + missing, "{batch}"),
+                // Messages that were claimed at that moment, and came back without a submit, are
+                // cancelled later.
+                Some(Cancel::Answered(count)) => assert!(count <= ended + missing, "{batch}"),
                 Some(Cancel::Lost) => {}
                 Some(Cancel::Refused) | None => {
                     assert_ne!(text(batch, "status"), "cancelled", "nobody cancelled {batch}");
