@@ -37,6 +37,9 @@ test('customers read a note about an incident until staff end it', async ({
   await portal.page.getByLabel('Note').fill(text);
   await portal.page.getByLabel('Carrier').selectOption('sandbox');
   await portal.button('Open note').click();
+  await portal.at(/^\/support\/confirm\?/);
+  await expect(portal.fact('Note')).toHaveText(text);
+  await portal.confirms('Open note');
   await expect(portal.row(text)).toContainText('sandbox');
 
   const pages = ['/applications', `/applications/${reference}`, '/reports'];
@@ -49,6 +52,8 @@ test('customers read a note about an incident until staff end it', async ({
 
   await portal.hydrated();
   await portal.row(text).getByRole('button', { name: /^End / }).click();
+  await portal.at(/^\/support\/confirm\?/);
+  await portal.confirms('End');
   await expect(portal.row(text)).toHaveCount(0);
   for (const path of pages) {
     await customer.open(path);

@@ -237,8 +237,9 @@ CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mail
 -- Keeps references unique over all shards, and maps each to its application's shard.
 CREATE TABLE reference_shards (
     reference      TEXT PRIMARY KEY,
-    shard           BIGINT NOT NULL,   -- of the application
-    application_id BIGINT NOT NULL UNIQUE
+    shard          BIGINT NOT NULL,    -- of the application
+    application_id BIGINT NOT NULL UNIQUE,
+    account_id     BIGINT NOT NULL     -- of the application
 );
 
 CREATE TABLE api_keys (
@@ -419,7 +420,7 @@ CREATE TABLE bank_statement_lines (
     PRIMARY KEY (statement_id, line)
 );
 CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
-    WHERE handled_at IS NULL AND (outcome = 'conflict' OR outcome = 'refused');
+    WHERE handled_at IS NULL AND outcome IN ('conflict', 'refused', 'other-currency');
 
 CREATE TABLE bank_files (
     id           BIGINT NOT NULL,

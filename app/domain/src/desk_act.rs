@@ -36,6 +36,10 @@ words! {
         Drain = "drain",
         Resume = "resume",
         Rebind = "rebind",
+        /// The subject is the name of the carrier, which may be empty, a space, and the text.
+        OpenIncident = "open-incident",
+        /// On a note about an incident, identified by its ID.
+        EndIncident = "end-incident",
         // On prices. The subject is the text of a `PriceRequest`.
         SetBasePrices = "set-base-prices",
         SetPrice = "set-price",
@@ -71,6 +75,8 @@ impl DeskAct {
             Self::Drain => "Drain",
             Self::Resume => "Resume",
             Self::Rebind => "Bind again",
+            Self::OpenIncident => "Open note",
+            Self::EndIncident => "End",
             Self::SetBasePrices => "Set base prices",
             Self::SetPrice => "Set price",
             Self::RemovePrice => "Remove price",
@@ -101,6 +107,8 @@ impl DeskAct {
             Self::Drain => "The carrier is drained.",
             Self::Resume => "The carrier is resumed.",
             Self::Rebind => "The carrier's connections are closed, and opened again.",
+            Self::OpenIncident => "The note is open. Customers see it.",
+            Self::EndIncident => "The note has ended. Customers no longer see it.",
             Self::SetBasePrices => "The change of the base prices is saved.",
             Self::SetPrice => "The price change is saved.",
             Self::RemovePrice => "The removal of the price is saved.",
@@ -124,6 +132,7 @@ impl DeskAct {
             Self::ResumeBatch => Self::PauseBatch,
             Self::Drain => Self::Resume,
             Self::Resume => Self::Drain,
+            Self::OpenIncident => Self::EndIncident,
             Self::SetBasePrices | Self::SetPrice | Self::RemovePrice => Self::CancelPrice,
             Self::Approve
             | Self::Accept
@@ -132,6 +141,7 @@ impl DeskAct {
             | Self::ResetFactor
             | Self::MakeResetLink
             | Self::Rebind
+            | Self::EndIncident
             | Self::CancelPrice
             | Self::MarkLine => return None,
         })

@@ -912,7 +912,7 @@ impl LineOutcome {
             Self::Conflict => "Conflict: the bank id is known with other data",
             Self::Refused => "Refused: the balance would be too large",
             Self::Debit => "Skipped: no money came in",
-            Self::OtherCurrency => "Skipped: another currency",
+            Self::OtherCurrency => "Not credited: another currency",
         }
     }
 }

@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::carrier::{CarrierNow, connections, facts, figures, last_errors, reload_warning};
 use super::confirm::confirm_button;
-use super::incidents::{IncidentForms, Incidents};
-use crate::client::call;
+use super::incidents::{AskIncident, Incidents};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Page, TableRegion};
+use crate::ui::{FormState, Loaded, Page, TableRegion};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, domain::records::CarrierState, service::Service};
 
@@ -61,18 +60,18 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
 }
 
 /// The path of the page.
-const CARRIERS_PATH: &str = "/support/carriers";
+pub const CARRIERS_PATH: &str = "/support/carriers";
 
 #[component]
 pub fn CarriersPage() -> impl IntoView {
-    let notes = IncidentForms::new();
+    let notes = FormState::new::<AskIncident>("open-incident-alert");
     let data = PageData::new(|| LoadCarriers {});
     let render = move |carriers| view! { <Carriers carriers notes/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Carriers(carriers: CarriersNow, notes: IncidentForms) -> impl IntoView {
+fn Carriers(carriers: CarriersNow, notes: FormState) -> impl IntoView {
     let live = RwSignal::new(carriers);
     // A reload of the settings may add and remove carriers.
     let names = Memo::new(move |_| {
@@ -81,16 +80,6 @@ fn Carriers(carriers: CarriersNow, notes: IncidentForms) -> impl IntoView {
     });
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
-    Effect::new(move || {
-        if notes.accepted() > 0 {
-            // Loads the notes without waiting for the next event.
-            leptos::task::spawn_local(async move {
-                if let Ok(carriers) = call(LoadCarriers {}).await {
-                    live.try_set(carriers);
-                }
-            });
-        }
-    });
     let open = Memo::new(move |_| live.with(|live| live.incidents.clone()));
     let carriers = names.get_untracked();
     let section = move |name: String| view! { <Carrier name live/> };
@@ -105,7 +94,7 @@ fn Carriers(carriers: CarriersNow, notes: IncidentForms) -> impl IntoView {
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>
             <For each=move || names.get() key=String::clone children=section/>
-            <Incidents open carriers forms=notes/>
+            <Incidents open carriers form=notes/>
         </Page>
     }
 }

@@ -26,6 +26,7 @@ use crate::ui::{
 use {
     super::consequences::{Consequences, last_mark, parsed_batch, parsed_line, parsed_number},
     super::desk::APPROVALS_PATH,
+    super::incidents::parsed_incident,
     super::reset_link::keep_reset_link,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
     domain::approval::StaffAct,
@@ -222,6 +223,12 @@ async fn perform(
             let command = CarrierCommand::Rebind(subject.to_owned());
             service.delivery().give_command(&actor, command).await?;
         }
+        DeskAct::OpenIncident => {
+            let (carrier, text) = parsed_incident(subject).ok_or(Cause::NotFound)?;
+            let note = service.delivery().open_incident(&actor, text, carrier).await?;
+            return Ok(Some(note.id.to_string()));
+        }
+        DeskAct::EndIncident => drop(service.delivery().end_incident(&actor, id()?).await?),
         DeskAct::MakeResetLink => keep_reset_link(current, &actor, &email).await?,
         DeskAct::AddNumber => {
             let (number, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;

@@ -4,7 +4,8 @@
 use domain::application::StatusAction;
 use domain::decision::Decided;
 use domain::records::{
-    AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, SenderCase, SenderRequestRecord,
+    AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, LineOutcome, SenderCase,
+    SenderRequestRecord,
 };
 use domain::support::AccountFile;
 use domain::{
@@ -14,6 +15,7 @@ use domain::{
 use service::AuditFilter;
 
 use super::desk::is_own;
+use super::incidents;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
 use crate::reports::grouped;
@@ -42,7 +44,7 @@ const CHANGES: [&str; 18] = [
 ];
 /// The number of entries of the audit log to search for such a change.
 const ENTRIES: i64 = 50;
-const CANT_UNDO: &str = "You can't undo this.";
+pub const CANT_UNDO: &str = "You can't undo this.";
 
 /// An action on a subject, as it is now.
 #[derive(Default)]
@@ -101,6 +103,8 @@ impl Consequences {
             DeskAct::Drain | DeskAct::Resume | DeskAct::Rebind => {
                 of_carrier(current, act, subject).await
             }
+            DeskAct::OpenIncident => incidents::of_opening(subject),
+            DeskAct::EndIncident => incidents::of_ending(current, subject).await,
             DeskAct::SetBasePrices
             | DeskAct::SetPrice
             | DeskAct::RemovePrice
@@ -132,12 +136,12 @@ async fn last_change(current: &CurrentRequest, subject: &str) -> Result<Option<D
     Ok(change.map(|entry| Decided { by: entry.who, at: entry.at }))
 }
 
-fn fact(term: &str, text: impl Into<String>) -> (String, String) {
+pub fn fact(term: &str, text: impl Into<String>) -> (String, String) {
     (term.to_owned(), text.into())
 }
 
 /// Returns sentences as texts.
-fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
+pub fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
     sentences.map(str::to_owned).to_vec()
 }
 
@@ -635,7 +639,11 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     };
     let stored = open.stored_deposit();
     let line = open.line;
-    let amount = format!("{} {}", line.amount.shown(), current.site().currency);
+    let currency = match line.outcome {
+        LineOutcome::OtherCurrency => "in another currency",
+        _ => &current.site().currency,
+    };
+    let amount = format!("{} {currency}", line.amount.shown());
     let mut facts = vec![
         fact("Bank id", line.bank_id),
         fact("Reference as written", line.reference),

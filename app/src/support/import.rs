@@ -4,7 +4,8 @@
 
 use domain::decision::Decided;
 use domain::records::{
-    BankLineCase, BankStatement, KeptBankFile, LineOutcome, OpenBankLine, Paged, StatementReport,
+    BankLineCase, BankStatement, BankStatementLine, KeptBankFile, LineOutcome, OpenBankLine, Paged,
+    StatementReport,
 };
 use domain::{DeskAct, Refusal};
 use leptos::prelude::*;
@@ -398,16 +399,21 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
         .column("Payer and purpose", |case| {
             details(case.line.payer.as_deref(), case.line.purpose.as_deref())
         })
-        .money("Amount", currency, |case| match case.line.outcome {
-            LineOutcome::OtherCurrency => String::new(),
-            _ => case.line.amount.shown(),
-        })
+        .money("Amount", currency, |case| amount(&case.line))
         .styled("figures", "Paid on", |case| case.line.paid_on.clone())
         .column("Outcome", |case| case.line.outcome.label())
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })
         .in_region_or("Lines", "There are no such lines.")
+}
+
+/// Returns the amount of a line that is in the installation's currency.
+fn amount(line: &BankStatementLine) -> String {
+    match line.outcome {
+        LineOutcome::OtherCurrency => String::new(),
+        _ => line.amount.shown(),
+    }
 }
 
 /// Returns the address of a statement's lines with this outcome, or of all its lines.
@@ -430,7 +436,7 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoVi
         .column("Payer and purpose", |open| {
             details(open.line.payer.as_deref(), open.line.purpose.as_deref())
         })
-        .money("Amount", currency, |open| open.line.amount.shown())
+        .money("Amount", currency, |open| amount(&open.line))
         .column("Outcome", |open| open.line.outcome.label())
         .column("Stored deposit", OpenBankLine::stored_deposit)
         .styled(BUTTONS, "Action", |open| {
@@ -443,8 +449,9 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoVi
     view! {
         <h2>"Lines that weren't credited"</h2>
         <p>
-            "Compare each line with the stored deposit and with the bank. Mark the line as done \
-             when its money is where it belongs."
+            "Compare each line with the stored deposit and with the bank. If a payment came in \
+             another currency, send it back or credit what it is worth. Mark the line as done when \
+             its money is where it belongs."
         </p>
         {table}
     }

@@ -1,60 +1,86 @@
 //! Notes about incidents on the page of the carriers. Staff open and end them there.
 
+use domain::DeskAct;
 use domain::incident::{INCIDENT_CHARS_MAX, IncidentRecord};
 use leptos::prelude::*;
 
-use super::desk::row_form;
+use super::carriers::CARRIERS_PATH;
+use super::confirm::confirm_button;
 #[cfg(feature = "ssr")]
-use crate::portal_request::staff;
+use super::{
+    confirm::CONFIRM_PATH,
+    consequences::{CANT_UNDO, Consequences, fact, sentences},
+};
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, Choice, Field, FormAlert, FormState, PostForm, SubmitButton, Table};
+use crate::ui::{BUTTONS, Choice, Field, FormState, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
-use service::Actor;
+use crate::{
+    portal_request::{CurrentRequest, staff},
+    problem::Cause,
+    ui::{Confirmation, address},
+};
+#[cfg(feature = "ssr")]
+use domain::{Refusal, incident::parse_incident};
 
-/// Opens a note, which customers can read from then on.
-#[server(prefix = "/fn", endpoint = "open-incident")]
-pub async fn open_incident(
-    text: String,
-    #[server(default)] carrier: String,
-) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let carrier = Some(carrier.as_str()).filter(|name| !name.is_empty());
-    let actor = Actor::Account(account.id);
-    let delivery = current.service().delivery();
-    let opening = delivery.open_incident(&actor, &text, carrier);
-    opening.await.map(drop).map_err(|error| {
-        let problem = Problem::from(error);
-        problem.typed("text", &text).typed("carrier", carrier.unwrap_or_default())
-    })
+/// Checks a note, and opens the confirmation.
+#[server(prefix = "/fn", endpoint = "ask-incident")]
+pub async fn ask_incident(text: String, #[server(default)] carrier: String) -> Result<(), Problem> {
+    let keep = |problem: Problem| problem.typed("text", &text).typed("carrier", &carrier);
+    staff().await.map_err(keep)?;
+    let refused = |error| keep(Cause::from(Refusal::from(error)).into());
+    let text = parse_incident(&text).map_err(refused)?;
+    let subject = format!("{carrier} {text}");
+    let act = DeskAct::OpenIncident.as_str();
+    let parameters = [("act", act), ("subject", &subject), ("next", CARRIERS_PATH)];
+    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
+    Ok(())
 }
 
-/// Ends a note.
-#[server(prefix = "/fn", endpoint = "end-incident")]
-pub async fn end_incident(id: i64) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let actor = Actor::Account(account.id);
-    Ok(current.service().delivery().end_incident(&actor, id).await.map(drop)?)
+/// Returns the carrier and the text of a note, from the subject of the action that opens it.
+#[cfg(feature = "ssr")]
+pub fn parsed_incident(subject: &str) -> Option<(Option<&str>, &str)> {
+    let (carrier, text) = subject.split_once(' ')?;
+    Some((Some(carrier).filter(|name| !name.is_empty()), text))
 }
 
-/// The forms of the notes.
-#[derive(Clone, Copy)]
-pub struct IncidentForms {
-    open: FormState,
-    end: FormState,
+/// Returns the consequences of opening a note.
+#[cfg(feature = "ssr")]
+pub fn of_opening(subject: &str) -> Result<Consequences, Problem> {
+    let (carrier, text) = parsed_incident(subject).ok_or(Cause::NotFound)?;
+    let confirmation = Confirmation {
+        facts: facts(text, carrier),
+        effects: sentences([
+            "Every customer sees this note on the pages of applications and reports, with the time.",
+            "It stays there until staff end it.",
+        ]),
+        undo: "You can undo this: end the note.".to_owned(),
+        step_up: None,
+    };
+    Ok(Consequences { name: String::new(), confirmation, ..Consequences::default() })
 }
 
-impl IncidentForms {
-    pub fn new() -> Self {
-        Self {
-            open: FormState::new::<OpenIncident>("open-incident-alert"),
-            end: FormState::new::<EndIncident>("end-incident-alert"),
-        }
-    }
+/// Returns the consequences of ending a note.
+#[cfg(feature = "ssr")]
+pub async fn of_ending(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+    let id: i64 = subject.parse().map_err(|_| Cause::NotFound)?;
+    let open = current.service().delivery().incidents().await?;
+    let name = format!("note {id}");
+    let Some(note) = open.into_iter().find(|note| note.id == id) else {
+        let refused = Some(Refusal::NothingToDo { decided: None });
+        return Ok(Consequences { name, refused, ..Consequences::default() });
+    };
+    let confirmation = Confirmation {
+        facts: facts(&note.text, note.carrier.as_deref()),
+        effects: sentences(["Customers no longer see this note."]),
+        undo: CANT_UNDO.to_owned(),
+        step_up: None,
+    };
+    Ok(Consequences { name, confirmation, ..Consequences::default() })
+}
 
-    /// Returns the number of times that a note was opened or ended since the page was opened.
-    pub fn accepted(self) -> usize {
-        self.open.accepted.get() + self.end.accepted.get()
-    }
+#[cfg(feature = "ssr")]
+fn facts(text: &str, carrier: Option<&str>) -> Vec<(String, String)> {
+    vec![fact("Note", text), fact("Carrier (only for staff)", carrier.unwrap_or("none"))]
 }
 
 /// Renders the open notes, and the form that opens another one.
@@ -64,12 +90,12 @@ pub fn Incidents(
     open: Memo<Vec<IncidentRecord>>,
     /// The names of the carriers.
     carriers: Vec<String>,
-    forms: IncidentForms,
+    form: FormState,
 ) -> impl IntoView {
     let none = (String::new(), "none".to_owned());
     let names = carriers.into_iter().map(|name| (name.clone(), name));
     let options = std::iter::once(none).chain(names).collect::<Vec<_>>();
-    let chosen = forms.open.typed("carrier").unwrap_or_default();
+    let chosen = form.typed("carrier").unwrap_or_default();
     let hint = format!(
         "At most {INCIDENT_CHARS_MAX} characters. Example: Delivery to international numbers is \
          slow. The page adds the time."
@@ -81,24 +107,24 @@ pub fn Incidents(
                 "Customers see the open notes on the pages of their applications and reports. They \
                  don't see the carrier."
             </p>
-            <FormAlert form=forms.end/>
-            {move || open.with(|open| listed(open, forms.end))}
-            <PostForm form=forms.open>
-                <Field label="Note" name="text" hint required=true form=forms.open/>
+            {move || open.with(|open| listed(open))}
+            <PostForm form>
+                <Field label="Note" name="text" hint required=true form/>
                 <Choice label="Carrier" name="carrier" options chosen/>
-                <SubmitButton label="Open note" form=forms.open/>
+                <SubmitButton label="Open note" form/>
             </PostForm>
         </section>
     }
 }
 
-fn listed(notes: &[IncidentRecord], form: FormState) -> AnyView {
+fn listed(notes: &[IncidentRecord]) -> AnyView {
     Table::wide(notes)
         .column("Note", |note| note.text.clone())
         .column("Carrier", |note| note.carrier.clone().unwrap_or_else(|| "none".to_owned()))
         .time("Since (UTC)", |note| note.began_at)
-        .styled(BUTTONS, "Action", move |note| {
-            row_form(form, "End", &note.text, vec![("id", note.id.to_string())])
+        .styled(BUTTONS, "Action", |note| {
+            let (subject, next) = (note.id.to_string(), CARRIERS_PATH.to_owned());
+            confirm_button(DeskAct::EndIncident, &note.text, subject, next)
         })
         .in_region_or("Open notes", "No note is open.")
 }

@@ -107,8 +107,8 @@ statements! {
     /// Assigns a reference and an ID to a new application. Verbs run one at a time, so no other
     /// transaction takes the same ID.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
-        INSERT INTO reference_shards (reference, shard, application_id)
-        SELECT $1, $2, COALESCE(MAX(application_id), 0) + 1
+        INSERT INTO reference_shards (reference, shard, account_id, application_id)
+        SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1
         FROM reference_shards
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
     const INSERT: Sql = Sql {
@@ -566,7 +566,7 @@ pub async fn insert(
 ) -> Result<Option<ApplicationId>> {
     let mut id: Option<i64> = None;
     if conn.dialect().is_shared() {
-        let taking = query(TAKE_REFERENCE, new.reference.as_str());
+        let taking = query(TAKE_REFERENCE, (new.reference.as_str(), new.account_id));
         id = taking.fetch_optional(&mut *conn, |row| row.get("id")).await?;
         if id.is_none() {
             return Ok(None);

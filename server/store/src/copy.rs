@@ -137,8 +137,8 @@ statements! {
         WHERE c.table_schema = current_schema() AND c.column_name = 'id'
           AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')");
     const FILL_REFERENCES: Sql = Sql::postgres(r"
-        INSERT INTO reference_shards (reference, shard, application_id)
-        SELECT reference, shard, id FROM applications");
+        INSERT INTO reference_shards (reference, shard, application_id, account_id)
+        SELECT reference, shard, id, account_id FROM applications");
     const NUMBER_TRANSFERS: Sql = Sql::postgres(r"
         UPDATE applications a SET last_transfer_id = COALESCE(
             (SELECT MAX(t.id)

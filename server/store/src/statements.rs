@@ -25,7 +25,8 @@ macro_rules! judged {
             r" FROM (
             SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose, l.paid_on,
                 CASE WHEN l.outcome <> 'waiting' THEN l.outcome
-                     WHEN d.bank_id IS NULL AND a.reference IS NULL THEN 'unmatched'
+                     WHEN d.bank_id IS NULL AND (a.reference IS NULL OR c.closed_at IS NOT NULL)
+                         THEN 'unmatched'
                      WHEN d.bank_id IS NULL THEN 'credited'
                      WHEN d.reference = l.reference AND d.amount = l.amount THEN 'known'
                      ELSE 'conflict' END AS outcome
@@ -34,13 +35,15 @@ macro_rules! judged {
             LEFT JOIN ",
             $references,
             r" a ON a.reference = l.reference
+            LEFT JOIN accounts c ON c.id = a.account_id
             WHERE l.statement_id = $1) judged ",
             $rest
         )
     };
 }
 
-/// The lines that couldn't be credited and aren't marked as done.
+/// The lines that couldn't be credited and aren't marked as done. A line in another currency is one
+/// of them once its statement is confirmed.
 macro_rules! open {
     ($rest:literal) => {
         Sql::same(concat!(
@@ -48,8 +51,10 @@ macro_rules! open {
         SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
             l.paid_on, l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
         FROM bank_statement_lines l
+        JOIN bank_statements s ON s.id = l.statement_id
         LEFT JOIN deposits d ON d.bank_id = l.bank_id
-        WHERE l.handled_at IS NULL AND (l.outcome = 'conflict' OR l.outcome = 'refused') ",
+        WHERE l.handled_at IS NULL AND l.outcome IN ('conflict', 'refused', 'other-currency')
+          AND s.confirmed_at IS NOT NULL ",
             $rest
         ))
     };
@@ -122,7 +127,7 @@ statements! {
     const HANDLE: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET handled_at = $3
         WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
-          AND (outcome = 'conflict' OR outcome = 'refused')");
+          AND outcome IN ('conflict', 'refused', 'other-currency')");
     const WAITING: Sql = Sql::same(r"
         SELECT COUNT(*) AS n
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id

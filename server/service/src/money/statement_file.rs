@@ -428,10 +428,8 @@ fn payment(
     };
     let read = read.ok_or("the amount can't be read")?;
     let (amount, skipped) = match read {
-        Amount::Payment(amount) | Amount::Debit(amount) if !is_ours => {
-            (amount, Some(LineOutcome::OtherCurrency))
-        }
         Amount::Debit(amount) => (amount, Some(LineOutcome::Debit)),
+        Amount::Payment(amount) if !is_ours => (amount, Some(LineOutcome::OtherCurrency)),
         Amount::Payment(amount) => (amount, None),
     };
     let read = file_line(line, cell(columns.bank_id), cell(columns.reference), amount, skipped)?;

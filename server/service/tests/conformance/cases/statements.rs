@@ -12,11 +12,12 @@ use service::{Actor, BadStatement, BankColumns, CreditedLines, StatementFile};
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
-use crate::world::{HOUR_MS, World, money, order};
+use crate::world::{HOUR_MS, PASSWORD, World, money, order};
 
 on_each_backend![
     a_statement_is_shown_and_then_credited,
     a_stop_between_transactions_loses_nothing,
+    a_line_for_a_closed_account_is_shown_as_unmatched,
     columns_are_chosen_once_and_can_be_chosen_again,
     the_day_of_a_payment_is_kept,
     bad_files_are_refused_whole,
@@ -123,7 +124,11 @@ async fn conflict_waits_for_staff(world: &World, staff: Actor, id: i64) {
         found.into_iter().find(|(work, _)| *work == Work::BankLines).unwrap().1
     };
     let open = ledger.open_bank_lines().await.unwrap();
-    assert_eq!((open.len(), waiting().await), (1, 1));
+    assert_eq!((open.len(), waiting().await), (2, 2));
+    // A payment in another currency came in, and isn't credited to anybody.
+    let foreign = (open[1].line.line, open[1].line.outcome);
+    assert_eq!(foreign, (7, LineOutcome::OtherCurrency));
+    ledger.handle_bank_line(&staff, id, 7).await.unwrap();
     assert_eq!((open[0].statement_id, open[0].line.line), (id, 3));
     assert_eq!(open[0].stored.as_ref().map(|(_, amount)| *amount), Some(money("2")));
     // The line before it isn't open, so there is nothing to mark.
@@ -131,6 +136,22 @@ async fn conflict_waits_for_staff(world: &World, staff: Actor, id: i64) {
     assert_eq!(waiting().await, 1);
     ledger.handle_bank_line(&staff, id, 3).await.unwrap();
     assert_eq!((ledger.open_bank_lines().await.unwrap(), waiting().await), (Vec::new(), 0));
+}
+
+async fn a_line_for_a_closed_account_is_shown_as_unmatched(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let (account, reference) = (&customer.account, customer.reference.to_string());
+    let accounts = world.service.accounts();
+    accounts.close_account(account, PASSWORD, &reference).await.unwrap();
+    let id = stored(&world, &format!("id;reference;amount\nbank-1;{reference};1\n")).await;
+    let expected = [(LineOutcome::Unmatched, 1)];
+    assert_eq!(counts(&world, id).await, expected);
+    let staff = Actor::Account(world.account("staff@example.org").await.id);
+    world.service.money().confirm_statement(staff, id).await.unwrap();
+    world.service.money().credit_statements().await.unwrap();
+    assert_eq!(counts(&world, id).await, expected);
+    world.assert_sound().await;
 }
 
 async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
