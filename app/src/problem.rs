@@ -31,6 +31,9 @@ pub struct Problem {
     /// The request ID, if the fault is ours. Support finds the request in the log by this ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The field that must be corrected, if the cause alone doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
 }
 
 /// A form that came back to its page with a problem, either without scripts or after signing in
@@ -181,7 +184,6 @@ impl Cause {
             Self::Refused(Refusal::WebhookUrl { .. }) => "url",
             Self::Refused(Refusal::ReasonMissing | Refusal::ReasonInvalid) => "reason",
             Self::Refused(Refusal::PriceRepeatDiffers) => "repeated",
-            Self::Refused(Refusal::PriceInvalid) => "price",
             Self::Refused(Refusal::WrongPassword) => "password",
             Self::Refused(Refusal::ReferencesDiffer) => "references",
             Self::Refused(Refusal::WrongCode) => "code",
@@ -213,8 +215,8 @@ impl Cause {
         })
     }
 
-    /// Returns the sentence to show beside a form field, if the field must be corrected.
-    pub fn sentence_beside(&self, field: &str) -> Option<Cow<'static, str>> {
+    /// Like [`Problem::sentence_beside`], as far as the cause tells the field.
+    fn sentence_beside(&self, field: &str) -> Option<Cow<'static, str>> {
         let Self::Limits(limits) = self else {
             return self.field().filter(|wrong| *wrong == field).map(|_| self.sentence());
         };
@@ -283,6 +285,20 @@ impl Problem {
         }
     }
 
+    /// Says which field must be corrected.
+    pub fn about(mut self, field: &str) -> Self {
+        self.field = Some(field.to_owned());
+        self
+    }
+
+    /// Returns the sentence to show beside a form field, if the field must be corrected.
+    pub fn sentence_beside(&self, field: &str) -> Option<Cow<'static, str>> {
+        match &self.field {
+            Some(wrong) => (wrong == field).then(|| self.cause.sentence()),
+            None => self.cause.sentence_beside(field),
+        }
+    }
+
     /// Keeps the text typed into a field.
     pub fn typed(mut self, field: &str, text: &str) -> Self {
         self.typed.push((field.to_owned(), text.to_owned()));
@@ -306,7 +322,7 @@ impl Problem {
 
 impl From<Cause> for Problem {
     fn from(cause: Cause) -> Self {
-        Self { cause, typed: Vec::new(), request_id: None }
+        Self { cause, typed: Vec::new(), request_id: None, field: None }
     }
 }
 

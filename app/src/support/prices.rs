@@ -85,10 +85,11 @@ pub async fn ask_base_prices(
         problem.typed("when", &when).typed("from", &from)
     };
     let change = || {
-        let prices = Prices::new(price(&local)?, price(&international)?);
-        Ok(PriceChange::Base(prices.map_err(Refusal::from)?))
+        let new = (price(&local, "local")?, price(&international, "international")?);
+        let prices = Prices::new(new.0, new.1);
+        Ok(PriceChange::Base(prices.map_err(Refusal::from).map_err(Cause::from)?))
     };
-    ask(DeskAct::SetBasePrices, change, (&when, &from)).await.map_err(keep)
+    ask(DeskAct::SetBasePrices, change, (&when, (&from, "from"))).await.map_err(keep)
 }
 
 /// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
@@ -106,26 +107,29 @@ pub async fn ask_prefix_price(
     };
     let removes = action == DeskAct::RemovePrice.as_str();
     let change = || {
-        let prefix = Prefix::parse(prefix.trim()).map_err(Refusal::from)?;
-        let price = if removes { None } else { Some(self::price(&price)?) };
+        let prefix = Prefix::parse(prefix.trim()).map_err(Refusal::from).map_err(Cause::from)?;
+        let price = if removes { None } else { Some(self::price(&price, "price")?) };
         Ok(PriceChange::Prefix(prefix, price))
     };
     let act = if removes { DeskAct::RemovePrice } else { DeskAct::SetPrice };
-    ask(act, change, (&prefix_when, &prefix_from)).await.map_err(keep)
+    ask(act, change, (&prefix_when, (&prefix_from, "prefix_from"))).await.map_err(keep)
 }
 
 /// Opens the confirmation of a price change, if the rules allow it.
 #[cfg(feature = "ssr")]
 async fn ask(
     act: DeskAct,
-    change: impl Fn() -> Result<PriceChange, Refusal> + Send,
-    (when, from): (&str, &str),
+    change: impl Fn() -> Result<PriceChange, Problem> + Send,
+    (when, (from, field)): (&str, (&str, &str)),
 ) -> Result<(), Problem> {
     let (current, _) = staff().await?;
-    let change = change().map_err(Cause::from)?;
+    let change = change()?;
     let from = match from.trim() {
         "" => beginning(when, current.service().clock().now()),
-        text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::TimeInvalid))?),
+        text => {
+            let refused = || Problem::from(Cause::from(Refusal::TimeInvalid)).about(field);
+            Some(Timestamp::parse_typed(text).ok_or_else(refused)?)
+        }
     };
     current.service().money().price_steps(&change, from).await?;
     let subject = PriceRequest { change, from }.to_string();
@@ -154,10 +158,11 @@ fn starts_after(now: Timestamp) -> (Timestamp, Timestamp) {
 const TOMORROW: &str = "tomorrow";
 const FIRST: &str = "first";
 
-/// Parses a price. A blank before or after it is ignored.
+/// Parses the price in a field. A blank before or after it is ignored.
 #[cfg(feature = "ssr")]
-fn price(text: &str) -> Result<Money, Refusal> {
-    Money::parse(text.trim()).map_err(|_| Refusal::PriceInvalid)
+fn price(text: &str, field: &str) -> Result<Money, Problem> {
+    let refused = |_| Problem::from(Cause::from(Refusal::PriceInvalid)).about(field);
+    Money::parse(text.trim()).map_err(refused)
 }
 
 #[derive(Clone, Copy)]

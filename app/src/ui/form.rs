@@ -138,15 +138,14 @@ impl FormState {
     /// Whether the problem is about a field.
     pub fn is_about(&self, field: &str) -> bool {
         self.problem.with(|problem| {
-            problem.as_ref().is_some_and(|problem| problem.cause.sentence_beside(field).is_some())
+            problem.as_ref().is_some_and(|problem| problem.sentence_beside(field).is_some())
         })
     }
 
     /// Shows the problem's sentence next to the field that it is about.
     pub(super) fn beside(self, id: String, field: &'static str) -> impl IntoView {
         move || {
-            let sentence =
-                (self.problem).with(|problem| problem.as_ref()?.cause.sentence_beside(field));
+            let sentence = (self.problem).with(|problem| problem.as_ref()?.sentence_beside(field));
             let id = id.clone();
             sentence.map(|sentence| view! { <p id=id class="field-problem">{sentence}</p> })
         }

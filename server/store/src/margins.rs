@@ -46,14 +46,6 @@ statements! {
         INSERT INTO margin_days (day, reference, rule, carrier, unfinished, messages, pages,
             segments, unpriced, charged, cost)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
-    /// Looks up each day separately, because a range scan would read the rows of all applications.
-    const PAID: Sql = Sql::same(r"
-        WITH RECURSIVE days (day) AS (
-            SELECT CAST($1 AS BIGINT)
-            UNION ALL SELECT day + 1 FROM days WHERE day < $2)
-        SELECT d.day AS day, CAST(SUM(m.charged) AS BIGINT) AS charged
-        FROM days d JOIN margin_days m ON m.day = d.day AND m.reference = $3
-        GROUP BY d.day ORDER BY d.day");
     const BY_DAY: Sql = summed!("CAST(day AS TEXT) AS name", "day ORDER BY day");
     const BY_RULE: Sql = summed!("rule AS name", "rule ORDER BY charged DESC, rule LIMIT $3");
     const BY_APPLICATION: Sql = summed!(
@@ -131,18 +123,6 @@ pub async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
 /// Returns the days from `from` on that have figures.
 pub async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
     query(COUNTED, from).fetch_all(conn, |row| row.get("day")).await
-}
-
-/// Returns how much an application paid for its live messages on each day of a range. Days without
-/// figures are left out.
-pub async fn paid(
-    conn: &mut dyn Connection,
-    (first, last): (i64, i64),
-    reference: Reference,
-) -> Result<Vec<(i64, Money)>> {
-    query(PAID, (first, last, reference.as_str()))
-        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("charged")?)))
-        .await
 }
 
 /// Stores the figures of a day and deletes the day's earlier figures. `unfinished` is the number of

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use domain::ids::{self, Shard, id_of_day};
 use domain::records::{MarginFigures, MarginLine, MarginReport, SYSTEM_KIND};
-use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
+use domain::{Kind, Money, Number, PriceHistory, Timestamp};
 
-use crate::applications::chosen;
 use crate::delivery::routing::Message;
 use crate::{Messages, run_detached};
 use store::error::{Error, Fault, Refusal, Result};
@@ -206,34 +205,6 @@ impl Messages<'_> {
             applications: margins::by_application(&mut conn, days, ROWS_MAX).await?,
             total,
         })
-    }
-
-    /// Returns how much an account's applications paid for live messages on each day of a range.
-    /// With a `reference`, returns only that application. Released prices don't count. Days are
-    /// counted since 1970-01-01 UTC, and both bounds are included. A day is counted once it is
-    /// over. Days without messages are left out.
-    ///
-    /// # Errors
-    /// `NoSuchApplication`. `DaysInvalid` if there are too many days, or the first day is after the
-    /// last.
-    pub async fn account_paid(
-        &self,
-        account_id: i64,
-        reference: Option<Reference>,
-        days: (i64, i64),
-    ) -> Result<Vec<(Reference, Vec<(i64, Money)>)>> {
-        must_fit(days)?;
-        let shard = self.shard_of_account(account_id).await?;
-        let mut at_shard = self.store().read_at(shard).await?;
-        let applications = chosen(&mut at_shard, account_id, reference).await?;
-        drop(at_shard);
-        let mut conn = self.store().read().await?;
-        let mut paid = Vec::new();
-        for owned in applications {
-            let of_days = margins::paid(&mut conn, days, owned.reference).await?;
-            paid.push((owned.reference, of_days));
-        }
-        Ok(paid)
     }
 
     /// Returns the margins of a range of days, with a line for each day, rule and application.

@@ -89,14 +89,6 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     assert_eq!(report.applications.iter().map(shown).collect::<Vec<_>>(), [all]);
     assert_eq!(report.days.len(), 1);
     assert_eq!(report.days[0].figures, report.total);
-    let account = sending.customer.account.id;
-    let messages = world.service.messages();
-    let paid = messages.account_paid(account, None, (day, day + 1));
-    let of_day = vec![(day, money("0.25"))];
-    assert_eq!(paid.await.unwrap(), [(reference, of_day)]);
-    let messages = world.service.messages();
-    let before = messages.account_paid(account, None, (day - 2, day - 1));
-    assert_eq!(before.await.unwrap(), [(reference, Vec::new())]);
     let lines = world.service.messages().margin_lines((day, day)).await.unwrap();
     assert_eq!(lines.len(), 2);
 
