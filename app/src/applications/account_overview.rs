@@ -261,7 +261,8 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let balance = amount(balance);
     let ScheduledRows { rows, reserved } = data.scheduled;
     let scheduled = (rows > 0).then(|| {
-        let reserved = format!("{} reserved. The rows become messages at their time.", amount(reserved));
+        let reserved = amount(reserved);
+        let reserved = format!("{reserved} reserved. The rows become messages at their time.");
         view! {
             <Fact term="Scheduled batches">
                 {counted(rows, "row")} <div class="fine">{reserved}</div>
