@@ -262,8 +262,8 @@ impl Reported {
                 match (self.degraded_reason(), has_other) {
                     (Some(reason), true) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {reason}. Messages take other routes if they can. One \
-                         message at a time tests the carrier"
+                        "a carrier is degraded: {reason}. Messages take other routes if they can. \
+                         One message at a time tests the carrier"
                     ),
                     (Some(reason), false) => tracing::warn!(
                         carrier,
