@@ -99,8 +99,8 @@ impl Messages<'_> {
                 Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
                 Err(ChunkError::Lost(why)) => {
                     let step = self.give_up(shard, &upload, MessageStatus::Rejected).await?;
-                    // Otherwise another process has ended the upload meanwhile, and nothing is
-                    // lost.
+                    // If the step isn't `Last`, another process has ended the upload meanwhile.
+                    // Then there is nothing to report.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
                         tracing::error!(
@@ -321,7 +321,7 @@ impl Messages<'_> {
             return Ok(());
         }
         let settled = Transfer {
-            // The ID of the first of these messages, because no other settlement can have it.
+            // This is the ID of the first of these messages. No other settlement can have it.
             id: domain::ids::nth_id(upload.first_message_id, upload.expanded_rows),
             debit: LedgerAccount::RESERVED,
             credit: LedgerAccount::REVENUE,

@@ -109,8 +109,8 @@ pub(super) fn table(
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
         }),
-        // Joins messages without the parts that have been missing for ten minutes. A delay of 5
-        // seconds doesn't matter.
+        // Parts may be missing for ten minutes. Compared with this, a delay of up to 5 seconds
+        // doesn't matter.
         every(seconds(5), Delivering, "join inbound messages", verb!(delivery.join_inbound)),
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), Delivering, "forget commands", verb!(delivery.forget_commands)),
