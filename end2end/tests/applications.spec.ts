@@ -361,7 +361,7 @@ test('the overview shows counts, the balance and failures once a message was sen
     overview.getByRole('row').filter({ hasText: status }).getByRole('link');
   await expect(counts('Total')).toHaveText(['2', '2', '2']);
   await expect(counts('failed')).toHaveText(['1', '1', '1']);
-  await expect(portal.fact('Balance')).toContainText('after one full day of sending');
+  await expect(portal.fact('Balance')).toContainText('After your first full day of sending');
   await expect(portal.fact('Today')).toContainText('2 messages');
   await expect(portal.fact('This month')).toContainText('0.10 USD charged');
   await expect(portal.fact('Delivery rate')).toContainText('50.0 %');

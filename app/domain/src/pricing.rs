@@ -54,11 +54,11 @@ impl Prices {
     }
 }
 
-/// Returns the price of a message, or `None` on overflow. Every page of a message costs the same;
-/// [`PricesInForce::per_page`] is the price for a number.
+/// Returns the price of a message, or `None` on overflow. All pages of a message cost the same.
+/// [`PricesInForce::per_page`] returns the price of a page to a number.
 ///
-/// Uploads rely on this rule, because they are priced by their total number of pages. An SQL
-/// statement in `store::check` repeats the rule.
+/// Uploads rely on this rule: they add up the pages of all rows and multiply the sum by the price.
+/// An SQL statement in `store::check` repeats the rule.
 pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
     per_page.checked_times(pages)
 }
@@ -106,7 +106,7 @@ pub struct PricesInForce {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitPrice {
     pub per_page: Money,
-    /// The prefix that has this price. `None` for a base price.
+    /// The prefix whose price this is. `None` for a base price.
     pub prefix: Option<Prefix>,
 }
 
@@ -130,19 +130,19 @@ impl PricesInForce {
         self.lengths != 0
     }
 
-    /// Whether both have prices for the same prefixes. The prices may differ.
+    /// Returns whether the same prefixes have prices in both. The prices may differ.
     pub fn has_prefixes_of(&self, other: &Self) -> bool {
         self.by_prefix.len() == other.by_prefix.len()
             && (self.by_prefix.keys()).all(|prefix| other.by_prefix.contains_key(prefix))
     }
 
-    /// Returns the longest prefix of a number for which a price is set, with that price. Local
-    /// numbers have none.
+    /// Returns the longest prefix of a number that has a price of its own, and this price. Returns
+    /// `None` if there is no such prefix, and for local numbers.
     pub fn longest(&self, kind: Kind, digits: &str) -> Option<(&Prefix, Money)> {
         if kind == Kind::Local || self.lengths == 0 {
             return None;
         }
-        // A masked number has more bytes than digits.
+        // A masked number has more bytes than digits. Without this limit, the shift would overflow.
         let lengths = (1..=digits.len().min(DIGITS_MAX)).rev();
         let mut known = lengths.filter(|length| self.lengths & (1 << length) != 0);
         known.find_map(|length| {
@@ -172,7 +172,7 @@ impl PricesInForce {
     }
 
     /// Returns the total price of messages that together have these pages. Returns `None` on
-    /// overflow, or if one of the prefixes has no price.
+    /// overflow, or if a prefix in `pages` has no price.
     pub fn cost_of_all(&self, pages: &PagesByPrice) -> Option<Money> {
         let mut sum = self.base.cost_of_all(pages.base)?;
         for (prefix, count) in &pages.by_prefix {
@@ -185,7 +185,7 @@ impl PricesInForce {
 }
 
 impl UnitPrice {
-    /// Returns a stable code for the rule that sets this price.
+    /// Returns a stable code for the rule that this price follows from.
     pub fn rule(&self, number: &Number) -> String {
         match &self.prefix {
             Some(prefix) => format!("prefix_{prefix}"),
@@ -194,17 +194,17 @@ impl UnitPrice {
     }
 }
 
-/// The pages of several messages, by the price that applies to them.
+/// The pages of several messages, counted separately for each price.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PagesByPrice {
     /// Pages at base prices.
     base: PageCount,
-    /// Pages at prefix prices, by the prefix that sets the price.
+    /// Pages at the prices of prefixes, by prefix.
     by_prefix: BTreeMap<Prefix, u64>,
 }
 
 impl PagesByPrice {
-    /// Counts the pages of a message under the price for the recipient's number.
+    /// Counts the pages of a message at the price for the recipient's number.
     pub fn add(&mut self, prices: &PricesInForce, (kind, digits): (Kind, &str), pages: u64) {
         let Some((prefix, _)) = prices.longest(kind, digits) else {
             return self.base.add(kind, pages);

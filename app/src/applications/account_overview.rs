@@ -1,5 +1,5 @@
-//! The overview of an account that has sent messages: its balance, the number, outcome and cost of
-//! its messages, and what its owner should know about.
+//! The overview of an account that has sent messages. It shows the balance, the number, outcome and
+//! cost of messages, and alarms, failures and requests that the owner should know about.
 
 use domain::records::{AlarmRecord, ApplicationRecord, BatchRecord, MessageRecord, ScheduledRows};
 use domain::spending::Spending;
@@ -24,7 +24,7 @@ use {
 
 /// The number of days before today that the overview covers.
 const DAYS_BEFORE: i64 = 29;
-/// The number of days from which the overview estimates how long the balance lasts.
+/// The charges of this many days before today decide how long the balance is estimated to last.
 #[cfg(feature = "ssr")]
 const SPENDING_DAYS: i64 = 7;
 /// The maximum number of failures listed.
@@ -33,10 +33,10 @@ const FAILURES: usize = 3;
 /// The maximum number of batches listed.
 #[cfg(feature = "ssr")]
 const BATCHES: i64 = 3;
-/// The longest balance duration shown in days.
+/// If the balance lasts longer than this, the overview says so instead of naming the days.
 const YEAR_DAYS: i64 = 365;
 
-/// The figures of the account's SMS application. They count messages sent with the live key.
+/// The figures of the account's SMS application. They count only messages sent with the live key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountOverview {
     application: ApplicationRecord,
@@ -44,11 +44,11 @@ pub struct AccountOverview {
     day: i64,
     /// The first day of the month.
     month: i64,
-    /// Only counts other than 0. Messages under way are counted without their status.
+    /// The counts that aren't 0. All messages under way are one count, whatever their status is.
     counts: Vec<Count>,
     /// The charges today and this month.
     spent: [Money; 2],
-    /// The charges of the last days before today.
+    /// The charges of the [`SPENDING_DAYS`] before today. `None` if there were none.
     spending: Option<Spending>,
     /// `None` if fewer than two days have messages.
     chart: Option<Chart>,
@@ -58,20 +58,20 @@ pub struct AccountOverview {
     alarms: Vec<AlarmRecord>,
     /// The newest batches.
     batches: Vec<BatchRecord>,
-    /// The rows of scheduled batches, which the counts don't have.
+    /// The rows of scheduled batches. They aren't messages yet, so `counts` doesn't include them.
     scheduled: ScheduledRows,
-    /// How long an activation usually takes, if one is pending.
+    /// How long an activation usually takes. `None` if none is pending.
     activation_usual: Option<UsualTime>,
-    /// How long a sender name usually takes, if one is pending.
+    /// How long a decision about a sender name usually takes. `None` if none is pending.
     sender_usual: Option<UsualTime>,
 }
 
 /// The number of messages with a status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Count {
-    /// `None` for all messages under way.
+    /// `None` stands for all messages under way.
     status: Option<MessageStatus>,
-    /// In the page's zone, like the other counts.
+    /// Days and months are those of the page's zone.
     today: i64,
     month: i64,
     /// Today and the [`DAYS_BEFORE`] days before it.
@@ -80,8 +80,9 @@ struct Count {
 
 #[cfg(feature = "ssr")]
 impl AccountOverview {
-    /// Returns the overview of the account with these applications, or `None` if none is for SMS.
-    /// All numbers come from figures by day, which are cached for days that no longer change.
+    /// Returns the overview of the account that has these applications, or `None` if none of them
+    /// is for SMS. All numbers come from figures by day. The figures of days that no longer change
+    /// are cached.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -142,7 +143,7 @@ fn sum_from(figures: &FiguresByPeriod, first: i64) -> Figures {
     sum
 }
 
-/// Counts messages by status. `totals` are those of today, the month and all days.
+/// Counts messages by status. `totals` are the figures of today, of the month and of all days.
 #[cfg(feature = "ssr")]
 fn counts(totals: &[Figures; 3]) -> Vec<Count> {
     let finals = MessageStatus::ALL.into_iter().filter(|one| one.is_final()).map(Some);
@@ -164,7 +165,7 @@ fn chart(shown: Periods, mut figures: FiguresByPeriod) -> Option<Chart> {
     (figures.len() > 1).then(|| Chart::of_days(shown, &figures))
 }
 
-/// Returns the most recent failed messages since `from`. Queries only statuses that have messages.
+/// Returns the most recent failed messages since `from`. Queries only statuses that `counts` has.
 #[cfg(feature = "ssr")]
 async fn failures(
     service: &Service,
@@ -239,9 +240,10 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let lasts = match data.spending {
         Some(spending) => lasts(spending.lasts_days(balance)),
         None if data.counts.iter().all(|count| count.all == count.today) => {
-            "We estimate how long your balance will last after one full day of sending.".to_owned()
+            "After your first full day of sending, we estimate how long your balance will last."
+                .to_owned()
         }
-        None => "nothing was charged in the last 7 days".to_owned(),
+        None => "You weren't charged in the last 7 days.".to_owned(),
     };
     let amount = |amount: Money| format!("{} {currency}", amount.shown());
     let sum = |count: fn(&Count) -> i64| -> i64 { data.counts.iter().map(count).sum() };
@@ -249,7 +251,7 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         let found = data.counts.iter().find(|count| count.status == wanted);
         found.map_or(0, |count| count.all)
     };
-    // Cancelled messages don't count, because no carrier got them.
+    // No carrier got the cancelled messages, so they don't count for the delivery rate.
     let completed = sum(|count| count.all) - of(None) - of(Some(MessageStatus::Cancelled));
     let rate = rate((of(Some(MessageStatus::Delivered)), completed));
     let rate = rate.unwrap_or_else(|| "not known yet".to_owned());
@@ -259,7 +261,8 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let balance = amount(balance);
     let ScheduledRows { rows, reserved } = data.scheduled;
     let scheduled = (rows > 0).then(|| {
-        let reserved = format!("{} reserved, not counted as messages yet", amount(reserved));
+        let reserved = amount(reserved);
+        let reserved = format!("{reserved} reserved. The rows become messages at their time.");
         view! {
             <Fact term="Scheduled batches">
                 {counted(rows, "row")} <div class="fine">{reserved}</div>
@@ -272,16 +275,17 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
         <Fact term="This month">{month} <div class="fine">{spent}</div></Fact>
         {scheduled}
         <Fact term="Delivery rate">
-            {rate} <div class="fine">"of the final messages of 30 days, without cancelled ones"</div>
+            {rate}
+            <div class="fine">"Of the final messages of 30 days, except cancelled ones"</div>
         </Fact>
     }
 }
 
 fn lasts(days: i64) -> String {
     match days {
-        ..1 => "lasts less than a day".to_owned(),
-        1..=YEAR_DAYS => format!("lasts about {}", counted(days, "day")),
-        _ => "lasts more than a year".to_owned(),
+        ..1 => "At your recent rate, it lasts less than a day.".to_owned(),
+        1..=YEAR_DAYS => format!("At your recent rate, it lasts about {}.", counted(days, "day")),
+        _ => "At your recent rate, it lasts more than a year.".to_owned(),
     }
 }
 
@@ -296,7 +300,7 @@ fn filter(data: &AccountOverview, status: Option<MessageStatus>, first_day: i64)
     }
 }
 
-/// Shows the counts of each status and their totals, with links to the messages.
+/// Shows the counts of each status, and their totals. The counts are links to the messages.
 fn by_status(data: &AccountOverview) -> AnyView {
     let sum = |count: fn(&Count) -> i64| data.counts.iter().map(count).sum();
     let total = Count {
@@ -330,7 +334,7 @@ fn by_status(data: &AccountOverview) -> AnyView {
         .in_region("Live messages")
 }
 
-/// Lists the open alarms. The page of the application says what to do about each.
+/// Lists the open alarms. Each links to the application's page, which says what to do about it.
 fn alarms(data: &AccountOverview) -> Option<impl IntoView + use<>> {
     let href = format!("/applications/{}#alarms", data.application.reference);
     let items = data.alarms.iter().map(|alarm| {
@@ -435,10 +439,10 @@ mod tests {
     #[test]
     fn a_balance_lasts_days_in_words() {
         for (days, words) in [
-            (0, "lasts less than a day"),
-            (1, "lasts about 1 day"),
-            (365, "lasts about 365 days"),
-            (366, "lasts more than a year"),
+            (0, "At your recent rate, it lasts less than a day."),
+            (1, "At your recent rate, it lasts about 1 day."),
+            (365, "At your recent rate, it lasts about 365 days."),
+            (366, "At your recent rate, it lasts more than a year."),
         ] {
             assert_eq!(lasts(days), words);
         }

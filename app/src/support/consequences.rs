@@ -1,5 +1,5 @@
-//! The contents of the confirmations of staff's actions: the subject, the consequences, and whether
-//! the action can be undone.
+//! What staff read before they confirm an action: the subject, the consequences, and whether the
+//! action can be undone.
 
 use domain::application::StatusAction;
 use domain::decision::Decided;
@@ -21,7 +21,7 @@ use crate::problem::{Cause, Problem};
 use crate::reports::grouped;
 use crate::ui::Confirmation;
 
-/// The actions of the audit log that change what a confirmation shows.
+/// The actions of the audit log that may change what an open confirmation shows.
 const CHANGES: [&str; 18] = [
     "application.approve",
     "application.suspend",
@@ -42,11 +42,11 @@ const CHANGES: [&str; 18] = [
     "carrier.resume",
     "price.set",
 ];
-/// The number of entries of the audit log to search for such a change.
+/// How many entries of the audit log are searched for such a change.
 const ENTRIES: i64 = 50;
 pub const CANT_UNDO: &str = "You can't undo this.";
 
-/// An action on a subject, as it is now.
+/// An action and its consequences for a subject in its current state.
 #[derive(Default)]
 pub struct Consequences {
     /// The subject's name, for the heading. Empty if the confirmation needs none.
@@ -56,16 +56,16 @@ pub struct Consequences {
     pub email: Option<String>,
     /// The reference of the application that the action affects.
     pub reference: Option<String>,
-    /// The state that the action changes. The form carries it, so that the action is refused if the
-    /// state has changed since the page was opened.
+    /// The state that the action changes. The form sends it back. If the state has changed since
+    /// the page was opened, the action is refused.
     pub seen: String,
-    /// Whether an action that one click does needs a confirmation in this case.
+    /// Whether the action needs a confirmation in this case, although it normally takes one click.
     pub is_doubtful: bool,
     /// Why the action isn't possible now.
     pub refused: Option<Refusal>,
-    /// The last change of that state.
+    /// The last change of the state in `seen`.
     pub decided: Option<Decided>,
-    /// The price change, and when it comes into force.
+    /// The price change, and the time from which it is in force. `None` for the time means at once.
     pub price: Option<(PriceChange, Option<Timestamp>)>,
     /// The prices that change by such a large factor that staff have to type them again.
     pub large: Vec<PriceStep>,
@@ -120,7 +120,7 @@ impl Consequences {
         let effects = &mut found.confirmation.effects;
         let is_mailed = effects.iter().any(|effect| effect.contains("a mail"));
         if is_mailed && !current.service().operations().sends_mail() {
-            let effect = "No mail server is set up, so no mail leaves: tell the person yourself.";
+            let effect = "No mail server is set up, so no mail is sent. Tell the person yourself.";
             effects.push(effect.to_owned());
         }
         Ok(found)
@@ -173,8 +173,9 @@ async fn of_application(
         DeskAct::Suspend => (
             StatusAction::Suspend,
             sentences([
-                "The application's API key is refused with the code 503 from now on.",
-                "Its queued messages wait. They expire 48 hours after they were accepted.",
+                "From now on, the application's API key is refused with the code 503.",
+                "The application's queued messages wait. They expire when their validity ends, \
+                 usually 48 hours after they were accepted.",
                 "The owner gets a mail with your reason.",
             ]),
             "You can undo this: reinstate the application. Messages that expire meanwhile stay \
@@ -353,8 +354,9 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
         DeskAct::Disable => (
             sentences([
                 "Nobody can sign in to the account, and all its devices are signed out.",
-                "The keys of its applications are refused with the code 503, and queued messages \
-                 wait. They expire 48 hours after they were accepted.",
+                "The keys of the account's applications are refused with the code 503.",
+                "Queued messages wait. They expire when their validity ends, usually 48 hours \
+                 after they were accepted.",
             ]),
             "You can undo this: enable the account. Messages that expire meanwhile stay expired.",
         ),
@@ -393,17 +395,17 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
         ),
         DeskAct::MakeResetLink => (
             sentences([
-                "Whoever has the link can set a new password, once, within 1 hour. Give it only to \
-                 the owner of the account, and check who they are first.",
+                "The link works once, for 1 hour. Anybody who has it can set a new password. \
+                 First make sure that you talk to the account's owner.",
                 "Earlier reset links of the account no longer work.",
                 "The account's devices stay signed in until the link is used.",
             ]),
-            "You can't take back the link. It ends when you make another one.",
+            "You can't withdraw the link, but it stops working when you make another one.",
         ),
         _ => (
             vec![
                 format!("Signed-in devices: {devices}. All of them are signed out."),
-                "The keys of the account's applications go on working.".to_owned(),
+                "The keys of the account's applications continue to work.".to_owned(),
             ],
             "You can't undo this. The owner can sign in again.",
         ),
@@ -440,7 +442,7 @@ async fn of_number(
     subject: &str,
 ) -> Result<Consequences, Problem> {
     let (_, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;
-    // As the list and the audit log write it.
+    // The number and its keyword, as the list of numbers and the audit log write them.
     let (written, _) = subject.rsplit_once(' ').unwrap_or_default();
     let digits = written.split(' ').next().unwrap_or_default();
     let application = current.service().applications().find_application(reference).await?;
@@ -453,8 +455,9 @@ async fn of_number(
     let (effects, undo) = if act == DeskAct::RemoveNumber {
         (
             sentences([
-                "The application gets no more messages to this number. It keeps those that it has.",
-                "Messages that no other application gets are listed under Unassigned messages.",
+                "The application gets no more messages to this number. It keeps the messages that \
+                 it has already received.",
+                "If no other application gets a message, it is listed under Unassigned messages.",
             ]),
             "You can undo this: add the number again, and assign the messages that came meanwhile.",
         )
@@ -488,7 +491,7 @@ pub fn parsed_number(subject: &str) -> Option<(Number, Option<Keyword>, Referenc
         [digits, keyword, reference] => (digits, Some(keyword), reference),
         _ => return None,
     };
-    // The digits have their country code already.
+    // The digits have their country code already, so they mustn't be read as a local number.
     let number = Number::parse_typed(&format!("+{digits}")).ok()?;
     let keyword = keyword.map(Keyword::parse).transpose().ok()?;
     Some((number, keyword, Reference::parse(reference).ok()?))
@@ -511,8 +514,8 @@ async fn of_batch(
     let (effects, undo) = if act == DeskAct::PauseBatch {
         (
             sentences([
-                "Messages of the batch that no carrier has yet wait. They expire when their \
-                 validity ends, usually after 48 hours.",
+                "The messages of the batch wait, except for those that a carrier already has. A \
+                 waiting message expires when its validity ends, usually after 48 hours.",
                 "The owner reads your reason, in the portal and in a mail.",
             ]),
             "You can undo this: resume the batch. Messages that expire meanwhile stay expired.",
@@ -520,7 +523,7 @@ async fn of_batch(
     } else {
         (
             sentences([
-                "The waiting messages of the batch are sent, unless the owner paused it, too.",
+                "The waiting messages of the batch are sent, unless the owner has paused it, too.",
                 "The owner gets a mail.",
             ]),
             "You can undo this: pause the batch again. Messages that are sent meanwhile stay sent.",
@@ -571,8 +574,8 @@ async fn of_carrier(
     let (effects, undo) = match act {
         DeskAct::Drain => {
             let waiting = if is_last {
-                "No other carrier takes messages now. Waiting and new messages wait until a \
-                 carrier is resumed, and expire after 48 hours."
+                "No other carrier takes messages now. All messages wait until a carrier is \
+                 resumed. They expire when their validity ends, usually after 48 hours."
             } else {
                 "Waiting messages take another route if there is one."
             };
@@ -582,20 +585,20 @@ async fn of_carrier(
         }
         DeskAct::Rebind => (
             sentences([
-                "Every running process closes its connections to the carrier and opens them again. \
-                 It waits for the answers to submitted messages first. New messages take another \
-                 route or wait.",
+                "Every running process waits for the answers to submitted messages. Then it closes \
+                 its connections to the carrier and opens them again.",
+                "Meanwhile, new messages take another route or wait.",
             ]),
             "There is nothing to undo.",
         ),
         _ => {
             let again = if held_since.is_some() {
-                "All messages are held, because a backup was restored. We submit messages to the \
-                 carrier again once that ends."
+                "All messages are held, because a backup was restored. When the hold ends, we \
+                 submit messages to the carrier again."
             } else {
                 "We submit messages to the carrier again."
             };
-            (sentences([again]), "You can undo this: drain it.")
+            (sentences([again]), "You can undo this: drain the carrier.")
         }
     };
     let decided = last_change(current, &name).await?;
@@ -623,7 +626,7 @@ async fn of_carrier(
     })
 }
 
-/// Returns the end of the state of a carrier that says whether it is the last one.
+/// Returns the text that marks the last usable carrier, for the end of a carrier's state.
 pub const fn last_mark(is_last: bool) -> &'static str {
     if is_last { ", the last one" } else { "" }
 }
@@ -724,7 +727,8 @@ async fn of_price(
     let changes = money.price_changes().await?;
     let decided = changes.first();
     let decided = decided.map(|newest| Decided { by: newest.set_by.clone(), at: newest.set_at });
-    // Prices of the settings become fixed once staff set the same ones.
+    // Prices in the settings count only until staff set prices. So the first prices that staff set
+    // are a change, even if they are those of the settings.
     let mut set = changes.iter().filter(|one| one.set_by != "settings");
     let is_set = set.any(|one| matches!(one.change, PriceChange::Base(_)));
     let is_same = is_set && steps.iter().all(|step| step.old == step.new);
@@ -775,12 +779,12 @@ fn price_confirmation(
         })
         .collect();
     if matches!(change, PriceChange::Cancel(_)) {
-        let at = from.map(|at| format!("the one of {} UTC", at.to_table())).unwrap_or_default();
+        let at = from.map(|at| format!("planned for {} UTC", at.to_table())).unwrap_or_default();
         facts.insert(0, fact("Price change", at));
         return Confirmation {
             facts,
-            effects: sentences(["The change never comes into force. The earlier prices go on."]),
-            undo: "You can undo this: set the same price once more.".to_owned(),
+            effects: sentences(["The change never comes into force. The current prices stay."]),
+            undo: "You can undo this: set the same price again.".to_owned(),
             step_up: None,
         };
     }
@@ -789,7 +793,7 @@ fn price_confirmation(
     facts.push(fact("Affected", "All applications"));
     let undo = match from {
         None => {
-            "You can't undo this for messages that are accepted meanwhile. You can set another \
+            "You can't undo this for messages that are accepted from now on. You can set another \
                  price at any time."
         }
         Some(_) => "You can undo this until a minute before: cancel the change on the page Prices.",

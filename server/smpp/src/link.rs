@@ -25,10 +25,10 @@ use crate::{
 
 /// While fewer bytes than this are waiting to be written, the link encodes more submits.
 const OUTBOX_FULL: usize = 64 * 1024;
-/// While more bytes than this are waiting to be written, the link stops reading: the peer is
-/// sending requests without reading our responses.
+/// While more bytes than this are waiting to be written, the link stops reading. The peer doesn't
+/// read our responses then, and more requests would only add more responses.
 const OUTBOX_LIMIT: usize = 256 * 1024;
-/// The link keeps this many of our latest responses.
+/// How many of our latest responses the link remembers.
 const RESPONSES_KEPT: usize = 1000;
 /// The time limit for writing the last PDUs of a link that is shutting down.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
     pub(crate) index: usize,
     pub(crate) role: Role,
-    /// The number of this bind, counted per connection. Set once bound.
+    /// The number of this bind among all binds of the connection. 0 until the link is bound.
     pub(crate) bind: u64,
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
@@ -84,26 +84,27 @@ pub(crate) struct Link {
     pub(crate) worked: bool,
     /// When the peer last answered a submit.
     pub(crate) answered_at: Option<Instant>,
-    /// Whether the peer has stopped answering submits.
+    /// Whether the link ends because the peer no longer answers submits.
     pub(crate) unresponsive: bool,
-    /// Whether the link gave up a submit since the last `publish`, and the peer answered none after
-    /// that submit was written.
+    /// Whether the link gave up a submit since the last `publish` and the peer has answered no
+    /// submit since the link wrote that one.
     pub(crate) unanswered: bool,
-    /// Why we are shutting down the link. The link ends once the pending bytes are written,
-    /// including the rest of a partly written submit.
+    /// Why we are shutting down the link. The link ends when the pending bytes are written. The
+    /// rest of a partly written submit is among them.
     pub(crate) parting: Option<Fault>,
     /// Why the link ended.
     pub(crate) end: Option<Fault>,
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
-    /// Our latest responses: the time of each, and the peer's sequence number.
+    /// The time of each of our latest responses, and the sequence number of the peer's request.
     pub(crate) responses: VecDeque<(Instant, u32)>,
     /// The serial numbers of unacknowledged deliveries.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
-    /// Whether the peer refuses all submits, by the last answer since the last `publish` that shows
-    /// it: true after a refusal that concerns all submits, false after an acceptance.
+    /// Whether the peer refuses all submits. Each answer since the last `publish` that shows this
+    /// replaces the value: a refusal that concerns all submits by true, an acceptance by false.
+    /// `None` if no answer has shown it.
     pub(crate) held: Option<bool>,
     /// Events since the last `publish`.
     pub(crate) events: Vec<Event>,
@@ -113,8 +114,8 @@ pub(crate) struct Link {
     pub(crate) throttled: u64,
     /// The number of submits that left the window since the last `publish`.
     pub(crate) finished: usize,
-    /// Copies of the submits that the socket hasn't accepted in full, by sequence number, while the
-    /// connection is traced.
+    /// While the connection is traced: copies of the submits that the socket hasn't accepted in
+    /// full, by sequence number.
     pub(crate) traced: HashMap<u32, Vec<u8>>,
     /// When we sent the enquire_link that the peer hasn't reacted to yet.
     pub(crate) enquired: Option<Instant>,
@@ -163,7 +164,8 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends. A panic also ends the link, but its submits still get an answer.
+    /// Serves until the link ends. A panic also ends the link, but even then each of its submits
+    /// gets an outcome.
     pub(crate) async fn run(mut self) -> Ended {
         if guarded(self.serve()).await.is_none() {
             self.end = Some(Fault::new(FaultKind::Panic, "the link panicked"));
@@ -213,8 +215,8 @@ impl Link {
         }
     }
 
-    /// Starts the answer timeout of each submit that the socket accepted in full. Answers the
-    /// submits that the socket removed because their deadline had passed.
+    /// Starts the answer timeout of each submit that the socket accepted in full. Reports the
+    /// outcome of submits that the socket removed because their deadline had passed.
     fn note_written(&mut self) {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {
@@ -304,7 +306,7 @@ impl Link {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
         inner.drop_queued(|submit| submit.not_after < now);
-        // `publish` gives the queued submits back.
+        // `publish` reports the queued submits as not sent, so none of them may be sent now.
         if self.held == Some(true) {
             return false;
         }
@@ -317,7 +319,8 @@ impl Link {
             && let Some(submit) = inner.queue.pop_front()
         {
             waiting += encode::size(&submit);
-            // Added to the window right away, so that the submit gets an answer whatever happens.
+            // The submit is added to the window right away, because every submit in the window gets
+            // an outcome, even if the link ends.
             let sequence = self.window.next_sequence();
             self.window.insert(sequence, submit.tag);
             submits.push((sequence, submit));
@@ -381,7 +384,7 @@ impl Link {
             None => {}
         }
         inner.end(self.finished, self.answered, Instant::now());
-        // The answers came before the link gave up any submit, so `unanswered` wins.
+        // All these answers came before the link gave up a submit, so `unanswered` overrides them.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.settle_limit(Instant::now());
         inner.throttled += self.throttled;
@@ -398,7 +401,7 @@ impl Link {
         shared.announce(inner);
     }
 
-    /// Answers all remaining submits.
+    /// Reports the outcome of all remaining submits, and why the link ended.
     fn finish(mut self) -> Ended {
         self.read_left_answers();
         let cause = if self.shared.is_closing() {
@@ -416,7 +419,8 @@ impl Link {
         self.shared.link_down(self.index);
         self.publish();
         let error = self.end.unwrap_or_else(|| Fault::new(FaultKind::Closed, ""));
-        // However long this bind held, the next one may be just as useless.
+        // The bind may have lasted long, but the next one may be just as useless. So the link
+        // counts as a failed attempt, and the next bind waits longer.
         if self.unresponsive {
             return Ended { bound: true, ..Ended::failed(error) };
         }

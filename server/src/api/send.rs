@@ -40,7 +40,8 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
-    /// Only if the message is scheduled, or waits for the end of the quiet hours.
+    /// The time at which a scheduled message is sent. Also present if quiet hours delay the
+    /// message.
     #[schema(required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     send_at: Option<DateTime>,
@@ -70,18 +71,18 @@ struct SendParametersBody {
     dryrun: String,
 }
 
-/// Sends a message by GET. All parameters are in the query, so a valid request takes a single call
-/// of the service, which checks key, status and sender itself. If the parameters are invalid, the
-/// handler checks key, status and sender first, because their errors take precedence.
+/// Sends a message by GET. If the parameters are valid, the handler makes a single call of the
+/// service, which also checks key, status and sender. If a parameter is invalid, the handler checks
+/// key, status and sender before it reports the parameter, because their errors take precedence.
 #[utoipa::path(
     get,
     path = "/sms/send/{key}",
     operation_id = "send",
     summary = "Send one message",
     description = "200 means that the message is stored and charged once. Any other response means \
-        that nothing was stored or charged. With a test key, an account that never made a deposit \
-        can send only a limited number of messages a day, including those of uploads. Further ones \
-        are refused as rate_limited until the next day (UTC).",
+        that nothing was stored or charged. Until an account has made a deposit, its test key can \
+        send only a limited number of messages a day, including messages of uploads. After that, \
+        sends are refused as rate_limited until the next day (UTC).",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = schemas::Number, Query),
@@ -128,7 +129,8 @@ async fn send_query(api: &Api, address: &Address, head: &Parts) -> Result<Answer
     Err(failure.about(requestid(&parameters)).to(recipient(&parameters)))
 }
 
-/// Sends a message by POST. A caller that isn't allowed to send is refused before the body is read.
+/// Sends a message by POST. If the key isn't allowed to send, the handler refuses the request
+/// before it reads the body.
 #[utoipa::path(
     post,
     path = "/sms/send/{key}",
@@ -146,8 +148,8 @@ async fn send_query(api: &Api, address: &Address, head: &Parts) -> Result<Answer
         ("dryrun" = Option<schemas::DryRun>, Query),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
-    // Client generators tell bodies apart by their schemas. If a third body had the same schema,
-    // they would generate clients that send each parameter twice or don't compile.
+    // Client generators tell bodies apart by their schemas. If a third body had the schema of these
+    // two, the generated clients would send each parameter twice or not compile.
     request_body(
         description = "Optional if all parameters are in the query. multipart/form-data is \
             accepted too, with the same fields.",
@@ -194,20 +196,21 @@ async fn send_body(api: &Api, address: &Address, request: Request) -> Result<Ans
     }
 }
 
-/// Returns the requestid if it is valid. Error responses contain it too.
+/// Returns the requestid if it is valid. Error responses contain it, so that the caller can assign
+/// them.
 fn requestid(parameters: &Parameters) -> Option<RequestId> {
     shared_parameters::requestid(parameters).ok().flatten()
 }
 
-/// Returns the masked number if it is valid. The owner's list of calls shows it.
+/// Returns the number, masked, if it is valid. The application's list of calls shows it.
 fn recipient(parameters: &Parameters) -> Option<String> {
     let number = parameters.number("number").ok().flatten()?;
     Some(number.masked())
 }
 
-/// Returns the request that the parameters describe. Reports the first error in this order: the API
-/// key, number, message, requestid, sendat, validity, dryrun, unknown parameters, and the
-/// idempotency key unless this is a dry run.
+/// Returns the request that the parameters describe. If there are several errors, reports the first
+/// one in this order: the API key, number, message, requestid, sendat, validity, dryrun, unknown
+/// parameters, the idempotency key. A dry run ignores the idempotency key.
 fn read(
     api: &Api,
     address: &Address,
@@ -228,7 +231,7 @@ fn read(
     Ok(SendRequest { key, number, message, requestid, schedule, idempotency, dry_run, origin })
 }
 
-/// Submits a message to the service and builds the response.
+/// Passes a message to the service and builds the response.
 async fn submission(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
     let warnings = request.number.warnings(&api.country_code);
     let warnings = warnings.map(NumberWarning::as_str).collect();

@@ -1,6 +1,7 @@
-//! The check of the invariants: recomputes each invariant from the rows.
+//! Checks the invariants of the data by recomputing them from the rows.
 //!
-//! Each statement returns a row per violation. The column `what` describes the violation.
+//! Each statement checks one invariant and returns a row per violation. The column `what` describes
+//! the violation to an operator.
 
 use super::installation;
 use super::query::{Connection, query_in_shard};
@@ -37,14 +38,14 @@ macro_rules! kind_word {
     };
 }
 
-/// Limits the violations that each statement returns. One violation is enough to act.
+/// Limits the violations that each statement returns. An operator has to act after the first one.
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
     const BALANCE_IS_ITS_TRANSFERS: Sql = in_shard!(
         r"
-        SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers '
-            || COALESCE(t.total, 0) AS what
+        SELECT 'application ' || a.reference || ': its balance is ' || a.balance
+            || ', the sum of its transfers is ' || COALESCE(t.total, 0) AS what
         FROM applications a LEFT JOIN (
             SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                                  WHEN debit_account = application_id THEN -amount
@@ -57,8 +58,10 @@ statements! {
     );
     const STATEMENT_IS_UNBROKEN: Sql = in_shard!(
         r"
-        SELECT 'transfer ' || id || ' of application ' || application_id || ': balance after it '
-            || balance_after || ', counted ' || counted AS what
+        SELECT 'transfer ' || id || ' of application ' || application_id
+            || ': the stored balance after it is '
+            || COALESCE(CAST(balance_after AS TEXT), 'missing')
+            || ', the sum of the transfers up to it is ' || counted AS what
         FROM (SELECT id, application_id, balance_after,
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                    ELSE -amount END)
@@ -69,10 +72,10 @@ statements! {
     );
     const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_shard!(
         r"
-        SELECT 'transfer ' || id || ' of ' || ",
+        SELECT 'transfer ' || id || ' (' || ",
         kind_word!("kind"),
-        r"
-            || ' between wrong accounts, of application ' || application_id AS what
+        r" || ') of application ' || application_id
+            || ': it is between the wrong accounts' AS what
         FROM transfers
         WHERE ((kind = {charge} AND NOT (debit_account = application_id AND credit_account
                    = CASE WHEN batch_id IS NULL THEN {REVENUE} ELSE {RESERVED} END))
@@ -93,8 +96,9 @@ statements! {
     /// Duplicates the rule in `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
-            || unit_price AS what
+        SELECT 'message ' || id || ': cost ' || cost || ', pages ' || pages || ', unit price '
+            || unit_price || ' and released amount ' || released
+            || ' don''t fit together' AS what
         FROM messages
         WHERE (cost <> pages * unit_price OR cost < 0 OR released NOT IN (0, cost)
             OR (cost = 0 AND (batch_id IS NOT NULL OR requestid IS NOT NULL)))"
@@ -102,7 +106,7 @@ statements! {
     );
     const PRICE_WAS_IN_FORCE: Sql = in_shard!(
         r"
-        SELECT 'message ' || m.id || ': unit price ' || m.unit_price
+        SELECT 'message ' || m.id || ': its unit price ' || m.unit_price
             || ' was never in force' AS what
         FROM messages m WHERE m.cost > 0 AND NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
             CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
@@ -113,8 +117,10 @@ statements! {
     );
     const MESSAGE_IS_CHARGED: Sql = in_shard!(
         r"
-        SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged '
-            || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
+        SELECT 'message ' || m.id || ' of application ' || m.application_id || ': it costs '
+            || m.cost || ', but ' || COALESCE(t.n, 0) || ' transfers charge '
+            || COALESCE(t.amount, 0)
+            || COALESCE(' to application ' || t.application_id, '') AS what
         FROM messages m
         LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
                           MIN(application_id) AS application_id
@@ -129,10 +135,10 @@ statements! {
     );
     const CHARGE_HAS_A_MESSAGE: Sql = in_shard!(
         r"
-        SELECT 'transfer ' || t.id || ' of ' || ",
+        SELECT 'transfer ' || t.id || ' (' || ",
         kind_word!("t.kind"),
-        r"
-            || ' without a message, of application ' || t.application_id AS what
+        r" || ') of application ' || t.application_id
+            || ': its message doesn''t exist' AS what
         FROM transfers t
         LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.shard = $1",
         r"
@@ -140,12 +146,13 @@ statements! {
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
             => " AND t.shard = $1",
     );
-    /// The stored sums of dropped messages equal the sums of their transfers.
+    /// When messages are deleted, the sums of their charges and releases are stored. These sums
+    /// equal the sums of the messages' transfers.
     const DROPPED_IS_ITS_TRANSFERS: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', day ' || day
-            || ': dropped messages differ from their transfers by '
-            || charged || ' charged, ' || released || ' released' AS what
+            || ': the stored sums of deleted messages differ from their transfers by '
+            || charged || ' (charged) and ' || released || ' (released)' AS what
         FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
                      CAST(SUM(released) AS BIGINT) AS released FROM (
                   SELECT day, application_id, charged, released FROM dropped_days"
@@ -164,8 +171,10 @@ statements! {
     );
     const RELEASE_IS_THE_MESSAGES: Sql = in_shard!(
         r"
-        SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
-            || COALESCE(t.amount, 0) AS what
+        SELECT 'message ' || m.id || ' of application ' || m.application_id
+            || ': its stored released amount is ' || m.released || ', but a transfer released '
+            || COALESCE(t.amount, 0)
+            || COALESCE(' to application ' || t.application_id, '') AS what
         FROM messages m
         LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = {release}"
             => " AND t.shard = $1",
@@ -176,28 +185,29 @@ statements! {
     );
     const RELEASE_IS_ALLOWED: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': released although ' || ",
+        SELECT 'message ' || id || ': its price was released although its status is ' || ",
         status_word!("status"),
         r"
-            || COALESCE(' and taken by ' || carrier, '') AS what
+            || COALESCE(' and the carrier ' || carrier || ' accepted it', '') AS what
         FROM messages WHERE released > 0 AND (status < {expired} OR submitted_at IS NOT NULL)"
             => " AND shard = $1",
     );
     const FAILED_IS_RELEASED: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': ' || ",
+        SELECT 'message ' || id || ': no carrier accepted it and its status is ' || ",
         status_word!("status"),
         r"
-            || ' without a carrier and not released' AS what
+            || ', but its price wasn''t released' AS what
         FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= {expired}
           AND COALESCE(error, '') <> 'no_answer'" => " AND shard = $1",
     );
     const FINAL_HAS_ITS_TIMES: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': ' || ",
+        SELECT 'message ' || id || ': its status ' || ",
         status_word!("status"),
-        r" || ' with final_at '
-            || COALESCE(CAST(final_at AS TEXT), 'null') AS what
+        r" || ' doesn''t fit its times: final_at is '
+            || COALESCE(CAST(final_at AS TEXT), 'null') || ' and submitted_at is '
+            || COALESCE(CAST(submitted_at AS TEXT), 'null') AS what
         FROM messages
         WHERE ((status >= {delivered}) <> (final_at IS NOT NULL)
            OR (status BETWEEN {submitted} AND {failed} AND submitted_at IS NULL))"
@@ -205,18 +215,21 @@ statements! {
     );
     const WAITING_IS_QUEUED: Sql = in_shard!(
         r"
-        SELECT 'message ' || m.id || ': ' || ",
+        SELECT 'message ' || m.id || ': its status is ' || ",
         status_word!("m.status"),
         r"
-            || ' and not in the queue' AS what
+            || ', but it isn''t in the queue' AS what
         FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.shard = $1",
         r"
         WHERE m.status < {unknown} AND q.message_id IS NULL" => " AND m.shard = $1",
     );
     const QUEUED_IS_WAITING: Sql = in_shard!(
         r"
-        SELECT 'queue row ' || q.message_id || ': message is '
-            || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
+        SELECT 'message ' || q.message_id || ': it is in the queue, but '
+            || CASE WHEN m.id IS NULL THEN 'doesn''t exist'
+                    WHEN m.application_id <> q.application_id
+                    THEN 'belongs to another application than its row in the queue'
+                    ELSE 'its status is ' || ",
         status_word!("m.status"),
         r" END AS what
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.shard = $1",
@@ -227,11 +240,13 @@ statements! {
     const SEGMENT_IS_A_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE
-                   WHEN m.id IS NULL THEN 'there is no such message'
-                   WHEN s.submits > 2 THEN 'submitted ' || s.submits || ' times'
-                   ELSE ",
+                   WHEN m.id IS NULL THEN 'its message doesn''t exist'
+                   WHEN s.submits > 2 THEN 'it was submitted ' || s.submits || ' times'
+                   WHEN s.segment > s.segments
+                   THEN 'its message has only ' || s.segments || ' segments'
+                   ELSE 'its status ' || ",
         status_word!("s.status"),
-        r" || ', its message '
+        r" || ' doesn''t fit the message''s status '
                        || ",
         status_word!("m.status"),
         r" END AS what
@@ -247,9 +262,9 @@ statements! {
     );
     const BATCH_IS_CHARGED: Sql = in_shard!(
         r"
-        SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
-            || COALESCE(t.charged, 0)
-               || ', settled ' || COALESCE(t.settled, 0) || ', released '
+        SELECT 'batch ' || b.id || ': it costs ' || b.cost || ', and its messages '
+            || b.expanded_cost || ', but its transfers reserved ' || COALESCE(t.charged, 0)
+               || ', settled ' || COALESCE(t.settled, 0) || ' and released '
                    || COALESCE(t.released, 0) AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id,
@@ -267,10 +282,10 @@ statements! {
     );
     const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_shard!(
         r"
-        SELECT 'transfer ' || t.id || ' of ' || ",
+        SELECT 'transfer ' || t.id || ' (' || ",
         kind_word!("t.kind"),
-        r"
-            || ' without a batch, of application ' || t.application_id AS what
+        r" || ') of application ' || t.application_id
+            || ': its batch doesn''t exist' AS what
         FROM transfers t
         LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.shard = $1",
         r"
@@ -278,7 +293,7 @@ statements! {
     );
     const BATCH_IS_ITS_MESSAGES: Sql = in_shard!(
         r"
-        SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
+        SELECT 'batch ' || b.id || ': its counts and amounts don''t fit its messages' AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
                    CAST(SUM(released) AS BIGINT) AS released,
@@ -301,12 +316,13 @@ statements! {
            OR (b.done_at IS NOT NULL) <> (b.open = 0))" => " AND b.shard = $1",
     );
     /// Rows that aren't messages yet count as scheduled or queued. Rows that never become messages
-    /// count as rejected, expired or cancelled. Which of these isn't stored anywhere else.
+    /// count as rejected, expired or cancelled. Only the counts say as which of these three, so the
+    /// check adds the three up.
     const BATCH_COUNTS_ARE_ITS_MESSAGES: Sql = in_shard!(
         r"
-        SELECT 'batch ' || batch_id || ': ' || n || ' ' || ",
+        SELECT 'batch ' || batch_id || ', ' || ",
         status_word!("status"),
-        r" || ' too many' AS what
+        r" || ': the stored count differs by ' || n || ' from the messages' AS what
         FROM (SELECT batch_id,
                      CASE WHEN status IN ({expired}, {cancelled}) THEN {rejected} ELSE status END
                          AS status,
@@ -332,7 +348,7 @@ statements! {
     const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id
-            || ': of a batch that isn''t there or has other ids or prices' AS what
+            || ': its batch doesn''t exist, or has other message IDs or prices' AS what
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
             AND m.id BETWEEN b.first_message_id AND b.last_message_id" => " AND b.shard = $1",
         r"
@@ -347,10 +363,10 @@ statements! {
     );
     const DAYS_ARE_THEIR_MESSAGES: Sql = in_shard!(
         r"
-        SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' '
+        SELECT 'application ' || application_id || ', day ' || day || ', '
             || ",
         status_word!("status"),
-        r" || ' too many' AS what
+        r" || ': the stored count differs by ' || n || ' from the messages' AS what
         FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM (
                   SELECT application_id, test, day, status, n FROM message_days"
             => " WHERE shard = $1",
@@ -367,7 +383,8 @@ statements! {
     const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', quarter hour ' || quarter || ', figure '
-            || figure || ': ' || n || ' and cost ' || cost || ' too many' AS what
+            || figure || ': the stored count differs by ' || n || ' and the stored cost by ' || cost
+            || ' from the messages' AS what
         FROM (SELECT application_id, test, quarter, figure, CAST(SUM(n) AS BIGINT) AS n,
                      CAST(SUM(cost) AS BIGINT) AS cost FROM (
                   SELECT application_id, test, quarter, figure, n, cost FROM message_quarters"
@@ -395,7 +412,10 @@ statements! {
     );
     const DEPOSIT_IS_CREDITED: Sql = in_shard!(
         r"
-        SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what
+        SELECT 'deposit ' || d.bank_id || ': it is ' || d.amount || ' for '
+            || COALESCE('application ' || d.application_id, 'no application') || ', but '
+            || COALESCE(t.n, 0) || ' transfers credited ' || COALESCE(t.amount, 0)
+            || COALESCE(' to application ' || t.application_id, '') AS what
         FROM deposits d
         LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
             CAST(SUM(amount) AS BIGINT) AS amount
@@ -409,11 +429,14 @@ statements! {
           AND (d.application_id IS NULL OR d.application_id IN (
               SELECT application_id FROM reference_shards WHERE shard = $1))",
     );
-    /// A code is sent as often as its verification says, unless the messages are dropped.
+    /// A verification has as many messages as it says that its code was sent, unless the messages
+    /// were deleted.
     const VERIFICATION_IS_ITS_MESSAGES: Sql = in_shard!(
         r"
-        SELECT 'verification ' || v.id || ': sent ' || (v.resends + 1) || ' times, messages '
-            || COALESCE(m.n, 0) || ', attempts ' || v.attempts AS what
+        SELECT 'verification ' || v.id || ': it was sent ' || (v.resends + 1) || ' times, and has '
+            || COALESCE(m.n, 0) || ' messages, ' || v.attempts || ' attempts and '
+            || CASE WHEN v.verified_at IS NULL THEN 'no' ELSE 'a' END
+            || ' success, which don''t fit together' AS what
         FROM verifications v LEFT JOIN (
             SELECT verification_id, COUNT(*) AS n, MIN(application_id) AS application_id,
                    MAX(application_id) AS other
@@ -428,15 +451,17 @@ statements! {
     );
     const SENDER_NAME_HAS_ITS_OWNER: Sql = in_shard!(
         r"
-        SELECT 'application ' || a.reference || ': sender name of another account' AS what
+        SELECT 'application ' || a.reference
+            || ': its sender name belongs to another account, or to none' AS what
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.shard = $1",
     );
     const EVENTS_FIT_THEIR_STREAM: Sql = in_shard!(
         r"
-        SELECT 'event stream of application ' || e.application_id || ' with test ' || e.test
-            || ': its events don''t fit it' AS what
+        SELECT 'event stream of application ' || e.application_id
+            || CASE e.test WHEN 0 THEN ' (live key)' ELSE ' (test key)' END
+            || ': its events have IDs outside the range that it stores' AS what
         FROM (SELECT application_id, test, MIN(id) AS first_id, MAX(id) AS last_id
               FROM events" => " WHERE shard = $1",
         r"
@@ -446,13 +471,13 @@ statements! {
         r"
         WHERE s.last_id IS NULL OR s.last_id < e.last_id OR s.dropped_id >= e.first_id",
     );
-    /// After the last sweep, every message with an ID below `$1` must be final. A scheduled message
-    /// counts with its time as an ID.
+    /// After the last sweep of expired messages, every message with an ID below `$1` must be final.
+    /// For a scheduled message, the ID that a message of its scheduled time would have counts.
     const OVERDUE_IS_FINAL: Sql = in_shard!(
         r"
-        SELECT 'message ' || id || ': ' || ",
+        SELECT 'message ' || id || ': its status is still ' || ",
         status_word!("status"),
-        r" || ' after its time' AS what
+        r" || ', although its time is over' AS what
         FROM messages
         WHERE $1 > CASE WHEN send_at IS NULL THEN id
                    ELSE (send_at - {id_epoch}) << {id_low_bits} END
@@ -462,8 +487,8 @@ statements! {
 
 /// Describes the violations in a shard.
 pub async fn violations(conn: &mut dyn Connection, final_after_ms: i64) -> Result<Vec<String>> {
-    // The time of the last sweep decides which messages are overdue. By the clock, a service that
-    // was down for days would have violations until its next sweep.
+    // The time of the last sweep decides which messages are overdue, not the current time.
+    // Otherwise a service that was down for days would have violations until its next sweep.
     let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

@@ -30,7 +30,7 @@ use crate::error::{Error, Fault, OpenError, Refusal, Result, is_cut};
 
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
-/// Copies a snapshot of a SQLite database into a file, while others read and write.
+/// Copies a snapshot of a SQLite database into a file. Others can read and write meanwhile.
 const COPY: &str = "VACUUM INTO ?1";
 
 /// The database, with connections that write (SQLite has only one) and connections that read.
@@ -41,31 +41,31 @@ pub struct Store {
     node: AtomicI64,
     /// Whether the tables are distributed over the workers of a Citus cluster.
     is_distributed: AtomicBool,
-    /// The lock file of a SQLite database, which only one process may serve. `None` if this process
-    /// doesn't serve it.
+    /// The locked file that keeps other processes from serving a SQLite database. `None` if this
+    /// process doesn't serve the database, and for PostgreSQL.
     serving: Mutex<Option<File>>,
-    /// The connections that write to a server. `None` with SQLite: the gate holds the one
-    /// connection that writes to its file.
+    /// The connections that write to PostgreSQL. `None` for SQLite, whose only writing connection
+    /// is in the gate.
     writers: Option<PgPool>,
     gate: Gate,
-    /// Checkpoints the write-ahead log of a SQLite file.
+    /// Moves the pages of SQLite's write-ahead log into the database file. `None` for PostgreSQL.
     mover: Option<Arc<LogMover>>,
-    /// Locked by the running verb, so that verbs run one at a time.
+    /// The running verb holds this lock, so that verbs run one at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
     readers: Readers,
 }
 
-/// The action if the file of a SQLite database is missing.
+/// What to do if the file of a SQLite database is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Make,
-    /// Refuse to open the database. A mistyped path must not create an empty database that accepts
-    /// deposits.
+    /// Refuse to open the database. Otherwise a mistyped path would create an empty database, which
+    /// accepts deposits.
     Refuse,
 }
 
-/// The connections that write to a server, the slots of the gate, the mover and the readers.
+/// The connections that write to PostgreSQL, the slots of the gate, the mover and the readers.
 type Parts = (Option<PgPool>, Vec<Slot>, Option<Arc<LogMover>>, Readers);
 
 impl Store {
@@ -79,14 +79,14 @@ impl Store {
             let mover = file.mover();
             (None, vec![Some(Box::new(file))], Some(mover), Readers::File(Arc::new(readers)))
         } else {
-            // Tries a single connection before opening the pools. A pool would retry for a long
-            // time and then only report a timeout.
+            // A pool would retry for a long time and then only report a timeout. So a single
+            // connection is tried first, whose error says why PostgreSQL can't be reached.
             let shown = without_password(url);
             let first = tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect(url)).await;
             let first = first.map_err(|_| OpenError::NoAnswer(shown.clone()))?;
             first.map_err(|error| OpenError::connecting(error, &shown))?.close().await?;
-            // The pool has one more connection than there are writers. A connection is tested when
-            // it is released, while the next transaction takes another one.
+            // A connection is tested after its release, while the next transaction already begins.
+            // So the pool has one more connection than there may be writers.
             let writers = postgres::pool_options(dialect.writers() + 1, &[SESSION])
                 .acquire_timeout(ACQUIRE_TIMEOUT)
                 .test_before_acquire(false)
@@ -102,8 +102,8 @@ impl Store {
         Ok(Self::of_parts(url, dialect, parts))
     }
 
-    /// Opens a database that must exist, to read it only. [`Store::open`] would change the journal
-    /// of a copied SQLite file.
+    /// Opens an existing database only to read it. A SQLite file stays unchanged, unlike with
+    /// [`Store::open`], which would change the journal of a copied file.
     pub async fn open_to_read(url: &str) -> std::result::Result<Self, OpenError> {
         let dialect = Dialect::of_url(url)?;
         let Some(file) = dialect.file(url) else {
@@ -131,8 +131,8 @@ impl Store {
         }
     }
 
-    /// Makes this process the only one that serves a SQLite database, because two processes would
-    /// both send its messages. Does nothing for a server.
+    /// Makes this process the only one that serves a SQLite database. Otherwise two processes could
+    /// both send its messages. Does nothing for PostgreSQL.
     pub fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
@@ -165,12 +165,13 @@ impl Store {
         &self.url
     }
 
-    /// Returns the file of a SQLite database, or `None` for a server.
+    /// Returns the file of a SQLite database, or `None` for PostgreSQL.
     pub fn file(&self) -> Option<&Path> {
         self.dialect.file(&self.url)
     }
 
-    /// Returns the place where this database is.
+    /// Returns what identifies the place of this database. A copy of the database has another
+    /// place, which is how a process recognizes a restored backup.
     pub async fn place(&self) -> Result<String> {
         hold::place(self.file(), &mut self.read().await?).await
     }
@@ -194,9 +195,9 @@ impl Store {
         self.readers.snapshot().await
     }
 
-    /// Begins the transaction of a verb. No other verb runs at the same time.
+    /// Begins the transaction of a verb. Waits until no other verb runs.
     pub async fn begin(&self) -> Result<WriteTx<'_>> {
-        // A verb that waits for another verb holds no connection.
+        // The verb waits for the others before it takes a connection, so that others can use it.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting.await.map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
         let begin = self.dialect.begin_verb();
@@ -205,8 +206,8 @@ impl Store {
         Ok(tx)
     }
 
-    /// Begins a transaction that writes. Others may write at the same time, so the transaction has
-    /// to lock the rows that its decisions depend on.
+    /// Begins a transaction that writes. Other transactions may write at the same time, so the
+    /// caller has to lock the rows that its decisions depend on.
     pub async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
             Priority::CommitGroup => Counter::Traffic,
@@ -223,8 +224,8 @@ impl Store {
     /// Begins the transaction of a chore in a shard. Returns `None` if another transaction is
     /// running the chore in this shard.
     ///
-    /// Commit the transaction even if it changed nothing. The rollback of a dropped transaction ends
-    /// later, and until then the chore can't begin again.
+    /// Commit the transaction even if it changed nothing. If it is dropped instead, its rollback
+    /// ends some time later, and until then the chore can't begin again.
     pub async fn begin_chore(
         &self,
         chore: Chore,
@@ -278,19 +279,19 @@ impl Store {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            // Without a timeout, this would wait forever for a server that vanished.
+            // Without a timeout, this would wait forever if the database server has vanished.
             let beginning =
                 tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
-                // A restarted server has cut every connection of the pool. No transaction has begun
-                // on any of them, so it is safe to retry.
+                // After a restart of the database server, every connection in the pool is broken.
+                // No transaction has begun on them, so the loop can try one after the other.
                 Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
         }
     }
 
-    /// Finishes a checkpoint of SQLite's write-ahead log by moving the pages that were added to the
+    /// Finishes a checkpoint of SQLite's write-ahead log: moves the pages that commits added to the
     /// log during the checkpoint.
     pub async fn end_log_move(&self) -> Result<()> {
         let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
@@ -304,12 +305,12 @@ impl Store {
         })
     }
 
-    /// Stops all further writes to the database.
+    /// Makes all further writes to the database fail.
     pub fn fail(&self) {
         self.halt.set();
     }
 
-    /// Repeats a query while the database can't be reached, but no longer than [`OUTCOME_TIMEOUT`].
+    /// Repeats a query while the database can't be reached, but stops after [`OUTCOME_TIMEOUT`].
     pub async fn insist<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn() -> F) -> Result<T> {
         let asked_at = Instant::now();
         loop {
@@ -325,29 +326,29 @@ impl Store {
         }
     }
 
-    /// Looks up the outcome of a transaction whose commit got no answer. Waits while the server is
-    /// still committing it.
+    /// Looks up whether a transaction was stored whose commit got no answer. Waits while the
+    /// database server is still committing it.
     pub async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
         unanswered.outcome(&self.readers).await
     }
 
-    /// Returns whether all writes were stopped.
+    /// Returns whether all writes fail from now on.
     pub fn has_failed(&self) -> bool {
         self.halt.is_set()
     }
 
-    /// Waits until all writes are stopped.
+    /// Waits until a fault makes all further writes fail.
     pub async fn failed(&self) {
         self.halt.wait().await;
     }
 
-    /// Opens a connection to PostgreSQL that belongs to no pool.
+    /// Opens a connection to PostgreSQL outside the pools.
     pub async fn connect(&self) -> std::result::Result<PgConnection, sqlx::Error> {
         PgConnection::connect(&self.url).await
     }
 
-    /// Copies a snapshot of a SQLite database into a new file that only its owner may read, and
-    /// marks the copy as a backup.
+    /// Copies a snapshot of a SQLite database into a new file, which only its owner may read. Marks
+    /// the copy as a backup.
     ///
     /// # Errors
     /// `NoFileDatabase`, `FileExists`.
@@ -369,8 +370,8 @@ impl Store {
         })
     }
 
-    /// Copies a backup of a SQLite database to the place of the database, checks the copy, and
-    /// marks it as a backup.
+    /// Copies a backup to the path of the SQLite database, where no file may exist. Checks the
+    /// copy, and marks it as restored, so that the first process that opens it holds all messages.
     pub fn restore(url: &str, from: &Path) -> std::result::Result<(), OpenError> {
         let dialect = Dialect::of_url(url)?;
         let Some(to) = dialect.file(url) else {

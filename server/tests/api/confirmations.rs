@@ -405,7 +405,7 @@ fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     let cancel = ("cancel-price", id.as_str(), "/support/prices");
     let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
     assert!(page.contains("30.00 instead of 29.00 USD"), "{page}");
-    let when = format!("the one of {day} 00:00:00 UTC");
+    let when = format!("planned for {day} 00:00:00 UTC");
     assert!(page.contains(&when), "{page}");
     let answer = confirm(&mut staff, cancel, &page, &[]);
     let leads_to = location(&answer).to_owned();

@@ -1,4 +1,4 @@
-//! Carriers for operators: their state, draining and resuming.
+//! What operators see of carriers and do with them: their state, draining and resuming.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
 
-/// How many of a carrier's latest receipts are judged, how old they may be, and how many of them
-/// must be useless before staff see a warning.
+/// To warn staff of useless receipts, this many of a carrier's latest receipts are judged. They
+/// must be younger than [`JUDGED_MS`], and at least [`JUDGED_MIN`] of them must be useless.
 const JUDGED_RECEIPTS: i64 = 50;
 const JUDGED_MS: i64 = 10 * 60 * 1000;
 const JUDGED_MIN: usize = 10;
@@ -35,8 +35,8 @@ impl Delivery<'_> {
         self.records_of(names).await
     }
 
-    /// Returns the carriers that running processes serve, like [`Self::carriers`]. The settings of
-    /// this process may have none of them.
+    /// Returns the same as [`Self::carriers`], but for the carriers that running processes have
+    /// connections to. The settings of this process may not have these carriers.
     pub async fn served_carriers(&self) -> Result<Vec<CarrierRecord>> {
         let mut conn = self.store().read().await?;
         let connections = carriers::connections(&mut conn, self.now()).await?;
@@ -64,7 +64,7 @@ impl Delivery<'_> {
                 .collect();
             let state = state(row.drained_at, connections.iter());
             let (since, mut reason) = cause(state, row.drained_at, &connections);
-            // A carrier whose receipts say nothing may be degraded because of that.
+            // Useless receipts don't change the state, but they may be the reason for it.
             if matches!(state, CarrierState::Up | CarrierState::Degraded) {
                 let more = self.useless_receipts(&name).await?;
                 let joined = |a: String, b| format!("{}. {b}", a.trim_end_matches('.'));
@@ -89,8 +89,8 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Returns since when the oldest message waits for a carrier, and the number of waiting
-    /// messages.
+    /// Returns the time since which the oldest message has waited for a carrier, and the number of
+    /// waiting messages.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
         let waiting = self.in_each_shard(|shard| async move {
             queue::waiting(&mut self.store().read_at(shard).await?, carrier, self.now()).await
@@ -101,9 +101,10 @@ impl Delivery<'_> {
     }
 
     /// Stops submitting messages to a carrier until it is resumed. The carrier keeps the messages
-    /// that it has. Messages that wait for it take another route if there is one. Returns false if
-    /// the carrier was drained already. If no other carrier accepts messages, `even_the_last` is
-    /// required.
+    /// that it has. If there is another route, waiting messages take that route. Returns false if
+    /// the carrier was drained already.
+    ///
+    /// If no other carrier accepts messages, the drain is refused unless `even_the_last` is true.
     ///
     /// # Errors
     /// `NoSuchCarrier`, `LastCarrier`.
@@ -135,7 +136,7 @@ impl Delivery<'_> {
         Ok(changed)
     }
 
-    /// Whether no other carrier accepts messages now.
+    /// Returns whether no carrier except this one accepts messages now.
     pub async fn is_last_carrier(&self, name: &str) -> Result<bool> {
         let mut conn = self.store().read().await?;
         Ok(!self.has_usable_carrier_but(&mut conn, name, self.now()).await?)
@@ -145,8 +146,8 @@ impl Delivery<'_> {
         self.has_usable_carrier_but(conn, "", now).await
     }
 
-    /// Whether a route leads to a carrier that is connected, in any process, and not drained. The
-    /// carrier `name` doesn't count.
+    /// Returns whether a route leads to a carrier that isn't drained and that any process has a
+    /// bound connection to. Ignores the carrier `name`.
     async fn has_usable_carrier_but(
         &self,
         conn: &mut dyn Connection,
@@ -165,12 +166,12 @@ impl Delivery<'_> {
         }))
     }
 
-    /// Whether a carrier accepts messages now, in any process.
+    /// Returns whether a carrier accepts messages now from any process.
     pub async fn has_carrier_for_messages(&self) -> Result<bool> {
         self.has_usable_carrier(&mut self.store().read().await?, self.now()).await
     }
 
-    /// The sender name for applications that have none.
+    /// Returns the sender name for applications that have none.
     pub fn default_sender(&self) -> &str {
         &self.inner.router.default_sender
     }
@@ -197,7 +198,7 @@ impl Delivery<'_> {
         Ok(changed)
     }
 
-    /// Refuses the name of a carrier that isn't in the settings.
+    /// Returns an error if the settings have no carrier with this name.
     pub(super) fn must_have_carrier(&self, name: &str) -> Result<()> {
         let network = self.inner.router.network();
         if !network.carriers.iter().any(|carrier| carrier.name == name) {
@@ -206,7 +207,7 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Returns the current connections of other processes.
+    /// Returns the connections of all other processes.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         let mut conn = self.store().read().await?;
         let mut connections = carriers::connections(&mut conn, self.now()).await?;
@@ -215,7 +216,8 @@ impl Delivery<'_> {
         Ok(connections)
     }
 
-    /// Returns the names of the drained carriers.
+    /// Returns the names of the drained carriers. Also forgets where claims for them begin to
+    /// search the queue, because claims for a drained carrier find no rows although rows are due.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let rows = carriers::all(&mut self.store().read().await?).await?;
         let drained = rows.into_iter().filter(|(_, row)| row.drained_at.is_some());
@@ -226,8 +228,8 @@ impl Delivery<'_> {
         Ok(names)
     }
 
-    /// Returns why the latest receipts of a carrier say nothing about our messages, if most of them
-    /// match none or have an unknown state.
+    /// Checks whether most of a carrier's latest receipts are useless, because they match no
+    /// message or have an unknown state. If so, returns a sentence for operators that says why.
     async fn useless_receipts(&self, carrier: &str) -> Result<Option<String>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
@@ -235,7 +237,8 @@ impl Delivery<'_> {
         let mut latest = raw_receipts::list(&mut conn, carrier, latest, JUDGED_RECEIPTS).await?;
         latest.retain(|receipt| now.ms_since(receipt.received_at()) <= JUDGED_MS);
         let Some(oldest) = latest.last() else { return Ok(None) };
-        // A raw receipt gets its ID just before or after it is found to match no message.
+        // A receipt is stored raw and, if it matches no message, as unmatched. Either may happen
+        // first, so the search for unmatched receipts begins a second earlier.
         let since = Waiting::Newest(compose_id(oldest.received_at().unix_ms() - 1000, 0));
         let unmatched = unmatched_receipts::list(&mut conn, carrier, since, JUDGED_RECEIPTS);
         let unmatched = unmatched.await?.len();
@@ -257,8 +260,8 @@ impl Delivery<'_> {
         })
     }
 
-    /// Stores for staff why this process refused to reload its settings. `None` if it has reloaded
-    /// them, or starts.
+    /// Stores for staff why this process refused to reload its settings. `None` removes the reason,
+    /// when the process has reloaded them or starts.
     pub async fn report_reload(&self, refused: Option<String>) -> Result<()> {
         let node = self.inner.node.slot();
         self.in_transaction(work!(|tx, now| {
@@ -267,7 +270,7 @@ impl Delivery<'_> {
         .await
     }
 
-    /// Returns the processes that go on with earlier settings, because the new ones have an error.
+    /// Returns the processes that still use earlier settings, because the new ones have an error.
     pub async fn refused_reloads(&self) -> Result<Vec<RefusedReload>> {
         carriers::refused_reloads(&mut self.store().read().await?).await
     }
@@ -303,7 +306,8 @@ fn state<'a>(
     }
 }
 
-/// Returns since when a carrier is in its state, and why if it isn't up.
+/// Returns the time since which a carrier has been in its state. If the carrier is down or
+/// degraded, also returns the reason.
 fn cause(
     state: CarrierState,
     drained_at: Option<Timestamp>,
@@ -318,7 +322,7 @@ fn cause(
     let of_state: Vec<_> = connections.iter().filter(is_cause).collect();
     let since = match state {
         CarrierState::Drained => drained_at,
-        // The last connection that was lost began the outage.
+        // The outage began when the last connection was lost.
         CarrierState::Down => of_state.iter().map(|connection| connection.since).max(),
         CarrierState::Up | CarrierState::Degraded => {
             of_state.iter().map(|connection| connection.since).min()

@@ -1,6 +1,6 @@
-//! The sends of a commit group, which are decided in the order of arrival. On SQLite, the group's
+//! Decides the sends of a commit group in the order of their arrival. On SQLite, the group's
 //! transaction reads the rows that the decisions need, and writes the accepted sends. On
-//! PostgreSQL, the rows come from the cache ([`super::optimistic`]).
+//! PostgreSQL, the rows come from the cache, and an SQL function writes ([`super::optimistic`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -43,10 +43,11 @@ pub(super) struct Accepted {
     reference: Reference,
     pub(super) sent: Sent,
     pub(super) message: NewMessage,
-    /// The balance after the send, which its transfer records. `None` for a test key.
+    /// The application's balance after the send, which the transfer of the charge records. `None`
+    /// for a test key, whose sends have no transfers.
     balance_after: Option<Money>,
-    /// From when on the message may no longer be submitted. `None` for 48 hours after its
-    /// acceptance.
+    /// The time from which the message may no longer be submitted. `None` if this is 48 hours after
+    /// the acceptance.
     pub(super) expires_at: Option<Timestamp>,
     /// How far the test key's clock is ahead, in milliseconds. 0 for a live key.
     clock_ms: i64,
@@ -60,7 +61,7 @@ pub(super) struct Accepted {
 pub(super) enum Decision {
     /// The send is accepted and must be stored.
     Accepted(Box<Accepted>),
-    /// There is nothing to store: the send repeats a request, or is a dry run.
+    /// There is nothing to store, because the send repeats a request or is a dry run.
     Answered(Sent),
 }
 
@@ -68,18 +69,18 @@ pub(super) enum Decision {
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
-    /// The tokens that this process took from the shared rate limits of the keys. `None` if only
-    /// this process counts requests.
+    /// The part of each key's rate limit that this process took from the database. `None` if no
+    /// other process counts requests, so that the limit is in memory.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     /// Recipients that have opted out.
     pub(super) opted_out: HashSet<OptedOut>,
-    /// How many messages recipients got, if their application limits that.
+    /// How many messages each recipient got. Only for applications that limit this number.
     pub(super) recent: HashMap<Recipient, RecipientTally>,
-    /// How many accepted sends of this group go to each block of similar numbers, if their
-    /// application refuses traffic pumping.
+    /// How many accepted sends of this group go to each block of similar numbers. Only for
+    /// applications that refuse traffic pumping.
     pub(super) pumped: HashMap<Recipient, u32>,
     /// The verifications whose codes may not be sent.
     pub(super) stale_codes: HashSet<VerifyId>,
@@ -91,7 +92,7 @@ pub(super) struct AdmittedSends {
 /// How many messages a recipient got.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RecipientTally {
-    /// As stored before this group.
+    /// The messages that were stored before this group.
     pub(super) stored: RecentMessages,
     /// The number of accepted sends of this group.
     pub(super) added: i64,
@@ -100,9 +101,9 @@ pub(super) struct RecipientTally {
 /// The applications of a group's sends, by reference.
 pub(super) type SendingRows = HashMap<Reference, KeyRow>;
 
-/// Admits sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
-/// sends, and their applications. A message whose carrier has a free slot is stored as claimed
-/// under the lease.
+/// Decides sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
+/// sends, and the applications of the sends. If a message's carrier has a free slot, the message is
+/// stored as claimed under the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -111,7 +112,7 @@ pub(super) async fn admit_all(
     slots: &mut Slots,
     lease: Lease,
 ) -> Result<(Vec<std::result::Result<Sent, Reason>>, SendingRows)> {
-    // Every installation has prices from its first start.
+    // Every installation has prices from its first start, so without prices the database is broken.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         let answers = sends.iter().map(|_| Err(Reason::Internal)).collect();
         return Ok((answers, SendingRows::new()));
@@ -228,7 +229,8 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Returns why the code that a send brings may not be sent.
+    /// Returns why the one-time code in a send may not be sent. `None` if it may, or if there is
+    /// none.
     fn refused_code(&self, application: Option<&Funds>, send: &PreparedSend) -> Option<Reason> {
         let (code, application) = (send.code.as_ref()?, application?);
         let is_stale = || {
@@ -245,7 +247,7 @@ impl AdmittedSends {
         listed_as(application.row.id, send).iter().any(|number| self.opted_out.contains(number))
     }
 
-    /// Returns why the application's limits refuse the recipient.
+    /// Returns why the application's limits refuse the recipient. `None` if they don't.
     fn limited(
         &self,
         service: &Service,
@@ -274,9 +276,9 @@ impl AdmittedSends {
         is_pumping.then_some(Reason::TrafficPumping)
     }
 
-    /// Counts an admitted send against the rate limit of its key, and takes the price from the
-    /// application's remaining balance. A dry run also counts against the rate limit, but takes no
-    /// money.
+    /// Counts a send against the rate limit of its key, and subtracts the price from the balance
+    /// that this group has left for the application. A dry run counts against the rate limit, too,
+    /// but subtracts nothing.
     fn charge(
         &mut self,
         service: &Service,
@@ -287,7 +289,7 @@ impl AdmittedSends {
         let application = self.applications.get_mut(&reference).ok_or(Reason::ApiInvalid)?;
         let clock_ms = prepared.clock_ms;
         let now = self.now.plus_ms(clock_ms);
-        // People wait for codes, also in quiet hours.
+        // A person waits for a code even in quiet hours, so quiet hours don't delay it.
         let due = match prepared.code {
             Some(_) => request.schedule.due(now, |_| None),
             None => due(request.schedule, application.row.limits(), now),
@@ -356,7 +358,8 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
-            // A code is of no use once its verification has expired.
+            // After its verification has expired, a code is useless. So the message expires with
+            // it.
             expires_at: sent
                 .code
                 .map(|code| code.expires_at)
@@ -412,7 +415,7 @@ impl RecipientTally {
     }
 }
 
-/// Returns tallies of recipients before the first send of a group.
+/// Turns stored counts of messages into the tallies that a group starts with.
 pub(super) fn tallies(
     recent: impl IntoIterator<Item = (Recipient, RecentMessages)>,
 ) -> HashMap<Recipient, RecipientTally> {
@@ -420,12 +423,12 @@ pub(super) fn tallies(
     recent.into_iter().map(tally).collect()
 }
 
-/// Returns the block of similar numbers that a send goes to.
+/// Returns the block of similar numbers that contains the recipient.
 fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
 
-/// Returns whom a send goes to.
+/// Returns the recipient of a send, as the watch on traffic pumping identifies it.
 pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
@@ -436,13 +439,14 @@ fn noted(send: &PreparedSend) -> Noted {
     Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
 }
 
-/// Notes a send as a reason for an alarm.
+/// Notes that a send is a reason for an alarm.
 fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
     let (key, address) = (&send.request.key, send.request.origin.address);
     service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
 }
 
-/// Counts a stored send, and notes alarms about it or about a refused one.
+/// Counts a stored send for the watches on its application, which may cause alarms. A refused send
+/// causes an alarm only if it was refused as traffic pumping.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,
@@ -463,7 +467,8 @@ pub(super) fn watch(
     }
 }
 
-/// Returns both forms of an opt-out of the recipient: its number, and the hash of an erased one.
+/// Returns both forms that an opt-out of the recipient can have: the number, and the hash that is
+/// stored instead after the number was erased.
 pub(super) fn listed_as(id: ApplicationId, send: &PreparedSend) -> [OptedOut; 2] {
     [&send.recipient, &send.erased].map(|number| (id, send.is_test(), number.clone()))
 }
@@ -473,8 +478,8 @@ fn recipient(application: &Funds, send: &PreparedSend) -> Recipient {
 }
 
 impl Accepted {
-    /// Returns the message's row in the queue, claimed at once if it is due and its carrier has a
-    /// free slot.
+    /// Returns the message's row in the queue. If the message is due and its carrier has a free
+    /// slot, the row is claimed at once.
     pub(super) fn queue(
         &mut self,
         service: &Service,
@@ -549,7 +554,7 @@ impl Accepted {
     }
 }
 
-/// Returns the message in the form in which its connection receives it.
+/// Returns the claimed message for the connection that submits it.
 fn claimed(
     message: &NewMessage,
     reference: Reference,
@@ -585,7 +590,7 @@ fn claimed(
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
         Ok(sent) => Ok(Decision::Answered(Sent { replayed: true, ..sent })),
-        // Only this send fails. The other sends of the group aren't affected.
+        // Only this send is refused, so that the other sends of the group are still stored.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");
             Err(Reason::Internal)
@@ -593,8 +598,8 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     }
 }
 
-/// Returns the key under which the answer to this request is stored. `None` if the answer isn't
-/// stored.
+/// Returns the idempotency key under which the answer to this request is stored. `None` if the
+/// request has no such key or is a dry run.
 pub(super) fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;

@@ -1,6 +1,6 @@
-//! Expansion, which turns the rows of accepted uploads into messages. A transaction takes some
-//! chunks of the spool and stores their messages together with the offset of the next chunk. A
-//! crash therefore repeats nothing and loses nothing.
+//! Expansion: turns the rows of accepted uploads into messages. A transaction reads some chunks of
+//! the spool. It stores their rows as messages, together with the offset of the next chunk.
+//! Therefore a crash neither repeats nor loses rows.
 
 use std::time::{Duration, Instant};
 
@@ -31,15 +31,16 @@ use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
 use store::{Chore, WriteTx, hold, messages, opt_outs};
 
-/// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
-/// wait at the store's gate, so they can't make the transaction end sooner. The time must stay far
-/// below half a second: claims may overlook rows that are committed more than half a second after
-/// they become due ([`crate::delivery::scan_starts`]).
+/// The time after which a transaction takes no more chunks. On SQLite, the transaction ends sooner
+/// if another one waits at the store's gate. On PostgreSQL, commit groups don't wait there, so only
+/// this time ends it. The time must stay far below half a second: if a row is committed more than
+/// half a second after it is due, claims may overlook it ([`crate::delivery::scan_starts`]).
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Messages<'_> {
-    /// Returns the oldest upload after this one with rows that aren't messages yet. Leaves out
-    /// uploads that wait for their time or are paused, unless their rows have expired.
+    /// Returns the first upload after `after` that still has rows to expand. Leaves out uploads
+    /// that wait for their time or are paused. But if the rows of such an upload have expired, the
+    /// upload is returned, so that it is given up.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let (after, now) = (after.map_or(0, |id| id.0), self.now());
         let found = self.in_each_shard(|shard| async move {
@@ -61,9 +62,9 @@ impl Messages<'_> {
         Ok(ms.map(Duration::from_millis))
     }
 
-    /// Turns the next rows of an upload into messages. Releases the price of rows that can't be
-    /// read any more. Returns false if there was nothing to do, or if another process expands the
-    /// upload.
+    /// Turns the next rows of an upload into messages. If the rows have expired or can't be read
+    /// any more, releases their price instead. Returns false if there was nothing to do, or if
+    /// another process expands the upload.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         run_detached_with_attempts(self, move |service| async move {
             Box::pin(service.messages().expand_some(id)).await
@@ -99,6 +100,7 @@ impl Messages<'_> {
                 Err(ChunkError::Lost(why)) => {
                     let step = self.give_up(shard, &upload, MessageStatus::Rejected).await?;
                     // If the step isn't `Last`, another process has ended the upload meanwhile.
+                    // Then there is nothing to report.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
                         tracing::error!(
@@ -117,7 +119,7 @@ impl Messages<'_> {
         Ok(step != Step::Elsewhere)
     }
 
-    /// Begins an upload whose time has come.
+    /// Begins a scheduled upload if its time has come. Its rows get IDs of this time.
     async fn start(&self, shard: Shard, upload: &UnexpandedBatch) -> Result<Step> {
         let now = self.now();
         if upload.waits_until.is_some_and(|at| at > now) {
@@ -151,7 +153,7 @@ impl Messages<'_> {
         }))
     }
 
-    /// Stores chunks as messages in one transaction: the first chunk, and the next ones while no
+    /// Stores chunks as messages in one transaction: the first chunk, and more chunks while no
     /// other transaction waits to write.
     async fn expand_chunks(
         &self,
@@ -166,16 +168,16 @@ impl Messages<'_> {
             return Ok(Step::Elsewhere);
         };
         tx.at(shard);
-        // If a crash undoes this commit, it also undoes the offset, and the rows are expanded
-        // again. A claim of these messages waits until its own commit is on disk, and by then this
-        // commit is on disk too.
+        // On PostgreSQL, this commit doesn't wait for the disk. If a crash undoes the commit, the
+        // stored offset is undone, too, and the rows are expanded again. No message can have been
+        // submitted by then: its claim is a later commit, which waits until both are on disk.
         let dialect = self.store().dialect();
         dialect.commit_without_waiting(&mut tx).await?;
         let now = self.now();
-        // Another process may have expanded rows meanwhile.
+        // Another process may have expanded rows meanwhile. Then the chunk isn't the next one.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
         let still = still.filter(|still| still.spool_offset == upload.spool_offset);
-        // The upload may have expired while this transaction waited. The next call then gives it
+        // The upload may have expired while this transaction waited. If so, the next call gives it
         // up.
         let upload = match still.filter(|still| !still.stopped) {
             Some(upload) if !has_expired(&mut tx, &upload, now).await? => upload,
@@ -195,19 +197,21 @@ impl Messages<'_> {
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
-                // If a chunk can't be read, the transaction that starts with this chunk reports it.
+                // An error ends only this transaction. The next one starts with the same chunk, and
+                // reports the error.
                 let chunk = self.chunk(shard, &upload.spool, step.offset, left).await;
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now).await?;
-        // Rows of a held upload may have been submitted before. A claim looks at opt-outs again.
+        // Messages of a held upload may have been submitted before the hold, so none is rejected
+        // here. If they are submitted after the hold, the claim checks opt-outs again.
         if !hold::holds_batch(&mut tx, upload.id).await? {
             self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
             limited.reject(&mut tx, now).await?;
         }
-        // The counts and the batch's row come last, because results of the batch's messages wait
-        // for that row.
+        // The counts and the batch's row are written last, because they lock the row, and results
+        // of the batch's messages wait for this lock.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);
@@ -230,7 +234,7 @@ impl Messages<'_> {
         prices.ok_or(Error::Failed(Fault::Missing("prices")))
     }
 
-    /// Stores the rows of a chunk as messages. Returns the step with these rows added.
+    /// Stores the rows of a chunk as messages. Returns `step` with these rows added.
     async fn expand_chunk(
         &self,
         tx: &mut WriteTx<'_>,
@@ -259,7 +263,7 @@ impl Messages<'_> {
         Ok(step)
     }
 
-    /// Returns the rows of a chunk as rows of the queue, each with its carrier.
+    /// Returns a row of the queue for each row of a chunk, with the carrier of its message.
     fn routed(
         &self,
         upload: &UnexpandedBatch,
@@ -304,8 +308,8 @@ impl Messages<'_> {
         Ok(carriers.zip(slots).map(queued).collect())
     }
 
-    /// Settles the price of these rows: the reserved amount becomes revenue. If no carrier accepts
-    /// a message, its price is released later.
+    /// Moves the price of these rows from the reservation to revenue. If no carrier accepts a
+    /// message later, its price is released from there.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
@@ -317,7 +321,7 @@ impl Messages<'_> {
             return Ok(());
         }
         let settled = Transfer {
-            // The ID of the first of these messages. No other settlement has it.
+            // This is the ID of the first of these messages. No other settlement can have it.
             id: domain::ids::nth_id(upload.first_message_id, upload.expanded_rows),
             debit: LedgerAccount::RESERVED,
             credit: LedgerAccount::REVENUE,
@@ -330,8 +334,8 @@ impl Messages<'_> {
         transfers::insert(tx, &settled, now).await
     }
 
-    /// Rejects those of the next `rows` messages whose recipients have opted out. A claim does the
-    /// same for recipients who opt out later.
+    /// Rejects messages among the next `rows` whose recipients have opted out. If a recipient opts
+    /// out later, the claim rejects the message.
     async fn reject_opted_out(
         &self,
         tx: &mut WriteTx<'_>,
@@ -359,7 +363,7 @@ impl Messages<'_> {
         settle(tx, &rejected, now).await
     }
 
-    /// Gives up the remaining rows, and commits.
+    /// Gives up the remaining rows in a transaction of its own.
     async fn give_up(
         &self,
         shard: Shard,
@@ -375,8 +379,8 @@ impl Messages<'_> {
         Ok(Step::Last)
     }
 
-    /// Removes spool files that no batch needs. A crash leaves such files behind during an upload,
-    /// and just after a batch was fully expanded.
+    /// Removes spool files that no batch needs. Such files are left if the process crashes during
+    /// an upload, or just after a batch was fully expanded.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
         let Spools::Folder(folder) = &self.inner.spools else {
             return Ok(());
@@ -385,7 +389,8 @@ impl Messages<'_> {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
         };
-        // The files aren't lost if their volume just isn't mounted.
+        // Perhaps the folder's volume just isn't mounted. So the process doesn't start, instead of
+        // giving up all these batches.
         if !needed.is_empty() && !folder.exists() {
             return Err(OpenError::SpoolMissing(folder.path("")));
         }
@@ -400,8 +405,9 @@ impl Messages<'_> {
     }
 }
 
-/// Returns whether the rows of an upload may no longer be submitted. While the upload is held, its
-/// rows become messages all the same: they may have been submitted before the hold.
+/// Returns whether the rows of an upload have expired, so that they don't become messages. While
+/// the upload is held, its rows never count as expired: they may have been submitted before the
+/// hold, and only messages can be reconciled.
 async fn has_expired(
     conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
@@ -451,7 +457,7 @@ enum Step {
     Some,
     /// These were the last rows.
     Last,
-    /// Nothing was stored: another process expands or has changed the upload, or the upload expired
-    /// just now.
+    /// Nothing was stored, because another process expands or has changed the upload, or because
+    /// the upload expired just now.
     Elsewhere,
 }

@@ -1,5 +1,5 @@
-//! A connection to an upstream's HTTP API. Each message is one request, and several requests run at
-//! a time.
+//! A connection to the HTTP API of a carrier. Each message is one request, and several requests run
+//! at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,15 +25,16 @@ use super::submit::HttpSubmit;
 use crate::config::carriers::HttpSettings;
 use crate::config_error::ConfigError;
 
-/// The first pause after the upstream couldn't be reached, gave no clear answer or asked us to slow
-/// down. Each further pause is twice as long.
+/// The first pause after the carrier couldn't be reached, gave no clear answer, asked us to slow
+/// down or refused the account. Each further pause is twice as long as the one before.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The longest `Retry-After` that is honored. An upstream's mistake must not stop us for a day, and
-/// operators get an alert about a carrier that is down for two minutes.
+/// A longer `Retry-After` counts as this long. Otherwise a carrier's mistake could stop submits for
+/// a day. It must also be shorter than the two minutes after which operators get an alert about a
+/// carrier that is down.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
-/// How long a message may wait for the rate limit, capped at a sixth of the lease. The lease must
-/// outlast this wait and the request, which gets at most two thirds of the lease.
+/// How long a message may wait for the rate limit, but at most a sixth of the lease. The request
+/// gets at most two thirds of the lease, so both together end before the lease.
 const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.
@@ -60,17 +61,17 @@ struct Inner {
     answered: Vec<Submitted>,
     /// Answers that are kept for staff.
     raw: Vec<RawReceipt>,
-    /// The length of the latest pause. `None` while the upstream works.
+    /// The length of the latest pause. `None` while the carrier works.
     pause: Option<Duration>,
     paused_until: Option<Instant>,
-    /// Why the upstream refuses every message.
+    /// Why the carrier refuses every message. `None` if it doesn't.
     held: Option<String>,
     since: Instant,
     closed: bool,
     answers: u64,
     throttled: u64,
     refused: Refused,
-    /// The last fault, and when it was last seen.
+    /// The last fault, and the time when it was last seen.
     fault: Option<(HttpFault, Instant)>,
 }
 
@@ -120,8 +121,8 @@ impl HttpConnection {
 }
 
 impl Shared {
-    /// Returns how many messages may be in flight so that the rate limit lets the last of them out
-    /// within `turn`.
+    /// Returns how many messages may be in flight. With more, the rate limit would let the last one
+    /// wait longer than `turn`.
     fn window(&self) -> usize {
         let turns = self.carrier.pace.turns_within(self.turn);
         turns.map_or(self.connections, |turns| self.connections.min(turns.max(1)))
@@ -143,7 +144,8 @@ impl Shared {
         inner.note(&outcome);
         let outcome = outcome_of(outcome);
         if let Some(WrittenAnswer { status, text }) = written {
-            // Without receipts, nothing needs an ID.
+            // An ID only serves to match receipts. If the carrier sends none, a missing ID is no
+            // fault that staff have to see.
             let needs_id = self.carrier.settings.receipt.is_some();
             let answer = RawReceipt::of_answer(&outcome, result.id, number)
                 .filter(|answer| needs_id || answer.kind != ReceiptKind::AcceptedWithoutId);
@@ -158,7 +160,7 @@ impl Shared {
         self.freed.notify_waiters();
     }
 
-    /// Reports a message that isn't sent now.
+    /// Reports a message that isn't submitted now, so that it goes back into the queue.
     fn put_back(&self, result: Submitted) {
         self.inner().answered.push(result);
         self.reportable.notify_one();
@@ -170,7 +172,7 @@ impl Inner {
         if self.closed || self.is_paused() {
             return 0;
         }
-        // After a failure, one message at a time probes whether the upstream works again.
+        // After a pause, one message at a time tests whether the carrier works again.
         let most = if self.pause.is_some() { 1 } else { window };
         most.saturating_sub(self.in_flight)
     }
@@ -179,7 +181,7 @@ impl Inner {
         self.fault = Some((fault.clone(), Instant::now()));
     }
 
-    /// Records a fault that pauses the connection. The log has the first one of an outage.
+    /// Records a fault that pauses the connection. Logs it if it is the first one of an outage.
     fn begin_fault(&mut self, fault: &HttpFault) {
         if self.pause.is_none() {
             let (code, error) = (fault.kind.words().code, fault);
@@ -197,7 +199,7 @@ impl Inner {
         self.paused_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Records that the upstream refuses every message.
+    /// Records that the carrier refuses every message.
     fn hold(&mut self, fault: &HttpFault) {
         if self.held.is_none() {
             let (code, error) = (fault.kind.words().code, fault);
@@ -206,7 +208,7 @@ impl Inner {
         self.held = Some(fault.to_string());
     }
 
-    /// Records an outcome. Begins a pause if the upstream can't be reached, gives no clear answer,
+    /// Records an outcome. Begins a pause if the carrier can't be reached, gives no clear answer,
     /// asks us to slow down or refuses every message.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
@@ -215,7 +217,8 @@ impl Inner {
                 self.begin_fault(error);
                 self.begin_pause(*after);
             }
-            // The next messages may get no clear answer either, and each of them may be lost.
+            // The next messages may get no clear answer either, and each of them may be lost. So
+            // the connection pauses even if the carrier was reached.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.begin_fault(error);
                 self.begin_pause(Duration::ZERO);
@@ -230,13 +233,13 @@ impl Inner {
                 self.refused.count_deferred(reason);
                 self.saw(error);
             }
-            // The upstream isn't involved in this outcome.
+            // The request was never sent, so this says nothing about the carrier.
             HttpOutcome::TooLate => {}
             HttpOutcome::Refused { reason, error } => {
                 self.refused.count(reason);
                 self.saw(error);
-                // An upstream may check the message first, and refuse it for another reason than
-                // all others.
+                // A carrier that refuses every message may check a message before the account. Then
+                // it refuses a bad message for another reason, which doesn't end the hold.
                 if self.held.is_none() {
                     self.end_pause();
                 }
@@ -250,10 +253,11 @@ impl Inner {
         }
     }
 
-    /// Begins a pause that is longer than the one before it and lasts `at_least` this long.
+    /// Begins a pause that is longer than the one before it. It lasts at least `at_least`.
     fn begin_pause(&mut self, at_least: Duration) {
         let now = Instant::now();
-        // A message that was in flight when a pause began may have ended it.
+        // During a pause, further faults of messages that were in flight don't lengthen it. But if
+        // such a message was accepted, it ended the pause, and this fault begins a new one.
         if !self.is_paused() || self.pause.is_none() {
             if self.pause.is_none() {
                 self.since = now;
@@ -347,8 +351,7 @@ impl CarrierConnection for HttpConnection {
             self.shared.inner().in_flight += 1;
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
-            // Runs in a separate task, so that the outcome of a sent request is reported in any
-            // case.
+            // A task of its own reports the outcome of a sent request even if the caller ends.
             let submitting = async move {
                 let answered = shared.carrier.submit(&submit).await;
                 shared.answer(result, &submit.number, answered);
@@ -408,7 +411,7 @@ impl CarrierConnection for HttpConnection {
         }
     }
 
-    /// Requests in flight continue until their timeout.
+    /// Accepts no more messages. Requests in flight continue until their timeout.
     async fn close(&self) {
         self.shared.inner().closed = true;
         self.shared.reportable.notify_one();

@@ -1,5 +1,5 @@
-//! Watches connections: decides which carriers may get messages, and reports the connections'
-//! states to operators.
+//! Watches the connections to carriers. Decides which carriers may get messages, and reports the
+//! states of the connections to operators.
 
 mod health;
 mod probes;
@@ -25,18 +25,19 @@ use health::{Health, Waiting};
 use probes::Probes;
 use refusals::ReportedRefusals;
 
-/// How long a connection may be lost before messages take another route. It may soon be back.
+/// How long a connection may be lost before messages take another route. A lost connection is often
+/// back soon.
 const LOST_GRACE: Duration = Duration::from_secs(2);
-/// A connection counts as unusable if the carrier asks for a longer pause than this.
+/// If the carrier asks for a longer pause than this, the connection counts as unusable.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The time over which lost connections are counted.
 const FLAPPING_TIME: Duration = Duration::from_mins(10);
-/// A connection that was lost this often in that time is degraded.
+/// A connection that was lost this often within [`FLAPPING_TIME`] is flapping.
 const FLAPPING_MIN: u64 = 5;
-/// It is no longer degraded after it has stayed bound for so long.
+/// A connection is no longer flapping after it has stayed bound for this long.
 const STEADY_TIME: Duration = Duration::from_mins(2);
-/// How often the state is written even if nothing changed. A stale state counts as that of a
-/// process that ended.
+/// How often the states are written even if nothing has changed. If a process doesn't write them
+/// for some time, other processes take it for ended and ignore its connections.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time over which the rate of responses is measured.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ const RATE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
     carriers: WatchedCarriers,
-    /// The connections of other processes, as last read. `None` until they could be read.
+    /// The connections of other processes when they were last read. `None` until the first read.
     elsewhere: Option<Vec<ConnectionRecord>>,
     reported: Vec<(Arc<WatchedCarrier>, Reported)>,
     /// The records that were written last.
@@ -52,7 +53,7 @@ pub(super) struct Watch {
     written_at: Option<Instant>,
 }
 
-/// The state of a carrier that is kept between two runs.
+/// What is kept of a carrier between two runs.
 struct Reported {
     connections: Vec<Seen>,
     health: Health,
@@ -62,11 +63,11 @@ struct Reported {
     unusable_since: Option<Instant>,
 }
 
-/// The state of a connection that is kept between two runs.
+/// What is kept of a connection between two runs.
 struct Seen {
-    /// The count of losses at the last run.
+    /// How often the connection had been lost until the last run.
     lost: u64,
-    /// When it was lost, within [`FLAPPING_TIME`].
+    /// The times within [`FLAPPING_TIME`] at which the connection was lost.
     losses: VecDeque<Instant>,
     bound_at: Instant,
     /// The number of responses at the last measurement of the rate.
@@ -133,8 +134,8 @@ impl Watch {
             }
         }
         let failed = "the connections of other processes can't be read";
-        // After a failed read, the last known connections count. Otherwise a carrier that only other
-        // processes serve would become unusable.
+        // After a failed read, the connections from the last successful read still count. Otherwise
+        // a carrier that only other processes serve would become unusable.
         if let Some(read) = attempt(failed, service.delivery().connections_elsewhere()).await {
             self.elsewhere = Some(read);
         }
@@ -175,8 +176,8 @@ impl Watch {
     }
 }
 
-/// Returns the number of processes that have connections to a carrier, whatever their state: a
-/// connection that is down may be back at any time. `others` are the connections of other
+/// Returns the number of processes that have connections to a carrier. A connection that is down
+/// counts, too, because it may be back at any time. `others` are the connections of other
 /// processes.
 fn processes(others: &[&ConnectionRecord]) -> u32 {
     let nodes: BTreeSet<i64> = others.iter().map(|connection| connection.node).collect();
@@ -194,7 +195,8 @@ impl Reported {
         }
     }
 
-    /// Decides whether the carrier may get messages, or one message that probes it.
+    /// Decides whether the carrier may get messages. If not, decides whether it may get a message
+    /// as a probe.
     fn decide(
         &mut self,
         service: &Service,
@@ -212,7 +214,8 @@ impl Reported {
             let is_idle = state.state == ConnectionState::Bound && state.in_flight == 0;
             takes_probe |= state.takes_probe || (degraded && is_idle);
         }
-        // Another process submits the messages that this one can't.
+        // A connection of another process makes the carrier usable, too: that process submits the
+        // messages.
         for other in others {
             usable |= other.state == ConnectionState::Bound;
             let is_probed = other.state.is_degraded() || degraded;
@@ -224,13 +227,14 @@ impl Reported {
         service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
-            // Messages that were queued for the carrier meanwhile take another route.
+            // The probe failed, so messages that were queued for the carrier meanwhile take another
+            // route.
             service.routes_changed().notify_one();
         }
     }
 
-    /// Returns why the carrier is degraded. Its connections make it so if each of them is lost again
-    /// and again.
+    /// Returns why the carrier is degraded. `None` if it isn't. It is degraded if its health is
+    /// bad, or if all its connections are flapping.
     fn degraded_reason(&self) -> Option<String> {
         let reason = self.health.degraded().map(|degraded| degraded.reason.clone());
         reason.or_else(|| {
@@ -258,22 +262,22 @@ impl Reported {
                 match (self.degraded_reason(), has_other) {
                     (Some(reason), true) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {reason}; messages take other routes if they can, \
-                         and one message at a time tests the carrier"
+                        "a carrier is degraded: {reason}. Messages take other routes if they can. \
+                         One message at a time tests the carrier"
                     ),
                     (Some(reason), false) => tracing::warn!(
                         carrier,
-                        "a carrier is degraded: {reason}; no other carrier can take its messages"
+                        "a carrier is degraded: {reason}. No other carrier can take its messages"
                     ),
                     (None, true) => tracing::warn!(
                         carrier,
                         last_error,
-                        "a carrier accepts no messages now; messages take other routes if they can"
+                        "a carrier accepts no messages now. Messages take other routes if they can"
                     ),
                     (None, false) => tracing::warn!(
                         carrier,
                         last_error,
-                        "a carrier accepts no messages now; messages wait, because no other \
+                        "a carrier accepts no messages now. Its messages wait, because no other \
                          carrier can take them"
                     ),
                 }
@@ -310,7 +314,7 @@ impl Seen {
         }
     }
 
-    /// Counts the times that the connection was lost.
+    /// Notes new losses of the connection, and forgets old ones.
     fn count_losses(&mut self, lost: u64) {
         let now = Instant::now();
         let new = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
@@ -324,13 +328,13 @@ impl Seen {
         }
     }
 
-    /// Whether the connection is lost again and again.
+    /// Returns whether the connection was lost again and again.
     fn is_flapping(&self) -> bool {
         self.losses.len() as u64 >= FLAPPING_MIN
     }
 
-    /// Adds to the last error of a connection that the connection was lost repeatedly. If the
-    /// losses make a bound connection degraded, they come first in the sentence.
+    /// If the connection was lost repeatedly, adds this to its last error. If the connection is
+    /// bound but flapping, it is shown as degraded, and the sentence begins with the losses.
     fn add_losses(&self, record: &mut ConnectionRecord) {
         let count = self.losses.len();
         if count < 2 {
@@ -393,7 +397,8 @@ fn record(
             let (since, reason) = (degraded.since, degraded.reason.clone());
             (ConnectionState::Degraded, since, Some(reason), Some(since))
         }
-        // The carrier began to fail before the connection began to pause, to bind or to probe it.
+        // The carrier may have failed before the connection began to pause, bind or probe. So the
+        // earlier time counts.
         (
             Some(degraded),
             ConnectionState::Waiting | ConnectionState::Connecting | ConnectionState::Probing,
@@ -410,7 +415,7 @@ fn record(
     let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
     let mut record = ConnectionRecord {
         carrier: carrier.to_owned(),
-        // The service sets it.
+        // The service sets the node when it stores the record.
         node: 0,
         number,
         state: shown,
@@ -428,8 +433,8 @@ fn record(
     record
 }
 
-/// Returns true if nothing changed that operators or other processes must see at once. A pending
-/// probe concerns other processes, too.
+/// Returns true if nothing has changed that operators or other processes must see at once. Other
+/// processes must also see whether a probe is pending, so that they don't send another one.
 fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
     let urgent = |c: &ConnectionRecord| {
         let probe = c.state == ConnectionState::Probing && c.in_flight > 0;

@@ -40,9 +40,9 @@ pub(super) struct Job {
     pub(super) processes: Processes,
     /// The pause between two runs. The first run starts with the process.
     interval: Duration,
-    /// The notification that starts the next run early.
+    /// A notification that starts the next run before the pause is over.
     wake: Option<fn(&Service) -> &Notify>,
-    /// Creates the work with its initial state. Called at startup and after a panic.
+    /// Creates the work with its initial state, at startup and again after a panic.
     work: Box<dyn Fn() -> Box<dyn Work> + Send + Sync>,
 }
 
@@ -53,11 +53,11 @@ pub(super) enum Processes {
     All,
     /// The processes that submit messages to carriers.
     Delivering,
-    /// All processes, but only if several can share the database.
+    /// All processes, if the database is PostgreSQL, which several processes can share.
     Sharing,
 }
 
-/// Makes the work that calls one method of the service.
+/// Creates work that only calls a method of the service.
 macro_rules! verb {
     ($subject:ident.$verb:ident) => {
         || Stateless(|service: Service| async move { service.$subject().$verb().await })
@@ -88,7 +88,8 @@ pub(super) fn table(
             .woken_by(Service::routes_changed),
         every(seconds(2), Delivering, "expand uploads", Expansion::default)
             .woken_by(Service::batch_accepted),
-        // On SQLite, a command that reinstates an application can't wake this process.
+        // Runs every 2 seconds, because on SQLite a command that reinstates an application can't
+        // wake this process.
         every(
             seconds(2),
             Delivering,
@@ -96,51 +97,55 @@ pub(super) fn table(
             verb!(delivery.resume_deferred),
         )
         .woken_by(Service::reinstated),
-        // A lease lasts for a minute by default, so five seconds more delay a message only a
-        // little.
+        // A lease lasts for a minute by default. Compared with this, a delay of up to 5 seconds
+        // doesn't matter.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
-        // After a carrier's settings were corrected, this may take minutes.
+        // After staff have corrected a carrier's settings, a run may take minutes.
         every(seconds(5), Delivering, "match waiting receipts", || {
             Stateless(upkeep::match_waiting)
         }),
-        // `heliograph check` allows a message ten minutes to become final after it expires.
+        // A message must be final ten minutes after it has expired: `heliograph check` reports
+        // later ones.
         every(seconds(60), Delivering, "expire and delete", || {
             Stateless(upkeep::expire_and_delete)
         }),
-        // A part may be missing for ten minutes.
+        // Parts may be missing for ten minutes. Compared with this, a delay of up to 5 seconds
+        // doesn't matter.
         every(seconds(5), Delivering, "join inbound messages", verb!(delivery.join_inbound)),
         every(seconds(60), Delivering, "forget inbound messages", verb!(operations.forget_inbound)),
         every(seconds(60), Delivering, "forget commands", verb!(delivery.forget_commands)),
         every(seconds(3600), Delivering, "forget alarms", verb!(applications.forget_alarms)),
         every(seconds(60), All, "store throttled attempts", verb!(accounts.store_throttled)),
         every(seconds(10), All, "store figures of carriers", verb!(delivery.store_carrier_figures)),
-        // Every process chooses carriers.
+        // Runs in every process, because every process chooses carriers.
         every(seconds(10), All, "update qualities of carriers", verb!(delivery.update_qualities)),
         every(seconds(60), All, "store uses of keys", verb!(applications.store_key_uses)),
         every(seconds(1), Delivering, "store raw receipts", || StoreRawReceipts),
-        // Customers open the call log right after they call the API.
+        // Runs often, because customers open the call log right after they have called the API.
         every(seconds(5), All, "store calls", verb!(applications.store_calls)),
         every(seconds(5), All, "store alarms", verb!(applications.store_alarms)),
-        // A process that isn't seen for half a minute counts as ended.
+        // Runs often, because a process that hasn't renewed its row for half a minute counts as
+        // ended.
         every(seconds(5), Sharing, "renew node", nodes),
         every(seconds(60), Delivering, "recount ledgers", verb!(operations.recount)),
-        // Every process shows the measured size to staff and in its metrics.
+        // Runs in every process, because each one shows the size to staff and in its metrics.
         every(seconds(3600), All, "measure unpaid messages", || Stateless(upkeep::measure_unpaid)),
         every(seconds(60), Sharing, "look for old transactions", || {
             Stateless(upkeep::look_for_old_transactions)
         }),
-        // A day is counted after its end, and again once all its messages are final.
+        // A day is counted when it is over. If some of its messages aren't final then, it is
+        // counted again when only scheduled ones are left, and whenever some of these are final.
         every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
         every(seconds(2), Delivering, "follow test clocks", clocks).woken_by(Service::clock_moved),
-        // Nothing wakes this job when an event is stored.
+        // Runs often, because nothing wakes this job when an event is stored.
         every(Duration::from_millis(250), Delivering, "deliver events", webhooks)
             .woken_by(Service::clock_moved),
         every(seconds(600), Delivering, "forget events", verb!(webhooks.forget_events)),
-        // Nothing wakes this job when a mail is written.
+        // Runs often, because nothing wakes this job when a mail is written.
         every(seconds(2), Delivering, "send mails", mails),
         every(seconds(60), Delivering, "mail customers", verb!(operations.mail_notices)),
         every(seconds(60), Delivering, "change emails", verb!(accounts.apply_email_changes)),
-        // Nothing wakes this job when staff confirm a statement.
+        // Runs often, because nothing wakes this job when staff confirm a statement.
         every(seconds(2), Delivering, "credit bank statements", verb!(money.credit_statements)),
         every(
             seconds(600),
@@ -169,18 +174,19 @@ impl Job {
         Self { wake: Some(wake), ..self }
     }
 
-    /// Runs the job repeatedly until the token is cancelled, even after a panic.
+    /// Runs the job repeatedly until the token is cancelled. After a panic, the job starts again.
     pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);
         context.supervise(|context| Arc::clone(&job).repeat(context)).await;
     }
 
-    /// Runs the work repeatedly until the token is cancelled. Finishes a run that has begun.
+    /// Runs the work repeatedly until the token is cancelled. A run that has begun is finished
+    /// first.
     async fn repeat(self: Arc<Self>, context: Context) {
         let mut work = (self.work)();
         let mut woken = false;
         while !context.shutdown.is_cancelled() {
-            // Subscribes before the run, so that an event during the run starts the next one.
+            // Subscribes before the run, so that a notification during the run starts the next run.
             let wake = self.wake.map(|wake| wake(&context.service).notified());
             let wait = match work.run(&context, woken).await {
                 Ok(Next::AtOnce) => {

@@ -62,54 +62,69 @@ async fn the_ledger_and_the_audit_log_refuse_to_be_changed(backend: Backend) {
 
 /// Statements that break an invariant, with words from the finding.
 const CASES: &[(&str, &str)] = &[
-    ("UPDATE applications SET balance = balance + 1", "balance 650001, transfers 650000"),
+    (
+        "UPDATE applications SET balance = balance + 1",
+        "balance is 650001, the sum of its transfers is 650000",
+    ),
     (
         "INSERT INTO transfers (id{column}, debit_account, credit_account, amount, kind, \
           application_id, message_id, balance_after, created_at) \
           SELECT id + 1000{value}, debit_account, credit_account, amount, kind, \
           application_id, message_id, balance_after, created_at \
           FROM transfers WHERE kind = 2 LIMIT 1",
-        "balance after it",
+        "the stored balance after it is",
     ),
     (
         "INSERT INTO transfers (id{column}, debit_account, credit_account, amount, kind, \
           application_id, balance_after, created_at) \
           SELECT 1000{value}, id, -1, 1, 2, id, balance - 1, 0 FROM applications",
-        "between wrong accounts",
+        "it is between the wrong accounts",
     ),
-    ("UPDATE messages SET cost = cost * 2", "priced 100000 for 1 pages at 50000"),
+    ("UPDATE messages SET cost = cost * 2", "cost 100000, pages 1, unit price 50000"),
     ("UPDATE messages SET unit_price = 1, cost = 1", "unit price 1 was never in force"),
     (
         "UPDATE messages SET unit_price = 250000, cost = 250000, kind = 'international'",
-        ", charged 50000 in 1",
+        "but 1 transfers charge 50000",
     ),
-    ("DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)", "without a message"),
-    ("UPDATE batches SET cost = cost + 1", "costs 100001, reserved 100000"),
-    ("UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0", "settled 0, released 0"),
-    ("UPDATE batches SET open = open - 1", "its counts aren't its messages"),
-    ("UPDATE batch_counts SET n = n + 1", "1 queued too many"),
-    ("DELETE FROM batch_counts", "-2 queued too many"),
-    ("UPDATE batches SET done_at = 1", "its counts aren't its messages"),
-    ("DELETE FROM batches WHERE expanded_rows > 0", "of a batch that isn't there"),
-    ("DELETE FROM batches WHERE expanded_rows = 0", "without a batch"),
-    ("UPDATE message_days SET n = n + 1 WHERE writer = 0", "1 queued too many"),
-    ("UPDATE message_quarters SET n = n + 1 WHERE writer = 0", "figure 0: 1 and cost 0 too many"),
+    ("DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages)", "its message doesn't exist"),
+    ("UPDATE batches SET cost = cost + 1", "it costs 100001, and its messages"),
+    ("UPDATE batches SET expanded_cost = 1 WHERE expanded_rows = 0", "settled 0 and released 0"),
+    ("UPDATE batches SET open = open - 1", "don't fit its messages"),
+    ("UPDATE batch_counts SET n = n + 1", "queued: the stored count differs by 1 "),
+    ("DELETE FROM batch_counts", "queued: the stored count differs by -2 "),
+    ("UPDATE batches SET done_at = 1", "don't fit its messages"),
+    ("DELETE FROM batches WHERE expanded_rows > 0", "its batch doesn't exist, or has"),
+    ("DELETE FROM batches WHERE expanded_rows = 0", "its batch doesn't exist"),
+    (
+        "UPDATE message_days SET n = n + 1 WHERE writer = 0",
+        "queued: the stored count differs by 1 from",
+    ),
+    (
+        "UPDATE message_quarters SET n = n + 1 WHERE writer = 0",
+        "figure 0: the stored count differs by 1 and the stored cost by 0 from",
+    ),
     (
         "UPDATE message_quarters SET cost = cost + 1 WHERE writer = 0",
-        "figure 0: 0 and cost 1 too many",
+        "figure 0: the stored count differs by 0 and the stored cost by 1 from",
     ),
-    ("UPDATE messages SET released = cost", "released 50000, transferred 0"),
-    ("UPDATE messages SET released = cost, status = 5", "released although delivered"),
+    ("UPDATE messages SET released = cost", "released amount is 50000, but a transfer released 0"),
+    (
+        "UPDATE messages SET released = cost, status = 5",
+        "released although its status is delivered",
+    ),
     (
         "UPDATE messages SET status = 7, final_at = 1; DELETE FROM queue",
-        "without a carrier and not released",
+        "but its price wasn't released",
     ),
-    ("UPDATE messages SET status = 5", "delivered with final_at null"),
-    ("DELETE FROM queue", "queued and not in the queue"),
-    ("UPDATE messages SET status = 7, final_at = 1, error = 'x'", "message is expired"),
+    ("UPDATE messages SET status = 5", "delivered doesn't fit its times: final_at is null"),
+    ("DELETE FROM queue", "queued, but it isn't in the queue"),
+    (
+        "UPDATE messages SET status = 7, final_at = 1, error = 'x'",
+        "in the queue, but its status is expired",
+    ),
     (
         "UPDATE deposits SET amount = 7 WHERE bank_id = 'first of one@example.org'",
-        "credited 1 times",
+        "but 1 transfers credited",
     ),
     (
         "DELETE FROM deposits WHERE application_id IS NULL",
@@ -117,18 +132,21 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "UPDATE applications SET sender_name = 'Acme', sender_state = 'accepted'",
-        "sender name of another account",
+        "sender name belongs to another account",
     ),
-    ("UPDATE verifications SET resends = 2", "sent 3 times, messages 1"),
-    ("UPDATE messages SET verification_id = NULL", "sent 1 times, messages 0"),
-    ("UPDATE verifications SET verified_at = 1", "messages 1, attempts 0"),
-    ("DELETE FROM event_streams WHERE test = 1", "with test 1: its events don't fit it"),
-    ("UPDATE event_streams SET last_id = 1 WHERE test = 0", "with test 0: its events don't fit"),
-    ("UPDATE event_streams SET dropped_id = last_id", "its events don't fit it"),
-    ("UPDATE installation SET swept_at = swept_at + 180000000", "queued after its time"),
+    ("UPDATE verifications SET resends = 2", "sent 3 times, and has 1 messages"),
+    ("UPDATE messages SET verification_id = NULL", "sent 1 times, and has 0 messages"),
+    ("UPDATE verifications SET verified_at = 1", "1 messages, 0 attempts and a success"),
+    ("DELETE FROM event_streams WHERE test = 1", "(test key): its events have IDs outside"),
+    (
+        "UPDATE event_streams SET last_id = 1 WHERE test = 0",
+        "(live key): its events have IDs outside",
+    ),
+    ("UPDATE event_streams SET dropped_id = last_id", "its events have IDs outside"),
+    ("UPDATE installation SET swept_at = swept_at + 180000000", "still queued, although"),
     (
         "UPDATE installation SET sweep_low_id = (SELECT MAX(id) FROM messages)",
-        "queued after its time",
+        "still queued, although",
     ),
 ];
 
