@@ -405,6 +405,13 @@ fn an_account_downloads_and_erases_the_data_of_a_number() {
     assert_eq!(records(), json!([]));
     let page = browser.get("/reports").text();
     assert!(page.contains("••••••••") && !page.contains("57000001"), "{page}");
+    assert!(page.contains("erased"), "{page}");
+    let page = browser.get(&format!("/reports/{transid}")).text();
+    assert!(page.contains("The text was erased."), "{page}");
+    let report = server.get(&format!("/sms/reports/{}/{transid}", server.key())).json();
+    assert_eq!(report["data"]["message"], "");
+    let file = server.get(&format!("/sms/reports/{}/{transid}/csv", server.key())).text();
+    assert!(file.contains(&transid) && !file.contains("secret"), "{file}");
 }
 
 #[test]

@@ -147,15 +147,14 @@ impl Operations<'_> {
         let chore = Chore::DropHistory;
         let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
-        // Below the sweep's mark, messages are final if their scheduled time is below it, too. The
-        // others are redacted when the mark has passed their time.
-        let below = id_of_day(self.now().day() - days).min(installation::swept(&mut tx).await?.low);
+        let shards: Vec<Shard> = self.shards().collect();
+        let below = id_of_day(self.now().day() - days);
+        let below = swept_below(&mut tx, &shards, below).await?;
         let from = installation::redacted_low(&mut tx, redaction).await?;
         if from >= below {
             tx.commit().await?;
             return Ok(false);
         }
-        let shards: Vec<Shard> = self.shards().collect();
         let range = redacted_chunk(&mut tx, &shards, Range { from, below }).await?;
         for shard in shards {
             tx.at(shard);
@@ -264,6 +263,24 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
         below = below.min(of_shard.unwrap_or(i64::MAX));
     }
     Ok(Range { below, ..range })
+}
+
+/// Returns the greatest ID, at most `below`, up to which messages are final, if the time that they
+/// were scheduled for is not later than the time of the ID. The sweep's mark is such an ID. It stays
+/// at the newest message, so on its own it would stop the redaction of all that is no message.
+async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
+    let low = installation::swept(tx).await?.low;
+    let mut swept = below;
+    if low < below {
+        let times = [low, below].map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)));
+        for shard in shards {
+            tx.at(*shard);
+            let first = messages::first(tx, low, below).await?;
+            let open = messages::least_scheduled(tx, times[0], times[1]).await?;
+            swept = first.into_iter().chain(open.map(|_| low)).fold(swept, i64::min);
+        }
+    }
+    Ok(swept)
 }
 
 /// Like [`chunk`], also with at most [`CHUNK`] inbound messages, and messages that were scheduled for
