@@ -522,7 +522,7 @@ CREATE TABLE messages (
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
     -- sender name in use at acceptance; null for the installation's default
     sender         TEXT,
-    -- text; null if it is that of the batch, and empty once erased. A one-time code is masked in it
+    -- text; null if it is that of the batch, empty once erased. A one-time code is masked in it
     body           TEXT,
     verification_id INTEGER,          -- the verification whose code it brings, if it brings one
     requestid      TEXT,              -- the caller's own ID, if any

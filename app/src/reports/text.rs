@@ -120,7 +120,19 @@ fn named(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::described;
+    use super::{described, erased};
+
+    #[test]
+    fn an_erased_text_says_after_how_many_days_unless_it_was_erased_on_request() {
+        for (number, days, said) in [
+            ("57000001", 30, "The text was erased after 30 days."),
+            ("•••••001", 30, "The text was erased after 30 days."),
+            ("••••••••", 30, "The text was erased."),
+            ("57000001", 0, "The text was erased."),
+        ] {
+            assert_eq!(erased(number, days), said, "{number} {days}");
+        }
+    }
 
     #[test]
     fn a_text_says_by_what_it_is_counted() {

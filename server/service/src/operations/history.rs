@@ -265,9 +265,9 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
     Ok(Range { below, ..range })
 }
 
-/// Returns the greatest ID, at most `below`, up to which messages are final, if the time that they
-/// were scheduled for is not later than the time of the ID. The sweep's mark is such an ID. It stays
-/// at the newest message, so on its own it would stop the redaction of all that is no message.
+/// Returns an ID, at most `below`, below which all messages are final, except those that were
+/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
+/// the newest message, so on its own it would hold back all that isn't a message.
 async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
@@ -283,7 +283,7 @@ async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Resu
     Ok(swept)
 }
 
-/// Like [`chunk`], also with at most [`CHUNK`] inbound messages, and messages that were scheduled for
+/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled for
 /// a time in the range. Those for the same millisecond stay together.
 async fn redacted_chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
     let mut range = chunk(tx, shards, range).await?;

@@ -8,6 +8,7 @@ use service::{
     SANDBOX_CARRIER, SubmitOutcome,
 };
 
+use super::history::contents;
 use crate::database::Backend;
 use crate::network::answered;
 use crate::world::{Customer, HOUR_MS, World};
@@ -403,14 +404,13 @@ async fn old_texts_and_numbers_are_removed(backend: Backend) {
     let both = |text: &str, other: &str| (vec![text.to_owned()], vec![other.to_owned()]);
     assert_eq!(after(10).await, both("shop secret", "nobody's secret"));
     assert_eq!(after(1).await, both("", ""));
-    let contents = world.database.contents(&world.service).await;
-    let contents = String::from_utf8_lossy(&contents);
-    assert!(!contents.contains("secret") && contents.contains(HANDSET));
+    let found = contents(&world).await;
+    assert!(!found.contains("secret") && found.contains(HANDSET));
     assert_eq!(after(10).await, both("", ""));
-    let contents = world.database.contents(&world.service).await;
-    assert!(!String::from_utf8_lossy(&contents).contains(HANDSET));
+    assert!(!contents(&world).await.contains(HANDSET));
     // Masked messages can still be assigned.
     add_number(&world, None, customer.reference).await;
+    assert_eq!(world.service.support().assign_inbound(&STAFF, OURS).await.unwrap(), 1);
     let numbers = list(&world, &customer).await.into_iter().map(|message| message.number);
     assert_eq!(numbers.collect::<Vec<_>>(), ["••••••••001", "••••••••001"]);
     world.assert_sound().await;
