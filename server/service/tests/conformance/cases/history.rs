@@ -143,20 +143,20 @@ pub async fn contents(world: &World) -> String {
     String::from_utf8_lossy(&contents).into_owned()
 }
 
-/// Sends messages with secret texts in every way. Returns the ID of one that is scheduled.
+/// Sends messages with texts that are erased in every way. Returns the ID of one that is scheduled.
 async fn fill_with_texts(world: &World, customer: &Customer) -> Transid {
     let messages = world.service.messages();
-    messages.send(request(&customer.live, "12345678", "refused secret")).await.unwrap();
-    messages.send(request(&customer.live, "12345678", "single secret")).await.unwrap();
-    messages.send(request(&customer.test, "12345678", "test secret")).await.unwrap();
-    accepted(world, customer, "12345678,row secret\n").await;
+    messages.send(request(&customer.live, "12345678", "refused whisper")).await.unwrap();
+    messages.send(request(&customer.live, "12345678", "single whisper")).await.unwrap();
+    messages.send(request(&customer.test, "12345678", "test whisper")).await.unwrap();
+    accepted(world, customer, "12345678,row whisper\n").await;
     let shared = |text: &str| Some(MessageText::parse(text.to_owned(), 10).unwrap());
-    let batch = BatchRequest { message: shared("shared secret"), ..plain() };
+    let batch = BatchRequest { message: shared("shared whisper"), ..plain() };
     upload(&world.service, &customer.live, None, "12345678\n12345679\n", batch).await.unwrap();
     world.expand_all().await;
     end_all(world).await;
     let schedule = at(world, 20 * DAY_MS);
-    let batch = BatchRequest { message: shared("withdrawn secret"), schedule, ..plain() };
+    let batch = BatchRequest { message: shared("withdrawn whisper"), schedule, ..plain() };
     let batch = upload(&world.service, &customer.live, None, "12345678\n", batch).await.unwrap();
     let access = world.access(&customer.live).await;
     let target = CancelTarget::Batch(batch.batchid.unwrap());
@@ -181,12 +181,12 @@ async fn old_texts_are_erased_once_their_messages_are_final(backend: Backend) {
     // The day of the messages is the oldest one whose texts are kept.
     erase(30).await;
     let found = contents(&world).await;
-    for secret in ["refused", "single", "test", "row", "shared"] {
-        assert!(found.contains(&format!("{secret} secret")), "{secret}");
+    for whisper in ["refused", "single", "test", "row", "shared"] {
+        assert!(found.contains(&format!("{whisper} whisper")), "{whisper}");
     }
     erase(1).await;
     let found = contents(&world).await;
-    assert!(!found.contains(" secret") && found.contains("late text"));
+    assert!(!found.contains(" whisper") && found.contains("late text"));
     let access = world.access(&customer.live).await;
     let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
     let found = world.service.messages().list(&access, &filter).await.unwrap().items;
