@@ -19,6 +19,7 @@ CREATE TABLE installation (
     history_low_id BIGINT NOT NULL DEFAULT 0,
     test_low_id BIGINT NOT NULL DEFAULT 0,
     masked_low_id BIGINT NOT NULL DEFAULT 0,
+    text_low_id BIGINT NOT NULL DEFAULT 0,
     shards      BIGINT NOT NULL DEFAULT 1 CHECK (shards > 0), -- accounts get shards from 1 to this
     -- null: on one server
     distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'),
@@ -707,6 +708,7 @@ CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, i
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+CREATE INDEX batches_with_texts ON batches (last_message_id) WHERE body <> '';
 CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;
 CREATE INDEX batches_followed ON batches (id) WHERE cancelling = 1 OR resumed_at IS NOT NULL;

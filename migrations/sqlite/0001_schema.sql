@@ -19,6 +19,7 @@ CREATE TABLE installation (
     history_low_id INTEGER NOT NULL DEFAULT 0, -- messages below this ID were dropped
     test_low_id INTEGER NOT NULL DEFAULT 0, -- test messages below this ID are being dropped
     masked_low_id INTEGER NOT NULL DEFAULT 0, -- numbers of messages below this ID are masked
+    text_low_id INTEGER NOT NULL DEFAULT 0, -- texts of messages below this ID are erased
     form_key   TEXT NOT NULL,        -- secret; seals the forms of browsers without scripts
     -- key that seals secrets; null if it is in a file of the data folder
     sealing_key TEXT,
@@ -132,7 +133,7 @@ CREATE INDEX sessions_by_age ON sessions (last_seen_at);
 -- Security events of accounts: sign-ins, failures, resets, keys.
 CREATE TABLE security_events (
     id         INTEGER PRIMARY KEY,  -- in chronological order
-    at         INTEGER NOT NULL,     -- when it happened; deleted after 180 days
+    at         INTEGER NOT NULL,     -- when it happened; kept for security_event_days
     account_id INTEGER REFERENCES accounts (id), -- null if the event belongs to no account
     kind       TEXT NOT NULL,        -- stable code, for example sign_in_failed
     address    TEXT NOT NULL,        -- of the client; empty for the service itself
@@ -521,7 +522,7 @@ CREATE TABLE messages (
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
     -- sender name in use at acceptance; null for the installation's default
     sender         TEXT,
-    -- text; null if it is that of the batch. A one-time code is masked in it
+    -- text; null if it is that of the batch, empty once erased. A one-time code is masked in it
     body           TEXT,
     verification_id INTEGER,          -- the verification whose code it brings, if it brings one
     requestid      TEXT,              -- the caller's own ID, if any
@@ -757,7 +758,8 @@ CREATE TABLE batches (
     -- sender name in use at acceptance; null for the installation's default
     sender         TEXT,
     requestid      TEXT,              -- the caller's own ID, if any
-    body           TEXT,              -- text for every number; null if each row has its own
+    -- text for every number; null if each row has its own, and empty once erased
+    body           TEXT,
     rows           INTEGER NOT NULL CHECK (rows > 0), -- number of rows
     pages          INTEGER NOT NULL,  -- billed, of all rows
     cost           INTEGER NOT NULL CHECK (cost > 0), -- sum of the rows' prices
@@ -803,6 +805,7 @@ CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
+CREATE INDEX batches_with_texts ON batches (last_message_id) WHERE body <> '';
 -- Claims skip the rows of these batches.
 CREATE INDEX batches_stopped ON batches (first_message_id)
     WHERE cancelling = 1 OR paused_at IS NOT NULL;

@@ -485,8 +485,8 @@ fn staff_list(text: &str) -> Result<StaffList, String> {
 
 #[derive(Debug, Subcommand)]
 pub enum Mail {
-    /// List the mails that are waiting, failed or kept, or were sent in the last 30 days, newest
-    /// first.
+    /// List the mails that are waiting, failed, kept or sent, newest first. They are deleted after
+    /// mail_days.
     List,
     /// Send a mail again that is waiting, failed or kept.
     Retry { id: i64 },

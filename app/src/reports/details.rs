@@ -34,6 +34,8 @@ pub struct Report {
     /// The messages to and from the number of the message.
     thread: Vec<ThreadMessage>,
     currency: String,
+    /// How many days texts are kept, or 0.
+    text_days: i64,
 }
 
 /// The message or batch that the page shows. The first letter of an ID says which it is.
@@ -65,7 +67,8 @@ pub async fn load_report(id: String, confirm: Option<String>) -> Result<Report, 
         (reference, Subject::Message(detail))
     };
     let currency = current.site().currency.clone();
-    Ok(Report { reference, subject, affected, thread: conversation, currency })
+    let text_days = service.limits().text_days;
+    Ok(Report { reference, subject, affected, thread: conversation, currency, text_days })
 }
 
 #[component]
@@ -82,11 +85,12 @@ pub fn ReportPage() -> impl IntoView {
 #[component]
 fn ReportContent(report: Report, form: FormState) -> impl IntoView {
     let (reference, currency) = (report.reference, report.currency);
+    let text_days = report.text_days;
     let (title, content) = match report.subject {
         Subject::Message(detail) => {
             let thread = thread_section(&report.thread);
             let content = view! {
-                <MessageContent detail reference currency form/>
+                <MessageContent detail reference currency text_days form/>
                 {thread}
             };
             ("Message", content.into_any())

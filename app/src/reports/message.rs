@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use super::counted;
 use super::explained::{advice, meaning};
 use super::stop::{CANCEL, Stop, StopAction};
-use super::text::MessageText;
+use super::text::{MessageText, erased};
 use super::timeline::Timeline;
 use crate::ui::{Confirmation, DateTime, Fact, FormState, StateMark, in_zone, optional_fact};
 
@@ -16,12 +16,18 @@ pub fn MessageContent(
     detail: MessageDetail,
     reference: Reference,
     currency: String,
+    /// How many days texts are kept, or 0.
+    text_days: i64,
     form: FormState,
 ) -> impl IntoView {
     let record = detail.record;
     let actions = actions(&record, &currency);
     let id = record.transid.to_string();
-    let (text, is_test) = (record.message.clone(), record.test);
+    let is_test = record.test;
+    let text = match record.message.clone() {
+        text if text.is_empty() => view! { <p>{erased(&record.number, text_days)}</p> }.into_any(),
+        text => view! { <MessageText text/> }.into_any(),
+    };
     let advice = advice(record.status, record.error.as_deref());
     let application = view! {
         <Fact term="Application" class="key">
@@ -39,7 +45,7 @@ pub fn MessageContent(
                 }
             })}
         <h2>"Text"</h2>
-        <MessageText text/>
+        {text}
         <h2>{in_zone("Timeline (UTC)")}</h2>
         <Timeline timeline=detail.timeline/>
         <h2>"Charge"</h2>

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use super::columns::{Column, chosen};
 use super::explained::meaning;
+use super::text::in_table;
 use super::{counted, price};
 use crate::reports::{CSV_PATH, REPORTS_PATH, ReportFilter};
 use crate::ui::{DateTime, Downloads, StateMark, Table, pager};
@@ -123,7 +124,7 @@ fn with_column<'a>(
         Column::Number => table.styled("figures", name, |message| message.number.clone()),
         Column::Message => table.styled("message", name, |message| {
             view! {
-                <span class="message-text">{message.message.clone()}</span>
+                {in_table(&message.message)}
                 {message.test.then(|| view! { " " <span class="tag">"test"</span> })}
             }
         }),

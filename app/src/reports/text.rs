@@ -23,6 +23,25 @@ pub fn MessageText(text: String) -> impl IntoView {
     }
 }
 
+/// Says why a message has no text. `days` is how many days texts are kept, or 0.
+pub fn erased(number: &str, days: i64) -> String {
+    // An erased number has no digits. A masked one has three.
+    match days {
+        1.. if number.contains(|c: char| c.is_ascii_digit()) => {
+            format!("The text was erased after {}.", counted(days, "day"))
+        }
+        _ => "The text was erased.".to_owned(),
+    }
+}
+
+/// Renders the text of a message in a table.
+pub fn in_table(text: &str) -> AnyView {
+    match text {
+        "" => view! { <span class="fine">"erased"</span> }.into_any(),
+        text => view! { <span class="message-text">{text.to_owned()}</span> }.into_any(),
+    }
+}
+
 /// Renders a run, and a mark if a page or a segment ends there. The style sheet writes the words of
 /// the mark. They aren't part of the text, so they aren't copied with it.
 fn run(run: Run<'_>) -> impl IntoView + use<> {
@@ -101,7 +120,19 @@ fn named(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::described;
+    use super::{described, erased};
+
+    #[test]
+    fn an_erased_text_says_after_how_many_days_unless_it_was_erased_on_request() {
+        for (number, days, said) in [
+            ("57000001", 30, "The text was erased after 30 days."),
+            ("•••••001", 30, "The text was erased after 30 days."),
+            ("••••••••", 30, "The text was erased."),
+            ("57000001", 0, "The text was erased."),
+        ] {
+            assert_eq!(erased(number, days), said, "{number} {days}");
+        }
+    }
 
     #[test]
     fn a_text_says_by_what_it_is_counted() {

@@ -12,6 +12,7 @@ use {
     service::{InboundFilter, MessageFilter, Service},
 };
 
+use super::text::in_table;
 use crate::ui::{Table, in_zone};
 
 /// The number of messages that a thread shows of each direction.
@@ -79,7 +80,8 @@ pub fn thread_section(thread: &[ThreadMessage]) -> Option<AnyView> {
         .time(in_zone("Time (UTC)"), |message| message.at)
         .column("Direction", |message| if message.is_inbound { "received" } else { "sent" })
         .styled("message", "Message", |message| {
-            view! { <span class="message-text">{message.text.clone()}</span> }
+            // A handset may have sent an empty message.
+            (!message.is_inbound || !message.text.is_empty()).then(|| in_table(&message.text))
         })
         .in_region("Messages to and from this number");
     Some(

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::row_form;
 use crate::page_data::PageData;
 use crate::problem::Problem;
+use crate::reports::counted;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
@@ -23,6 +24,8 @@ pub struct MailsView {
     mails: Paged<MailRecord>,
     /// Whether the server sends mails. If not, it only keeps them.
     sends: bool,
+    /// How many days mails are kept.
+    days: i64,
 }
 
 /// Loads the mails for staff.
@@ -33,6 +36,7 @@ pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<Mai
     Ok(MailsView {
         mails: service.operations().mails(cursor.as_deref(), MAILS).await?,
         sends: service.operations().sends_mail(),
+        days: service.limits().mail_days,
     })
 }
 
@@ -59,13 +63,18 @@ pub fn MailsPage() -> impl IntoView {
 
 #[component]
 fn Mails(data: MailsView, form: FormState) -> impl IntoView {
-    let MailsView { mails, sends } = data;
+    let MailsView { mails, sends, days } = data;
+    let days = counted(days, "day");
     let lead = if sends {
-        "We try to send each mail for a day, with growing pauses. We delete the text of a mail \
-         when it is sent, and every mail after 30 days."
+        format!(
+            "We try to send each mail for a day, with growing pauses. We delete the text of a mail \
+             when it is sent, and every mail after {days}."
+        )
     } else {
-        "No mail server is set up, so mails are kept here for 30 days. Read them, and contact \
-         their recipients if necessary."
+        format!(
+            "No mail server is set up, so mails are kept here for {days}. Read them, and contact \
+             their recipients if necessary."
+        )
     };
     view! {
         <Page title="Mail">

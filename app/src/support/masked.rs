@@ -38,9 +38,10 @@ pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
     }
 }
 
-/// Returns the length of a text, which is shown in place of the text.
+/// Returns the length of a text, which is shown in place of the text. An erased text has none.
 pub fn masked(chars: usize) -> String {
     match chars {
+        0 => "erased".to_owned(),
         1 => "1 character".to_owned(),
         _ => format!("{chars} characters"),
     }
@@ -70,7 +71,7 @@ pub fn masked_table<T>(
             }
         })
         .styled(BUTTONS, "Action", move |row| {
-            let transid = message(row).transid;
-            view! { <ShowTextForm transid form/> }
+            let MaskedMessage { transid, chars, .. } = *message(row);
+            (chars > 0).then(|| view! { <ShowTextForm transid form/> })
         })
 }

@@ -117,11 +117,12 @@ fn Message(data: MessageView, form: FormState, deciding: FormState) -> impl Into
     let MessageView { file, currency, text } = data;
     let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
     let is_unknown = file.record.status == MessageStatus::Unknown;
+    let has_text = file.chars > 0;
     let text = match text {
-        Some(text) => view! { <MessageText text/> }.into_any(),
-        None => view! {
+        Some(text) if has_text => view! { <MessageText text/> }.into_any(),
+        _ => view! {
             <p>{masked(file.chars)}</p>
-            <ShowTextForm transid form/>
+            {has_text.then(|| view! { <ShowTextForm transid form/> })}
         }
         .into_any(),
     };

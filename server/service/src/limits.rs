@@ -46,12 +46,22 @@ pub struct Limits {
     pub require_second_factor: FactorRule,
     /// The number of days that messages are kept. Messages that aren't final are kept longer.
     pub history_days: i64,
+    /// The number of days after which the texts of final messages and of inbound messages are
+    /// erased. 0 means never.
+    pub text_days: i64,
+    /// The number of days after which the numbers of final messages and of inbound messages are
+    /// masked. 0 means never.
+    pub mask_numbers_days: i64,
     /// The number of days that events and attempts to deliver them are kept.
     pub event_days: i64,
     /// The number of days that receipts are kept as carriers sent them. 0 means that none are kept.
     pub raw_receipts_days: i64,
-    /// The number of days after which the numbers of final messages are masked. 0 means never.
-    pub mask_numbers_days: i64,
+    /// The number of days that mails are kept.
+    pub mail_days: i64,
+    /// The number of days that security events are kept.
+    pub security_event_days: i64,
+    /// The number of days that the calls of the API are kept. 0 means no limit by age.
+    pub call_log_days: i64,
     /// The period of a message table with PostgreSQL, a day or a week.
     pub message_tables: MessageTables,
     /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,
@@ -62,6 +72,13 @@ pub struct Limits {
     /// has the messages found so far, and its cursor continues from there.
     #[serde(skip, default = "report_time")]
     pub report_time: Duration,
+}
+
+impl Limits {
+    /// Returns how many days something is kept that may quote a text: no longer than texts.
+    pub(crate) fn days_with_text(&self, days: i64) -> i64 {
+        if self.text_days == 0 { days } else { days.min(self.text_days) }
+    }
 }
 
 /// Which accounts must have a second factor.

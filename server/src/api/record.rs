@@ -25,8 +25,8 @@ pub struct Report<'a> {
     /// Null if the default sender was used.
     #[schema(required)]
     pub sender: Option<String>,
-    /// Events leave it out.
-    #[schema(value_type = schemas::Message, required)]
+    /// Events leave it out. It is empty once it was erased.
+    #[schema(value_type = String, required)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[schema(value_type = schemas::Status)]
@@ -184,6 +184,7 @@ pub struct Inbound {
     /// Your number, with country code.
     pub recipient: String,
     /// The text. […] stands for parts that didn't arrive. A binary message is in hexadecimal.
+    /// The text is empty once it was erased.
     pub message: String,
     #[schema(value_type = schemas::Positive)]
     pub segments: i64,

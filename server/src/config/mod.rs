@@ -57,8 +57,12 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
 /// The limits of `raw_receipts_days`.
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
-/// The limits of `mask_numbers_days`.
-const MASK_LIMITS_DAYS: RangeInclusive<i64> = 0..=36_500;
+/// The limits of `text_days` and `mask_numbers_days`.
+const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 0..=36_500;
+/// The limits of `mail_days` and `security_event_days`.
+const ACCOUNT_DATA_LIMITS_DAYS: RangeInclusive<i64> = 1..=3650;
+/// The limits of `call_log_days`.
+const CALL_LOG_LIMITS_DAYS: RangeInclusive<i64> = 0..=3650;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
 /// lease ends.
@@ -535,9 +539,13 @@ impl Reader<'_> {
             withdrawn_messages_max: self.within("withdrawn_messages_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
+            text_days: self.within("text_days", &REDACTION_LIMITS_DAYS)?,
+            mask_numbers_days: self.within("mask_numbers_days", &REDACTION_LIMITS_DAYS)?,
             event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,
             raw_receipts_days: self.within("raw_receipts_days", &RAW_RECEIPTS_LIMITS_DAYS)?,
-            mask_numbers_days: self.within("mask_numbers_days", &MASK_LIMITS_DAYS)?,
+            mail_days: self.within("mail_days", &ACCOUNT_DATA_LIMITS_DAYS)?,
+            security_event_days: self.within("security_event_days", &ACCOUNT_DATA_LIMITS_DAYS)?,
+            call_log_days: self.within("call_log_days", &CALL_LOG_LIMITS_DAYS)?,
             message_tables: self.choice(
                 "message_tables",
                 "day or week",

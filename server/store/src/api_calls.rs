@@ -32,6 +32,11 @@ statements! {
         DELETE FROM api_calls
         WHERE reference = $1 AND id NOT IN (
             SELECT id FROM api_calls WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2)");
+    /// Reads the first rows only. They were stored in about the order in which the calls came.
+    const FORGET_OLD: Sql = Sql::same(r"
+        DELETE FROM api_calls
+        WHERE id IN (
+            SELECT id FROM (SELECT id, at FROM api_calls ORDER BY id LIMIT $2) o WHERE at < $1)");
     const OF_APPLICATION: Sql = Sql::same(r"
         SELECT at, kind, call, client, recipient, reason, detail FROM api_calls
         WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2");
@@ -99,6 +104,11 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
         reason: reason.transpose()?,
         detail: row.get("detail")?,
     })
+}
+
+/// Deletes calls that came before a time, at most `limit`, oldest first.
+pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<()> {
+    query(FORGET_OLD, (before, limit)).execute(conn).await.map(drop)
 }
 
 /// Deletes the calls and the replaced keys of an application. The caller must have deleted the row

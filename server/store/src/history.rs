@@ -1,12 +1,39 @@
-//! Deletes old messages and keeps sums of them. Also defines the tables by day or week.
+//! Deletes old messages and keeps sums of them. Removes numbers and texts from messages that stay.
+//! Also defines the tables by day or week.
 
-use domain::ids::id_of_day;
+use domain::ids::{compose_id, id_of_day, id_unix_ms};
+use domain::schedule::DAYS_AHEAD_MAX;
+use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, BatchId};
 
 use super::erasure::MASK;
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
+
+/// The beginning of a statement that masks numbers. Leaves the last three digits, erased numbers,
+/// and numbers that are too short to be those of persons.
+macro_rules! mask_numbers {
+    ($table:literal, $condition:literal) => {
+        concat!(
+            "UPDATE ",
+            $table,
+            r"
+        SET number = SUBSTR(CAST($3 AS TEXT), 1, LENGTH(number) - 3)
+                || SUBSTR(number, LENGTH(number) - 2)
+        WHERE ",
+            $condition,
+            " AND LENGTH(number) > 3 AND SUBSTR(number, 1, 1) <> '•'"
+        )
+    };
+}
+
+/// The beginning of a statement that erases texts.
+macro_rules! erase_texts {
+    ($table:literal, $condition:literal) => {
+        concat!("UPDATE ", $table, " SET body = '' WHERE ", $condition, " AND body <> ''")
+    };
+}
 
 statements! {
     const SUM_UP: Sql = in_shard!(
@@ -32,21 +59,69 @@ statements! {
         "DELETE FROM message_timeline WHERE message_id >= $1 AND message_id < $2"
             => " AND shard = $3",
     );
-    /// Leaves the last three digits. Erased numbers stay as they are.
     const MASK_NUMBERS: Sql = in_shard!(
-        r"
-        UPDATE messages
-        SET number = SUBSTR(CAST($3 AS TEXT), 1, LENGTH(number) - 3)
-                || SUBSTR(number, LENGTH(number) - 2)
-        WHERE id >= $1 AND id < $2 AND SUBSTR(number, 1, 1) <> '•'" => " AND shard = $4",
+        mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
+            => " AND shard = $4",
     );
-    /// Deletes the shared texts of batches whose last message is being deleted.
-    const FORGET_SHARED_TEXTS: Sql = in_shard!(
-        r"
-        UPDATE batches SET body = NULL
-        WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL
-          AND expanded_at IS NOT NULL"
+    /// The plus signs keep SQLite from reading all messages of these days. PostgreSQL opens only the
+    /// tables of these days.
+    const MASK_SCHEDULED: Sql = Sql {
+        sqlite: mask_numbers!(
+            "messages",
+            "+id >= $1 AND +id < $2 AND send_at >= $4 AND send_at < $5 AND status >= {delivered}"
+        ),
+        postgres: concat!(
+            mask_numbers!(
+                "messages",
+                "id >= $1 AND id < $2 AND send_at >= $4 AND send_at < $5 AND status >= {delivered}"
+            ),
+            " AND shard = $6"
+        ),
+        ..Sql::IN_SHARD
+    };
+    const MASK_INBOUND: Sql = in_shard!(
+        mask_numbers!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $4",
+    );
+    const MASK_UNASSIGNED: Sql =
+        Sql::same(mask_numbers!("unassigned_inbound", "id >= $1 AND id < $2"));
+    const MASK_VERIFICATIONS: Sql = in_shard!(
+        mask_numbers!("verifications", "id >= $1 AND id < $2") => " AND shard = $4",
+    );
+    /// A message with the text of its batch has none of its own.
+    const ERASE_TEXTS: Sql = in_shard!(
+        erase_texts!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
             => " AND shard = $3",
+    );
+    /// See [`MASK_SCHEDULED`].
+    const ERASE_SCHEDULED_TEXTS: Sql = Sql {
+        sqlite: erase_texts!(
+            "messages",
+            "+id >= $1 AND +id < $2 AND send_at >= $3 AND send_at < $4 AND status >= {delivered}"
+        ),
+        postgres: concat!(
+            erase_texts!(
+                "messages",
+                "id >= $1 AND id < $2 AND send_at >= $3 AND send_at < $4 AND status >= {delivered}"
+            ),
+            " AND shard = $5"
+        ),
+        ..Sql::IN_SHARD
+    };
+    const ERASE_INBOUND_TEXTS: Sql = in_shard!(
+        erase_texts!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $3",
+    );
+    const ERASE_UNASSIGNED_TEXTS: Sql =
+        Sql::same(erase_texts!("unassigned_inbound", "id >= $1 AND id < $2"));
+    /// A scheduled batch gets its message IDs when it begins. If it is cancelled before, it has old
+    /// ones, so the last ID alone doesn't tell which batches are new here.
+    const ERASE_SHARED_TEXTS: Sql = in_shard!(
+        r"
+        UPDATE batches SET body = ''
+        WHERE id IN (
+            SELECT id
+            FROM batches WHERE body <> '' AND last_message_id < $1 AND expanded_at IS NOT NULL"
+            => " AND shard = $3",
+        " LIMIT $2)" => " AND shard = $3",
     );
     /// The day of a final message. The counts of messages that aren't final stay until they are.
     const TEST_DAY: Sql = in_shard!(
@@ -150,6 +225,14 @@ statements! {
 /// The number of quarter hours in a day.
 const QUARTERS_OF_DAY: i64 = 96;
 
+/// What is removed from old messages. Their other facts and the money stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redaction {
+    /// All but the last three digits of numbers.
+    Numbers,
+    Texts,
+}
+
 /// A range of message IDs, excluding `below`.
 #[derive(Clone, Copy)]
 pub struct Range {
@@ -194,14 +277,40 @@ pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
     Ok(())
 }
 
-/// Masks the numbers of messages.
-pub async fn mask_numbers(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(MASK_NUMBERS, (range.from, range.below, MASK)).execute(conn).await.map(drop)
+/// Masks the numbers, or erases the texts, of final messages and of inbound messages in this range.
+/// Does the same with final messages that were scheduled for a time in this range.
+pub async fn redact(
+    conn: &mut dyn Connection,
+    redaction: Redaction,
+    Range { from, below }: Range,
+) -> Result<()> {
+    let times = (id_unix_ms(from), id_unix_ms(below));
+    let first_ms = times.0 - DAYS_AHEAD_MAX * DAY_MS;
+    let accepted = compose_id(first_ms, 0);
+    match redaction {
+        Redaction::Numbers => {
+            let masking = query(MASK_SCHEDULED, (accepted, below, MASK, times.0, times.1));
+            masking.execute(&mut *conn).await?;
+            for of_range in [MASK_NUMBERS, MASK_INBOUND, MASK_UNASSIGNED, MASK_VERIFICATIONS] {
+                query(of_range, (from, below, MASK)).execute(&mut *conn).await?;
+            }
+        }
+        Redaction::Texts => {
+            let erasing = query(ERASE_SCHEDULED_TEXTS, (accepted, below, times.0, times.1));
+            erasing.execute(&mut *conn).await?;
+            for of_range in [ERASE_TEXTS, ERASE_INBOUND_TEXTS, ERASE_UNASSIGNED_TEXTS] {
+                query(of_range, (from, below)).execute(&mut *conn).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Deletes the shared texts of batches whose last message is in this range.
-pub async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Result<()> {
-    query(FORGET_SHARED_TEXTS, (range.from, range.below)).execute(conn).await.map(drop)
+/// Erases the shared texts of at most `limit` batches whose messages all have IDs below `below`.
+/// Returns whether there may be more.
+pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+    let erased = query(ERASE_SHARED_TEXTS, (below, limit)).execute(conn).await?;
+    Ok(erased >= limit.unsigned_abs())
 }
 
 /// Deletes final messages of test keys and everything that is stored about them: at most `limit`

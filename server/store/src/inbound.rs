@@ -169,6 +169,10 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
+    const NTH_AFTER: Sql = in_shard!(
+        "SELECT id FROM inbound_messages WHERE id >= $1" => " AND shard = $3",
+        " ORDER BY id LIMIT 1 OFFSET $2",
+    );
     const GREATEST: Sql = in_shard!(
         "SELECT MAX(id) AS id FROM inbound_messages" => " WHERE shard = $1",
     );
@@ -448,6 +452,12 @@ pub async fn list(
 /// Returns the messages with these IDs, in any order.
 pub async fn by_ids(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<Vec<InboundRecord>> {
     query(BY_IDS, ()).fetch_each(conn, ids.iter().map(|id| id.0), record).await
+}
+
+/// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
+/// least `from`.
+pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+    query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the greatest ID of the shard's messages, the unassigned messages and the parts.

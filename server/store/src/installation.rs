@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 
+use super::history::Redaction;
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -28,9 +29,12 @@ statements! {
         UPDATE installation SET history_low_id = $1 WHERE id = 1");
     const RAISE_TEST_LOW: Sql = Sql::same(r"
         UPDATE installation SET test_low_id = $1 WHERE id = 1 AND test_low_id < $1");
-    const MASKED_LOW: Sql = Sql::same("SELECT masked_low_id FROM installation WHERE id = 1");
+    const MASKED_LOW: Sql = Sql::same("SELECT masked_low_id AS low FROM installation WHERE id = 1");
     const SET_MASKED_LOW: Sql = Sql::same(r"
         UPDATE installation SET masked_low_id = $1 WHERE id = 1");
+    const TEXT_LOW: Sql = Sql::same("SELECT text_low_id AS low FROM installation WHERE id = 1");
+    const SET_TEXT_LOW: Sql = Sql::same(r"
+        UPDATE installation SET text_low_id = $1 WHERE id = 1");
     const SET_SWEPT: Sql = Sql::same(r"
         UPDATE installation SET swept_at = $2,
             sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END
@@ -88,13 +92,25 @@ pub async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
     query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
 }
 
-/// Returns the ID below which the numbers of all messages are masked.
-pub async fn masked_low(conn: &mut dyn Connection) -> Result<i64> {
-    query(MASKED_LOW, ()).fetch_one(conn, |row| row.get("masked_low_id")).await
+/// Returns the ID below which all final messages are redacted.
+pub async fn redacted_low(conn: &mut dyn Connection, redaction: Redaction) -> Result<i64> {
+    let low = match redaction {
+        Redaction::Numbers => MASKED_LOW,
+        Redaction::Texts => TEXT_LOW,
+    };
+    query(low, ()).fetch_one(conn, |row| row.get("low")).await
 }
 
-pub async fn set_masked_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
-    query(SET_MASKED_LOW, id).execute(conn).await.map(drop)
+pub async fn set_redacted_low(
+    conn: &mut dyn Connection,
+    redaction: Redaction,
+    id: i64,
+) -> Result<()> {
+    let set = match redaction {
+        Redaction::Numbers => SET_MASKED_LOW,
+        Redaction::Texts => SET_TEXT_LOW,
+    };
+    query(set, id).execute(conn).await.map(drop)
 }
 
 /// Stores that test messages below this ID are being dropped.

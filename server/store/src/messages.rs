@@ -65,6 +65,10 @@ statements! {
         "SELECT id FROM messages WHERE id >= $1" => " AND shard = $3",
         " ORDER BY id LIMIT 1 OFFSET $2",
     );
+    const NTH_SCHEDULED: Sql = in_shard!(
+        "SELECT send_at FROM messages WHERE send_at >= $1" => " AND shard = $3",
+        " ORDER BY send_at LIMIT 1 OFFSET $2",
+    );
     const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
     const LOCATE: Sql = in_shard!(
         "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
@@ -389,6 +393,16 @@ pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<O
 /// least `from`.
 pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
+}
+
+/// Returns the time of the message at position `count`, from 0, among the messages that were
+/// scheduled for `from` or later.
+pub async fn nth_scheduled(
+    conn: &mut dyn Connection,
+    from: Timestamp,
+    count: i64,
+) -> Result<Option<Timestamp>> {
+    query(NTH_SCHEDULED, (from, count)).fetch_optional(conn, |row| row.get("send_at")).await
 }
 
 /// Returns the greatest ID of a message, or 0 if there are no messages.

@@ -377,7 +377,8 @@ fn an_account_downloads_its_own_data() {
 fn an_account_downloads_and_erases_the_data_of_a_number() {
     let server = TestServer::demo();
     let message = [("number", "57000001"), ("message", "outbound secret")];
-    server.send(server.key(), &message).is(200, 200, "");
+    let sent = server.send(server.key(), &message);
+    let transid = sent.json()["transid"].as_str().unwrap().to_owned();
     let mut browser = Browser::of_customer(&server);
     let page = browser.get("/account/number?number=57000001").text();
     assert!(page.contains("can't be undone") && page.contains("Download"), "{page}");
@@ -405,6 +406,13 @@ fn an_account_downloads_and_erases_the_data_of_a_number() {
     assert_eq!(records(), json!([]));
     let page = browser.get("/reports").text();
     assert!(page.contains("••••••••") && !page.contains("57000001"), "{page}");
+    assert!(page.contains("erased"), "{page}");
+    let page = browser.get(&format!("/reports/{transid}")).text();
+    assert!(page.contains("The text was erased."), "{page}");
+    let report = server.get(&format!("/sms/reports/{}/{transid}", server.key())).json();
+    assert_eq!(report["report"]["message"], "");
+    let file = server.get(&format!("/sms/reports/{}?format=csv", server.key())).text();
+    assert!(file.contains(&transid) && !file.contains("secret"), "{file}");
 }
 
 #[test]

@@ -4,10 +4,11 @@ use domain::Timestamp;
 use domain::account::DEVICE_NAME_CHARS_MAX;
 use domain::records::{AccountRecord, DeviceRecord, SessionEnd};
 use domain::security_event::SecurityEventKind;
+use domain::timestamp::DAY_MS;
 
 use crate::Accounts;
 use crate::accounts::audit_owner;
-use crate::accounts::security_events::{self, ClientInfo, Event};
+use crate::accounts::security_events::{ClientInfo, Event};
 use crate::accounts::throttle::network;
 use crate::mail::{self, texts};
 use crate::token::token_hash;
@@ -268,9 +269,10 @@ impl Accounts<'_> {
 
     /// Deletes expired sessions and old security events. Returns the number of deleted sessions.
     pub async fn session_sweep(&self) -> Result<u64> {
+        let days = self.limits().security_event_days;
         self.in_transaction(work!(|tx, now| {
             let swept = sessions::sweep(tx, valid(now)).await?;
-            security_events::sweep(tx, now).await?;
+            store::security_events::sweep(tx, now.plus_ms(-days * DAY_MS)).await?;
             Ok(swept)
         }))
         .await

@@ -15,8 +15,6 @@ use store::security_events::{self, Origin};
 const SHOWN_MAX: i64 = 50;
 /// The maximum number of events that an account's owner can download.
 const EXPORTED_MAX: i64 = 10_000;
-/// How long events are kept.
-const KEPT_MS: i64 = 180 * 24 * 60 * 60 * 1000;
 
 /// The browser or program that sends a request.
 #[derive(Clone, Debug, Default)]
@@ -116,8 +114,4 @@ impl Accounts<'_> {
         event.detail = Some(sums.join(", "));
         self.record(event).await
     }
-}
-
-pub(crate) async fn sweep(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
-    security_events::sweep(conn, now.plus_ms(-KEPT_MS)).await
 }

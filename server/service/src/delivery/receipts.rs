@@ -572,8 +572,8 @@ impl Delivery<'_> {
     }
 
     /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
-    /// Deletes raw receipts after the days of the setting `raw_receipts_days`. Receipts that come
-    /// later are kept as unmatched for a week.
+    /// Deletes raw receipts after the days of the setting `raw_receipts_days`, and no later than
+    /// texts. Receipts that come later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(
             Chore::ForgetSegments,
@@ -588,7 +588,8 @@ impl Delivery<'_> {
             }),
         )
         .await?;
-        let days = self.limits().raw_receipts_days;
+        let limits = self.limits();
+        let days = limits.days_with_text(limits.raw_receipts_days);
         self.do_chore_at(
             Shard::FIRST,
             Chore::ForgetSegments,

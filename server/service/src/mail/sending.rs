@@ -4,18 +4,19 @@
 //! backoff.
 
 use domain::records::{MailRecord, Paged};
+use domain::timestamp::DAY_MS;
 use domain::{MailKind, MailState, Timestamp};
 
 use super::template::render;
-use crate::Operations;
 use crate::token::{CONFIRMATION_LIFETIME_MS, RESET_LIFETIME_MS, token_hash};
 use crate::transactions::work;
+use crate::{Limits, Operations};
 use store::audit::{self, Actor};
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
 use store::outbox::{self, ClaimedRow};
 use store::query::Connection;
-use store::{accounts, confirmations, known_devices};
+use store::{accounts, api_calls, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
 /// How long a link that stops a change of the email is valid. It is longer than a change can take:
@@ -30,8 +31,8 @@ const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;
 const ATTEMPTS_MAX: i64 = 14;
 /// The maximum number of stored characters of an error.
 const ERROR_CHARS_MAX: usize = 300;
-/// How long a sent, kept or failed mail is listed.
-const LISTED_MS: i64 = 30 * 24 * 60 * MINUTE_MS;
+/// The most API calls that one transaction deletes.
+const CALLS_CHUNK: i64 = 1000;
 /// How long a device stays known after its last sign-in.
 const DEVICES_KNOWN_MS: i64 = 90 * 24 * 60 * MINUTE_MS;
 /// The maximum number of mails per page.
@@ -210,11 +211,17 @@ impl Operations<'_> {
         Ok(MailCounts { waiting, failed })
     }
 
-    /// Deletes sent, kept and failed mails after 30 days, expired confirmation links, and devices
-    /// that weren't seen for 90 days.
+    /// Deletes sent, kept and failed mails that are older than the setting `mail_days`, API calls
+    /// that are older than `call_log_days`, expired confirmation links, and devices that weren't
+    /// seen for 90 days.
     pub async fn forget_mails(&self) -> Result<()> {
+        let Limits { mail_days, call_log_days, .. } = *self.limits();
         self.in_transaction(work!(|tx, now| {
-            outbox::forget(tx, now.plus_ms(-LISTED_MS)).await?;
+            outbox::forget(tx, now.plus_ms(-mail_days * DAY_MS)).await?;
+            if call_log_days > 0 {
+                let before = now.plus_ms(-call_log_days * DAY_MS);
+                api_calls::forget_old(tx, before, CALLS_CHUNK).await?;
+            }
             confirmations::forget(tx, now).await?;
             known_devices::forget(tx, now.plus_ms(-DEVICES_KNOWN_MS)).await
         }))

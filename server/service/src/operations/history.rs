@@ -1,4 +1,5 @@
-//! History: dropping old messages by day or week, folding the counts of past days and quarter
+//! History: dropping old messages by day or week, removing numbers and texts from those that stay,
+//! folding the counts of past days and quarter
 //! hours, and with PostgreSQL creating the tables of the coming days.
 
 use std::time::Duration;
@@ -11,8 +12,8 @@ use crate::transactions::work;
 use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
 use store::gate::Priority;
-use store::history::{self, MessageTables, Range};
-use store::{Chore, Store, WriteTx, installation, messages, quarters, tally};
+use store::history::{self, MessageTables, Range, Redaction};
+use store::{Chore, Store, WriteTx, inbound, installation, messages, quarters, tally};
 
 /// The number of days for which tables are created in advance. Rows of a day without tables go into
 /// the default partition.
@@ -89,7 +90,6 @@ impl Operations<'_> {
             if table.is_none() {
                 history::delete(&mut tx, range).await?;
             }
-            history::forget_shared_texts(&mut tx, range).await?;
             store.dialect().forget_unusual(&mut tx, range).await?;
         }
         if let Some(table) = table {
@@ -100,43 +100,67 @@ impl Operations<'_> {
         Ok(true)
     }
 
-    /// Masks the numbers of final messages that are older than the days of the setting
-    /// `mask_numbers_days`.
+    /// Masks numbers that are older than the setting `mask_numbers_days`: those of final messages,
+    /// of inbound messages and of verifications.
     pub async fn mask_numbers(&self) -> Result<()> {
+        self.redact(Redaction::Numbers).await
+    }
+
+    /// Erases texts that are older than the setting `text_days`: those of final messages and of
+    /// inbound messages. Also erases the shared texts of batches whose messages were dropped.
+    pub async fn erase_texts(&self) -> Result<()> {
+        self.redact(Redaction::Texts).await?;
+        self.do_chore(
+            Chore::DropHistory,
+            Priority::Bulk,
+            work!(|tx, _| {
+                let erased = installation::redacted_low(tx, Redaction::Texts).await?;
+                let below = erased.max(installation::history_low(tx).await?);
+                history::erase_shared_texts(tx, below, CHUNK).await
+            }),
+        )
+        .await
+    }
+
+    async fn redact(&self, redaction: Redaction) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.0.clone();
-            if !run_detached(async move { service.operations().mask_some().await }).await? {
+            let redacting =
+                run_detached(async move { service.operations().redact_some(redaction).await });
+            if !redacting.await? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Masks the numbers of some messages. Returns false if there are no more to mask.
-    async fn mask_some(&self) -> Result<bool> {
-        let days = self.limits().mask_numbers_days;
+    /// Redacts some messages. Returns false if there are no more to redact.
+    async fn redact_some(&self, redaction: Redaction) -> Result<bool> {
+        let days = match redaction {
+            Redaction::Numbers => self.limits().mask_numbers_days,
+            Redaction::Texts => self.limits().text_days,
+        };
         if days == 0 {
             return Ok(false);
         }
-        let now = self.now();
         // Nothing drops the messages meanwhile.
         let chore = Chore::DropHistory;
         let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let shards: Vec<Shard> = self.shards().collect();
-        let below = id_of_day(now.day() - days);
-        let below = below.min(all_final_below(&mut tx, &shards, now).await?);
-        let low = installation::masked_low(&mut tx).await?;
-        let Some(first) = first(&mut tx, &shards, low, below).await? else {
+        let below = id_of_day(self.now().day() - days);
+        let below = swept_below(&mut tx, &shards, below).await?;
+        let from = installation::redacted_low(&mut tx, redaction).await?;
+        if from >= below {
             tx.commit().await?;
             return Ok(false);
-        };
-        let range = chunk(&mut tx, &shards, Range { from: first, below }).await?;
+        }
+        let range = redacted_chunk(&mut tx, &shards, Range { from, below }).await?;
         for shard in shards {
             tx.at(shard);
-            history::mask_numbers(&mut tx, range).await?;
+            history::redact(&mut tx, redaction, range).await?;
         }
-        installation::set_masked_low(&mut tx, range.below).await?;
+        installation::set_redacted_low(&mut tx, redaction, range.below).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -239,6 +263,40 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
         below = below.min(of_shard.unwrap_or(i64::MAX));
     }
     Ok(Range { below, ..range })
+}
+
+/// Returns an ID, at most `below`, below which all messages are final, except those that were
+/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
+/// the newest message, so on its own it would hold back all that isn't a message.
+async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
+    let low = installation::swept(tx).await?.low;
+    let mut swept = below;
+    if low < below {
+        let times = [low, below].map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)));
+        for shard in shards {
+            tx.at(*shard);
+            let first = messages::first(tx, low, below).await?;
+            let open = messages::least_scheduled(tx, times[0], times[1]).await?;
+            swept = first.into_iter().chain(open.map(|_| low)).fold(swept, i64::min);
+        }
+    }
+    Ok(swept)
+}
+
+/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled for
+/// a time in the range. Those for the same millisecond stay together.
+async fn redacted_chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
+    let mut range = chunk(tx, shards, range).await?;
+    let first = Timestamp::from_unix_ms(ids::id_unix_ms(range.from));
+    for shard in shards {
+        tx.at(*shard);
+        let scheduled = messages::nth_scheduled(tx, first, CHUNK).await?;
+        let scheduled = scheduled.map(|at| at.max(first.plus_ms(1)));
+        let scheduled = scheduled.map(|at| ids::compose_id(at.unix_ms(), 0));
+        let inbound = inbound::nth_after(tx, range.from, CHUNK).await?;
+        range.below = [scheduled, inbound].into_iter().flatten().fold(range.below, i64::min);
+    }
+    Ok(range)
 }
 
 /// Creates the tables of today and the coming days when a process starts. If that fails, the start

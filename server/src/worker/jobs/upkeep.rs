@@ -33,9 +33,9 @@ pub(super) async fn match_waiting(service: Service) -> Result<()> {
     Ok(())
 }
 
-/// Expires messages after 48 hours. Deletes old sessions, security events, mails, idempotency keys,
-/// carrier message IDs and history. Creates the tables of the coming days. Adds up the counts of
-/// past days.
+/// Expires messages after 48 hours. Deletes old sessions, security events, mails, API calls,
+/// idempotency keys, carrier message IDs and history. Masks old numbers and erases old texts. Creates
+/// the tables of the coming days. Adds up the counts of past days.
 pub(super) async fn expire_and_delete(service: Service) -> Result<()> {
     let expired = attempt("messages can't be expired", service.delivery().expire()).await;
     if let Some(expired @ 1..) = expired {
@@ -52,6 +52,7 @@ pub(super) async fn expire_and_delete(service: Service) -> Result<()> {
     attempt("the counts of past days can't be added up", operations.fold_days()).await;
     attempt("old messages can't be deleted", operations.drop_history()).await;
     attempt("old numbers can't be masked", operations.mask_numbers()).await;
+    attempt("old texts can't be erased", operations.erase_texts()).await;
     attempt("old messages of test keys can't be deleted", operations.drop_tests()).await;
     Ok(())
 }

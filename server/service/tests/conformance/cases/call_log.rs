@@ -4,12 +4,13 @@ use domain::{ApiKey, KeyKind, Reason};
 use service::{ApiCall, Refusal};
 
 use crate::database::Backend;
-use crate::world::{PASSWORD, World};
+use crate::world::{HOUR_MS, PASSWORD, World};
 
 on_each_backend![
     its_owner_sees_the_last_calls,
     a_key_that_was_replaced_within_a_day_is_its_owners,
     the_calls_go_with_the_account,
+    old_calls_are_deleted,
 ];
 
 fn call(reason: Option<Reason>, is_known: bool) -> ApiCall {
@@ -74,6 +75,27 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
 
     let refused = service.applications().api_calls(other.account.id, reference).await;
     assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoSuchApplication));
+}
+
+async fn old_calls_are_deleted(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.call_log_days = 10;
+    let world = world.reopen().await;
+    let customer = world.pending("calls@example.org").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    let service = &world.service;
+    let kept_after = async |days: i64| {
+        world.pass(days * 24 * HOUR_MS);
+        service.operations().forget_mails().await.unwrap();
+        service.applications().api_calls(owner, reference).await.unwrap().len()
+    };
+    for _ in 0..2 {
+        service.applications().note_call(&customer.live, call(None, true));
+        service.applications().store_calls().await.unwrap();
+        assert!(kept_after(6).await > 0);
+    }
+    assert_eq!(kept_after(0).await, 1);
+    assert_eq!(kept_after(5).await, 0);
 }
 
 async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {

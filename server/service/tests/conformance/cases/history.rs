@@ -1,17 +1,22 @@
 //! Old messages are dropped by day once they are final. Their cost stays in the ledger.
 
-use domain::{MessageStatus, Prefix, PriceChange};
-use service::{Actor, MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
+use domain::{MessageStatus, MessageText, Number, Prefix, PriceChange, Transid};
+use service::{
+    Actor, BatchRequest, CancelTarget, MessageFilter, Receipt, SANDBOX_CARRIER, SendRequest,
+    StopAuthor, SubmitOutcome,
+};
 use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
+use super::schedules::at;
 use crate::database::Backend;
 use crate::network::{answered, refused};
-use crate::uploads::{plain, upload};
-use crate::world::{Customer, HOUR_MS, World, money};
+use crate::uploads::{accepted, plain, upload};
+use crate::world::{Customer, HOUR_MS, World, money, request};
 
 on_each_backend![
     old_days_are_dropped_and_the_sums_of_money_still_agree,
     old_numbers_are_masked_once_their_messages_are_final,
+    old_texts_are_erased_once_their_messages_are_final,
     a_day_with_a_message_that_is_not_final_is_not_dropped,
     the_counts_of_a_day_are_merged_once_all_its_messages_are_final,
 ];
@@ -98,6 +103,10 @@ async fn old_numbers_are_masked_once_their_messages_are_final(backend: Backend) 
         world.pass(1);
     }
     end_all(&world).await;
+    // A message that waits for its time holds back no other.
+    let schedule = at(&world, 34 * DAY_MS);
+    let late = SendRequest { schedule, ..request(&customer.live, "12345670", "hello") };
+    world.service.messages().send(late).await.unwrap();
     let numbers = async || {
         let access = world.access(&customer.live).await;
         let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
@@ -109,13 +118,13 @@ async fn old_numbers_are_masked_once_their_messages_are_final(backend: Backend) 
     world.pass(30 * DAY_MS);
     world.service.delivery().expire().await.unwrap();
     world.service.operations().mask_numbers().await.unwrap();
-    assert_eq!(numbers().await, ["4915100000123", "12345678"]);
+    assert_eq!(numbers().await, ["12345670", "4915100000123", "12345678"]);
     world.send(&customer.live, "12345679").await.unwrap();
     world.pass(DAY_MS);
     world.service.delivery().expire().await.unwrap();
     for _ in 0..2 {
         world.service.operations().mask_numbers().await.unwrap();
-        assert_eq!(numbers().await, ["12345679", "••••••••••123", "•••••678"]);
+        assert_eq!(numbers().await, ["12345679", "12345670", "••••••••••123", "•••••678"]);
     }
     let access = world.access(&customer.live).await;
     let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
@@ -123,8 +132,91 @@ async fn old_numbers_are_masked_once_their_messages_are_final(backend: Backend) 
         assert_eq!(world.message(&customer, message.transid).await.charge.pages, 1);
     }
     // The first message was refused.
-    assert_eq!(world.balance(&customer.live).await, money("9.55"));
+    assert_eq!(world.balance(&customer.live).await, money("9.5"));
     world.assert_sound().await;
+}
+
+/// Returns all that is stored. SQLite keeps erased bytes in free space until a vacuum.
+pub async fn contents(world: &World) -> String {
+    world.database.connect().await.execute("VACUUM").await.unwrap();
+    let contents = world.database.contents(&world.service).await;
+    String::from_utf8_lossy(&contents).into_owned()
+}
+
+/// Sends messages with texts that are erased in every way. Returns the ID of one that is scheduled.
+async fn fill_with_texts(world: &World, customer: &Customer) -> Transid {
+    let messages = world.service.messages();
+    messages.send(request(&customer.live, "12345678", "refused whisper")).await.unwrap();
+    messages.send(request(&customer.live, "12345678", "single whisper")).await.unwrap();
+    messages.send(request(&customer.test, "12345678", "test whisper")).await.unwrap();
+    accepted(world, customer, "12345678,row whisper\n").await;
+    let shared = |text: &str| Some(MessageText::parse(text.to_owned(), 10).unwrap());
+    let batch = BatchRequest { message: shared("shared whisper"), ..plain() };
+    upload(&world.service, &customer.live, None, "12345678\n12345679\n", batch).await.unwrap();
+    world.expand_all().await;
+    end_all(world).await;
+    let schedule = at(world, 20 * DAY_MS);
+    let batch = BatchRequest { message: shared("withdrawn whisper"), schedule, ..plain() };
+    let batch = upload(&world.service, &customer.live, None, "12345678\n", batch).await.unwrap();
+    let access = world.access(&customer.live).await;
+    let target = CancelTarget::Batch(batch.batchid.unwrap());
+    messages.cancel(&access, target, StopAuthor::Program, None).await.unwrap();
+    let schedule = at(world, 34 * DAY_MS);
+    let late = SendRequest { schedule, ..request(&customer.live, "12345678", "late text") };
+    messages.send(late).await.unwrap().transid.unwrap()
+}
+
+async fn old_texts_are_erased_once_their_messages_are_final(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.text_days = 30;
+    let world = world.reopen().await;
+    let customer = world.active("one@example.org", "10").await;
+    let late = fill_with_texts(&world, &customer).await;
+    let erase = async |days: i64| {
+        world.pass(days * DAY_MS);
+        world.service.delivery().expire().await.unwrap();
+        world.service.operations().erase_texts().await.unwrap();
+        world.assert_sound().await;
+    };
+    // The day of the messages is the oldest one whose texts are kept.
+    erase(30).await;
+    let found = contents(&world).await;
+    for whisper in ["refused", "single", "test", "row", "shared"] {
+        assert!(found.contains(&format!("{whisper} whisper")), "{whisper}");
+    }
+    erase(1).await;
+    let found = contents(&world).await;
+    assert!(!found.contains(" whisper") && found.contains("late text"));
+    let access = world.access(&customer.live).await;
+    let filter = MessageFilter { limit: 100, ..MessageFilter::default() };
+    let found = world.service.messages().list(&access, &filter).await.unwrap().items;
+    assert_eq!(found.len(), 6);
+    for message in &found {
+        let text = if message.transid == late { "late text" } else { "" };
+        assert_eq!(message.message, text);
+        let detail = world.message(&customer, message.transid).await;
+        assert_eq!((detail.charge.pages, &*detail.record.number), (1, &*message.number));
+    }
+    let (number, owner) = (Number::parse("12345678").unwrap(), customer.account.id);
+    let actor = Actor::Account(owner);
+    let messages = world.service.messages();
+    let mut export = messages.export_number(&actor, owner, &number).await.unwrap();
+    let mut file = String::new();
+    while let Some(part) = export.next_part().await.unwrap() {
+        file += &part;
+    }
+    let file: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let of_file = file["records"].as_array().unwrap().iter();
+    assert_eq!(of_file.filter(|record| record["message"] == "").count(), 5, "{file:#}");
+
+    // The scheduled message is sent on day 34. Its text is kept for 30 days from then on.
+    erase(4).await;
+    end_all(&world).await;
+    assert!(world.message(&customer, late).await.record.final_at.is_some());
+    erase(29).await;
+    assert!(contents(&world).await.contains("late text"));
+    erase(1).await;
+    assert!(!contents(&world).await.contains("late text"));
 }
 
 async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend) {

@@ -8,6 +8,7 @@ use service::{
     SANDBOX_CARRIER, SubmitOutcome,
 };
 
+use super::history::contents;
 use crate::database::Backend;
 use crate::network::answered;
 use crate::world::{Customer, HOUR_MS, World};
@@ -25,6 +26,7 @@ on_each_backend![
     garbage_is_stored_whatever_its_coding,
     lists_are_filtered_and_continued,
     old_messages_and_notes_are_deleted,
+    old_texts_and_numbers_are_removed,
     the_answer_of_a_test_number_is_stored_with_the_receipt_and_once,
 ];
 
@@ -383,6 +385,35 @@ async fn old_messages_and_notes_are_deleted(backend: Backend) {
     world.service.operations().forget_inbound().await.unwrap();
     assert_eq!(texts(&world, &customer).await.len(), 1);
     assert_eq!(kept(&world).await, [""; 0]);
+}
+
+async fn old_texts_and_numbers_are_removed(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.text_days = 10;
+    world.limits.mask_numbers_days = 20;
+    let world = world.reopen().await;
+    let customer = world.pending("one@example.org").await;
+    add_number(&world, Some("shop"), customer.reference).await;
+    receive(&world, vec![text("shop whisper"), text("nobody's whisper")]).await;
+    let after = async |days: i64| {
+        world.pass(days * 24 * HOUR_MS);
+        world.service.operations().mask_numbers().await.unwrap();
+        world.service.operations().erase_texts().await.unwrap();
+        (texts(&world, &customer).await, kept(&world).await)
+    };
+    let both = |text: &str, other: &str| (vec![text.to_owned()], vec![other.to_owned()]);
+    assert_eq!(after(10).await, both("shop whisper", "nobody's whisper"));
+    assert_eq!(after(1).await, both("", ""));
+    let found = contents(&world).await;
+    assert!(!found.contains("whisper") && found.contains(HANDSET));
+    assert_eq!(after(10).await, both("", ""));
+    assert!(!contents(&world).await.contains(HANDSET));
+    // Masked messages can still be assigned.
+    add_number(&world, None, customer.reference).await;
+    assert_eq!(world.service.support().assign_inbound(&STAFF, OURS).await.unwrap(), 1);
+    let numbers = list(&world, &customer).await.into_iter().map(|message| message.number);
+    assert_eq!(numbers.collect::<Vec<_>>(), ["••••••••001", "••••••••001"]);
+    world.assert_sound().await;
 }
 
 async fn the_answer_of_a_test_number_is_stored_with_the_receipt_and_once(backend: Backend) {

@@ -38,6 +38,8 @@ impl Database {
     pub async fn contents(&self, service: &Service) -> Vec<u8> {
         let copy = self.0.with_file_name("contents.db");
         service.operations().backup(&copy).await.unwrap();
-        std::fs::read(copy).unwrap()
+        let contents = std::fs::read(&copy).unwrap();
+        std::fs::remove_file(copy).unwrap();
+        contents
     }
 }
