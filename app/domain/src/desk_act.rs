@@ -36,6 +36,8 @@ words! {
         Drain = "drain",
         Resume = "resume",
         Rebind = "rebind",
+        /// On all carriers and routes. The subject is empty.
+        Reload = "reload-carriers",
         // On prices. The subject is the text of a `PriceRequest`.
         SetBasePrices = "set-base-prices",
         SetPrice = "set-price",
@@ -71,6 +73,7 @@ impl DeskAct {
             Self::Drain => "Drain",
             Self::Resume => "Resume",
             Self::Rebind => "Bind again",
+            Self::Reload => "Reload carriers",
             Self::SetBasePrices => "Set base prices",
             Self::SetPrice => "Set price",
             Self::RemovePrice => "Remove price",
@@ -101,6 +104,9 @@ impl DeskAct {
             Self::Drain => "The carrier is drained.",
             Self::Resume => "The carrier is resumed.",
             Self::Rebind => "The carrier's connections are closed, and opened again.",
+            Self::Reload => {
+                "Every process reads carriers and routes again. An error is shown here."
+            }
             Self::SetBasePrices => "The change of the base prices is saved.",
             Self::SetPrice => "The price change is saved.",
             Self::RemovePrice => "The removal of the price is saved.",
@@ -132,6 +138,7 @@ impl DeskAct {
             | Self::ResetFactor
             | Self::MakeResetLink
             | Self::Rebind
+            | Self::Reload
             | Self::CancelPrice
             | Self::MarkLine => return None,
         })

@@ -222,6 +222,9 @@ async fn perform(
             let command = CarrierCommand::Rebind(subject.to_owned());
             service.delivery().give_command(&actor, command).await?;
         }
+        DeskAct::Reload => {
+            service.delivery().give_command(&actor, CarrierCommand::Reload).await?;
+        }
         DeskAct::MakeResetLink => keep_reset_link(current, &actor, &email).await?,
         DeskAct::AddNumber => {
             let (number, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;
