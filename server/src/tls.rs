@@ -56,14 +56,7 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
 
 /// Checks that a client can present this certificate.
 pub fn check_client(files: &TlsFiles) -> Result<(), ConfigError> {
-    let (chain, key) = identity(files)?;
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unfit(&error))?
-        .with_root_certificates(RootCertStore::empty())
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| unfit(&error))?;
-    Ok(())
+    client_with(None, Some(files)).map(drop)
 }
 
 /// Returns the certificates in a PEM file, also as authorities. There must be at least one.
@@ -87,11 +80,19 @@ pub fn authorities(file: &Path) -> Result<(RootCertStore, Certificates), ConfigE
 /// Returns the configuration for outgoing connections over TLS 1.2 or 1.3. It trusts the
 /// certificates in the file and those that they signed, or the public authorities.
 pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigError> {
+    client_with(authorities_file, None)
+}
+
+/// Returns the configuration as [`client`] does, with the certificate that we present.
+pub fn client_with(
+    authorities_file: Option<&Path>,
+    presented: Option<&TlsFiles>,
+) -> Result<ClientConfig, ConfigError> {
     let (roots, pinned) = match authorities_file {
         Some(file) => authorities(file)?,
         None => (public_authorities(), Vec::new()),
     };
-    client_that_trusts(roots, pinned)
+    client_that_trusts(roots, pinned, presented)
 }
 
 /// Returns the configuration for connections to our own site, which may have a certificate of the
@@ -99,7 +100,7 @@ pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigErr
 pub fn client_of_machine() -> Result<ClientConfig, ConfigError> {
     let mut roots = public_authorities();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    client_that_trusts(roots, Vec::new())
+    client_that_trusts(roots, Vec::new(), None)
 }
 
 fn public_authorities() -> RootCertStore {
@@ -109,8 +110,13 @@ fn public_authorities() -> RootCertStore {
 fn client_that_trusts(
     roots: RootCertStore,
     pinned: Certificates,
+    presented: Option<&TlsFiles>,
 ) -> Result<ClientConfig, ConfigError> {
     let config = smpp::client_that_trusts(roots, pinned);
     let config = config.map_err(|error| ConfigError::new(format!("TLS can't be used: {error}")))?;
-    Ok(config.with_no_client_auth())
+    let Some(files) = presented else {
+        return Ok(config.with_no_client_auth());
+    };
+    let (chain, key) = identity(files)?;
+    config.with_client_auth_cert(chain, key).map_err(|error| unfit(&error))
 }

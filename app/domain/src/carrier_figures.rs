@@ -24,6 +24,8 @@ words! {
         Expired = "expired",
         /// A receipt that matched no message when it came.
         Unmatched = "unmatched",
+        /// A receipt whose state isn't known.
+        UnknownState = "unknown_state",
     }
 }
 
@@ -47,6 +49,14 @@ pub struct RecentCounts {
     pub five_minutes: CarrierCounts,
     pub hour: CarrierCounts,
     pub day: CarrierCounts,
+}
+
+/// How often a carrier refused submits for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedRefusal {
+    /// The code, with its words if it has some.
+    pub reason: String,
+    pub count: u64,
 }
 
 /// The counts of a carrier in an hour.

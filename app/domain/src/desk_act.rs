@@ -40,6 +40,8 @@ words! {
         OpenIncident = "open-incident",
         /// On a note about an incident, identified by its ID.
         EndIncident = "end-incident",
+        /// On all carriers and routes. The subject is empty.
+        Reload = "reload-carriers",
         // On prices. The subject is the text of a `PriceRequest`.
         SetBasePrices = "set-base-prices",
         SetPrice = "set-price",
@@ -77,6 +79,7 @@ impl DeskAct {
             Self::Rebind => "Bind again",
             Self::OpenIncident => "Open note",
             Self::EndIncident => "End",
+            Self::Reload => "Reload carriers",
             Self::SetBasePrices => "Set base prices",
             Self::SetPrice => "Set price",
             Self::RemovePrice => "Remove price",
@@ -109,6 +112,9 @@ impl DeskAct {
             Self::Rebind => "The carrier's connections are closed, and opened again.",
             Self::OpenIncident => "The note is open. Customers see it.",
             Self::EndIncident => "The note has ended. Customers no longer see it.",
+            Self::Reload => {
+                "Every process reads carriers and routes again. An error is shown here."
+            }
             Self::SetBasePrices => "The change of the base prices is saved.",
             Self::SetPrice => "The price change is saved.",
             Self::RemovePrice => "The removal of the price is saved.",
@@ -142,6 +148,7 @@ impl DeskAct {
             | Self::MakeResetLink
             | Self::Rebind
             | Self::EndIncident
+            | Self::Reload
             | Self::CancelPrice
             | Self::MarkLine => return None,
         })

@@ -92,7 +92,7 @@ pub use keyword::Keyword;
 pub use leak::Leak;
 pub use limits::{AlarmKind, Guard, LimitField, SendLimits};
 pub use mail::{MailKind, MailState};
-pub use message::parts::{Concatenation, Part, Segmentation};
+pub use message::parts::{Concatenation, Part, Segmentation, SubmitAlphabet};
 pub use message::{Encoding, MessageText};
 pub use message_id_form::MessageIdForm;
 pub use money::Money;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api_key::KeyKind;
-use crate::carrier_figures::RecentCounts;
+use crate::carrier_figures::{CountedRefusal, RecentCounts};
 use crate::decision::Work;
 use crate::ledger::TransferKind;
 use crate::security_event::SecurityEventKind;
@@ -803,7 +803,23 @@ pub struct CarrierRecord {
     /// The number of receipts whose state we don't know.
     pub receipts_unknown_state: i64,
     pub recent: RecentCounts,
+    /// The most frequent reasons for which it refused submits in the last hour.
+    pub refusals: Vec<CountedRefusal>,
+    /// Whether its connections bind (SMPP). `None` if the settings can't be read.
+    pub binds: Option<bool>,
     pub connections: Vec<ConnectionRecord>,
+}
+
+words! {
+    /// Why staff get no mail about carriers that fail.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MailGap {
+        /// No mail server is set up.
+        NoServer = "no-server",
+        /// No member of staff has a confirmed email and wants these mails.
+        NoRecipient = "no-recipient",
+    }
 }
 
 /// The messages accepted on one day (UTC), by status.

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 #[cfg(feature = "ssr")]
 use domain::Timestamp;
-use domain::carrier_figures::{CarrierCounts, CarrierEvent, RecentCounts};
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, CountedRefusal, RecentCounts};
 use domain::printable::printable;
-use domain::records::{CarrierRecord, RefusedReload};
+use domain::records::{CarrierRecord, MailGap, RefusedReload};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let since = since.map(|at| view! { <Fact term="Since"><DateTime at/></Fact> });
     let reason = carrier.reason.as_deref().map(printable).map(Cow::into_owned);
     let reason = reason.map(|reason| view! { <Fact term="Reason">{reason}</Fact> });
+    let held = carrier.held_since.map(|at| {
+        view! { <Fact term="All messages held"><span>"since "<DateTime at/></span></Fact> }
+    });
     view! {
         <dl class="facts">
             <Fact term="State">
@@ -55,6 +58,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
             </Fact>
             {since}
             {reason}
+            {held}
             <Fact term="Waiting messages" class="figures">{waiting.to_string()}</Fact>
             <Fact term="Age of the oldest" class="figures">
                 {oldest.unwrap_or_else(|| "none waits".to_owned())}
@@ -100,6 +104,21 @@ fn within(seconds: u32) -> String {
     format!("≤ {}", age(i64::from(seconds)))
 }
 
+/// Renders why a carrier refused submits lately.
+pub fn refusals(carrier: &CarrierNow) -> Option<AnyView> {
+    let rows = carrier.record.refusals.iter().map(|CountedRefusal { reason, count }| {
+        view! { <li>{format!("{count} × {}", printable(reason))}</li> }
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then(|| {
+        view! {
+            <p>"Submits refused in the last hour, by reason:"</p>
+            <ul class="figures">{rows}</ul>
+        }
+        .into_any()
+    })
+}
+
 /// Renders a carrier's connections.
 pub fn connections(carrier: &CarrierNow) -> AnyView {
     let connections = &carrier.record.connections;
@@ -136,6 +155,35 @@ pub fn last_errors(carrier: &CarrierNow) -> Option<AnyView> {
     });
     let others: Vec<_> = others.collect();
     (!others.is_empty()).then(|| view! { <ul class="fine">{others}</ul> }.into_any())
+}
+
+/// Warns staff that nothing is sent.
+pub fn held_warning() -> impl IntoView {
+    view! {
+        <p class="notice">
+            "The database was restored from a backup. No messages are sent until the operator has \
+             decided about those that were waiting then. Ask the operator to run "
+            <code>"heliograph messages reconcile"</code>"."
+        </p>
+    }
+}
+
+/// Warns staff that they get no mail when a carrier fails.
+pub fn mail_gap_warning(gap: MailGap) -> impl IntoView {
+    let (why, what) = match gap {
+        MailGap::NoServer => {
+            ("no mail server is set up", "Ask the operator to set \"smtp_url\" and restart.")
+        }
+        MailGap::NoRecipient => (
+            "no member of staff with a confirmed email wants these mails",
+            "Confirm your email, and turn the mails on at /account/mails.",
+        ),
+    };
+    let sentence = format!(
+        "No mail leaves when a carrier is down or degraded, because {why}. {what} Until then, \
+         watch this page or the metrics."
+    );
+    view! { <p class="notice">{sentence}</p> }
 }
 
 /// Warns staff that processes go on with earlier settings.

@@ -2,12 +2,15 @@
 
 use domain::DeskAct;
 use domain::incident::IncidentRecord;
-use domain::records::RefusedReload;
+use domain::records::{MailGap, RefusedReload};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::{CarrierNow, connections, facts, figures, last_errors, reload_warning};
+use super::carrier::{
+    CarrierNow, connections, facts, figures, held_warning, last_errors, mail_gap_warning, refusals,
+    reload_warning,
+};
 use super::confirm::confirm_button;
 use super::incidents::{AskIncident, Incidents};
 use crate::page_data::PageData;
@@ -28,6 +31,8 @@ pub struct CarriersNow {
     /// The open notes.
     incidents: Vec<IncidentRecord>,
     refused_reloads: Vec<RefusedReload>,
+    /// Why no mail about a carrier that fails would leave.
+    mail_gap: Option<MailGap>,
 }
 
 #[cfg(feature = "ssr")]
@@ -48,7 +53,15 @@ impl CarriersNow {
             carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
             incidents: service.delivery().incidents().await?,
             refused_reloads: service.delivery().refused_reloads().await?,
+            mail_gap: service.operations().carrier_mail_gap().await?,
         })
+    }
+}
+
+impl CarriersNow {
+    /// Whether the messages for all carriers are held.
+    fn is_held(&self) -> bool {
+        self.carriers.iter().any(|carrier| carrier.record.held_since.is_some())
     }
 }
 
@@ -89,10 +102,17 @@ fn Carriers(carriers: CarriersNow, notes: FormState) -> impl IntoView {
                 "We submit no more messages to a drained carrier. It still delivers the messages \
                  that it has. Waiting messages take another route if there is one."
             </p>
+            {move || live.with(|live| live.is_held().then(held_warning))}
             {move || live.with(|live| reload_warning(&live.refused_reloads))}
+            {move || live.with(|live| live.mail_gap.map(mail_gap_warning))}
+            {confirm_button(DeskAct::Reload, "", String::new(), CARRIERS_PATH.to_owned())}
             <div class="visually-hidden" role="status">
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>
+            <p class="fine">
+                "Accepted, refused, deferred, throttled and unanswered count submits: each part of \
+                 a long message, and each attempt. Delivered, failed and expired count receipts."
+            </p>
             <For each=move || names.get() key=String::clone children=section/>
             <Incidents open carriers form=notes/>
         </Page>
@@ -117,6 +137,9 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
     let drained = Memo::new(move |_| {
         carrier.with(|it| it.as_ref().is_some_and(|it| it.record.drained_at.is_some()))
     });
+    let binds = Memo::new(move |_| {
+        carrier.with(|it| it.as_ref().is_some_and(|it| it.record.binds == Some(true)))
+    });
     let act = move || if drained.get() { DeskAct::Resume } else { DeskAct::Drain };
     let subject = name.clone();
     view! {
@@ -126,13 +149,19 @@ fn Carrier(name: String, live: RwSignal<CarriersNow>) -> impl IntoView {
             <TableRegion label=format!("Figures of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(figures))}
             </TableRegion>
+            {move || carrier.with(|it| it.as_ref().and_then(refusals))}
             <p><a href=format!("/support/carriers/{name}/receipts")>"Receipts and figures by hour"</a></p>
             <TableRegion label=format!("Connections of {name}")>
                 {move || carrier.with(|it| it.as_ref().map(connections))}
             </TableRegion>
             {move || carrier.with(|it| it.as_ref().and_then(last_errors))}
             {move || confirm_button(act(), &subject, subject.clone(), CARRIERS_PATH.to_owned())}
-            {confirm_button(DeskAct::Rebind, &name, name.clone(), CARRIERS_PATH.to_owned())}
+            {move || binds.get().then(|| confirm_button(
+                DeskAct::Rebind,
+                &name,
+                name.clone(),
+                CARRIERS_PATH.to_owned(),
+            ))}
         </section>
     }
 }

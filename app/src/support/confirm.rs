@@ -229,6 +229,9 @@ async fn perform(
             return Ok(Some(note.id.to_string()));
         }
         DeskAct::EndIncident => drop(service.delivery().end_incident(&actor, id()?).await?),
+        DeskAct::Reload => {
+            service.delivery().give_command(&actor, CarrierCommand::Reload).await?;
+        }
         DeskAct::MakeResetLink => keep_reset_link(current, &actor, &email).await?,
         DeskAct::AddNumber => {
             let (number, keyword, reference) = parsed_number(subject).ok_or(Cause::NotFound)?;

@@ -105,6 +105,7 @@ impl Consequences {
             }
             DeskAct::OpenIncident => incidents::of_opening(subject),
             DeskAct::EndIncident => incidents::of_ending(current, subject).await,
+            DeskAct::Reload => of_reload(current, subject).await,
             DeskAct::SetBasePrices
             | DeskAct::SetPrice
             | DeskAct::RemovePrice
@@ -568,8 +569,11 @@ async fn of_carrier(
     let delivery = current.service().delivery();
     let carriers = delivery.carriers().await?;
     let found = carriers.into_iter().find(|carrier| carrier.name == subject);
-    let CarrierRecord { name, state, waiting, drained_at, held_since, .. } =
+    let CarrierRecord { name, state, waiting, drained_at, held_since, binds, .. } =
         found.ok_or(Cause::NotFound)?;
+    if act == DeskAct::Rebind && binds != Some(true) {
+        return Err(Cause::NotFound.into());
+    }
     let is_last = act == DeskAct::Drain && delivery.is_last_carrier(&name).await?;
     let (effects, undo) = match act {
         DeskAct::Drain => {
@@ -622,6 +626,32 @@ async fn of_carrier(
         seen: format!("{}{}", drained_at.map_or("in use", |_| "drained"), last_mark(is_last)),
         refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
         decided,
+        ..Consequences::default()
+    })
+}
+
+async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+    if !subject.is_empty() {
+        return Err(Cause::NotFound.into());
+    }
+    let delivery = current.service().delivery();
+    let carriers = delivery.carriers().await?.into_iter();
+    let names: Vec<_> = carriers.map(|carrier| carrier.name).collect();
+    let refused = delivery.refused_reloads().await?.into_iter();
+    let refused = refused.map(|last| fact("Refused last time", last.error));
+    Ok(Consequences {
+        confirmation: Confirmation {
+            facts: std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect(),
+            effects: sentences([
+                "Every running process reads carriers and routes from the settings file again.",
+                "A carrier whose settings have changed binds again. The others keep their \
+                 connections.",
+                "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
+            ]),
+            undo: "To undo this, the operator restores the file, and you reload it again."
+                .to_owned(),
+            step_up: None,
+        },
         ..Consequences::default()
     })
 }

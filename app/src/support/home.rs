@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::carrier::reload_warning;
+use super::carrier::{held_warning, reload_warning};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -90,24 +90,16 @@ fn Contents(data: SupportView) -> impl IntoView {
     }
 }
 
-/// Warns staff that nothing is sent.
-fn held_warning() -> impl IntoView {
-    view! {
-        <p class="notice">
-            "The database was restored from a backup. No messages are sent until the operator has \
-             decided about those that were waiting then. Ask the operator to run "
-            <code>"heliograph messages reconcile"</code>"."
-        </p>
-    }
-}
-
 /// Warns staff that customers miss information, because a setting is missing.
 fn missing_warning(missing: &[String]) -> impl IntoView {
     let rows = missing.iter().map(|name| {
         let effect = match name.as_str() {
             "support_contact" => "Customers aren't told how to reach support.",
             "payment_instructions" => "Customers aren't told how to make a deposit.",
-            _ => "No mail is sent. Customers can't reset a password without your help.",
+            _ => {
+                "No mail is sent. Customers can't reset a password without your help, and staff \
+                 aren't told when a carrier is down."
+            }
         };
         view! { <li><code>{name.clone()}</code>": "{effect}</li> }
     });

@@ -123,7 +123,7 @@ pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
-pub use operations::examination::{Examination, Installation, examine};
+pub use operations::examination::{Examination, Installation, UselessReceipts, examine};
 pub use operations::hold::{Export, Hold, Reconciled, Reconciliation, Rest};
 pub use operations::reconciling::ExportLine;
 pub use opt_outs::numbers::NumberList;

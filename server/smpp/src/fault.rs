@@ -73,6 +73,7 @@ kinds! {
     SubmitRefusedAll,
     SubmitParameter,
     SubmitRefused,
+    SubmitWithoutId,
 }
 
 /// The words for a kind of fault.
@@ -298,7 +299,7 @@ impl FaultKind {
             Self::SubmitsUnanswered => (
                 "submits_unanswered",
                 "no submit_sm_resp",
-                "The carrier no longer answers submits",
+                "The carrier is bound, but doesn't answer submits",
                 "Contact the carrier. Messages without an answer are unknown. One message at a \
                  time is submitted until one is answered",
             ),
@@ -343,7 +344,7 @@ impl FaultKind {
             ),
             Self::SubmitRefusedAll => (
                 "submit_refused_all",
-                "10 messages in a row with the same error: 0x0A, or about a parameter",
+                "10 submits in a row with the same error: 0x0A, or about a parameter",
                 "The carrier refuses every message with the same error",
                 "Ask the carrier which senders the account may use. Compare \"service_type\", \
                  \"source_ton\", \"data_coding\", \"segmentation\" and \"tlvs\" with its manual. \
@@ -362,6 +363,13 @@ impl FaultKind {
                 "The carrier refused a message",
                 "If it refuses one message, check its number, sender and text. If it refuses all, \
                  contact the carrier with this number and time",
+            ),
+            Self::SubmitWithoutId => (
+                "submit_without_id",
+                "an empty message_id",
+                "The carrier accepts messages without a message ID",
+                "Ask the carrier to return a message_id in submit_sm_resp. Until then, receipts \
+                 match by user_message_reference, or by number and submit date",
             ),
         };
         Words { code, sign, sentence, next_step }
@@ -400,6 +408,11 @@ impl Fault {
     /// A submit that the peer refused. The caller decides the kind.
     pub fn submit(kind: FaultKind, status: u32) -> Self {
         Self::new(kind, describe(status))
+    }
+
+    /// A submit that the peer accepted without a message ID.
+    pub fn of_answer_without_id() -> Self {
+        Self::new(FaultKind::SubmitWithoutId, "")
     }
 
     /// An error of a socket that was connected.

@@ -179,8 +179,7 @@ impl Link {
         match encode::bind(&self.shared.settings, self.role) {
             Ok(pdu) => {
                 if let Phase::Binding { sequence, .. } = self.phase {
-                    let since = Some(Instant::now());
-                    self.shared.lock().links[self.index].binding_since = since;
+                    self.shared.await_answer(self.index, FaultKind::BindUnanswered);
                     self.put(0, sequence, pdu);
                 }
             }

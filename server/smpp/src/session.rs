@@ -89,7 +89,12 @@ async fn attempt_at(
         let address = backup.map_or(&shared.settings.address, |backup| &backup.address);
         let (code, error) = (ended.error.kind.words().code, &ended.error);
         if log.is_due(&ended) {
-            tracing::warn!(parent: span, %address, ?role, fault = code, %error, "SMPP link down");
+            // The link works, and is bound again at once.
+            let what = match ended.error.kind {
+                FaultKind::SubmitsUnanswered => "the carrier doesn't answer submits; binding again",
+                _ => "SMPP link down",
+            };
+            tracing::warn!(parent: span, %address, ?role, fault = code, %error, "{what}");
         }
         shared.enter(index, State::Waiting, Some(ended.error.clone()));
     }
@@ -98,7 +103,9 @@ async fn attempt_at(
 
 async fn attempt(shared: &Arc<Shared>, index: usize, role: Role, backup: Option<&Backup>) -> Ended {
     let connected = tokio::select! {
-        connected = stream::connect(&shared.settings, backup) => connected,
+        connected = stream::connect(&shared.settings, backup, |missing| {
+            shared.await_answer(index, missing);
+        }) => connected,
         () = closed(shared, index) => return Ended::failed(Fault::new(FaultKind::Closed, "")),
     };
     match connected {

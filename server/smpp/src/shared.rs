@@ -21,8 +21,9 @@ const ANSWER_USUAL: Duration = Duration::from_secs(1);
 /// The maximum number of unanswered submits of a peer that takes longer. If it has stopped working,
 /// the outcome of so many messages is unknown.
 const SLOW_WINDOW: usize = 100;
-/// A peer usually answers a bind within this time.
-const BIND_ANSWER_USUAL: Duration = Duration::from_secs(5);
+/// Each step to a bound link usually takes less than this. A longer one is shown as a fault, long
+/// before it is given up.
+const STEP_USUAL: Duration = Duration::from_secs(1);
 
 /// The shared state of a connection. Links work on their own state, and lock this only a few times
 /// per wakeup.
@@ -76,8 +77,8 @@ pub(crate) struct Inner {
 /// The part of a link's state that handles use.
 pub(crate) struct LinkFace {
     pub(crate) state: State,
-    /// When the link sent a bind that isn't answered.
-    pub(crate) binding_since: Option<Instant>,
+    /// The fault if the peer's next answer doesn't come, and since when the link waits for it.
+    awaited: Option<(FaultKind, Instant)>,
     pub(crate) acknowledgements: Vec<(DeliveryHandle, u32)>,
     pub(crate) unacknowledged: usize,
 }
@@ -153,6 +154,11 @@ impl Shared {
         self.announce(inner);
     }
 
+    /// Records that a link waits for the peer's next answer, on the way to a bind.
+    pub(crate) fn await_answer(&self, link: usize, fault: FaultKind) {
+        self.lock().links[link].awaited = Some((fault, Instant::now()));
+    }
+
     /// Sets the state of a link, and the connection's last error if there is one.
     pub(crate) fn enter(&self, link: usize, state: State, error: Option<Fault>) {
         let mut inner = self.lock();
@@ -160,7 +166,7 @@ impl Shared {
             inner.last_error = Some(LastError { fault, at: Instant::now() });
         }
         inner.links[link].state = state;
-        inner.links[link].binding_since = None;
+        inner.links[link].awaited = None;
         inner.settle(Instant::now());
         let closed = inner.state == State::Closed;
         self.announce(inner);
@@ -195,7 +201,7 @@ impl Inner {
             links: (0..links)
                 .map(|_| LinkFace {
                     state: State::Connecting,
-                    binding_since: None,
+                    awaited: None,
                     acknowledgements: Vec::new(),
                     unacknowledged: 0,
                 })
@@ -326,14 +332,21 @@ impl Inner {
         }
     }
 
-    /// Returns the fault of a bind that isn't answered yet. It is known long before the bind is
-    /// given up.
-    fn unanswered_bind(&self, now: Instant) -> Option<LastError> {
-        let waits = self.links.iter().filter_map(|link| link.binding_since);
-        let waited = now - waits.min()?;
-        (waited >= BIND_ANSWER_USUAL).then(|| {
-            let detail = format!("connected; no answer to the bind for {} s", waited.as_secs());
-            LastError { fault: Fault::new(FaultKind::BindUnanswered, detail), at: now }
+    /// Returns the fault of a link that waits for an answer on the way to a bind. It is known long
+    /// before the attempt is given up.
+    fn awaited(&self, now: Instant) -> Option<LastError> {
+        let awaited = self.links.iter().filter_map(|link| link.awaited);
+        let (kind, since) = awaited.min_by_key(|(_, since)| *since)?;
+        let waited = now - since;
+        (waited >= STEP_USUAL).then(|| {
+            let seconds = waited.as_secs();
+            let detail = match kind {
+                FaultKind::BindUnanswered => {
+                    format!("connected; no answer to the bind for {seconds} s")
+                }
+                _ => format!("no answer for {seconds} s"),
+            };
+            LastError { fault: Fault::new(kind, detail), at: now }
         })
     }
 
@@ -356,7 +369,7 @@ impl Inner {
             delivered: self.delivered,
             binds: self.binds,
             lost: self.lost,
-            last_error: self.unanswered_bind(now).or_else(|| self.last_error.clone()),
+            last_error: self.awaited(now).or_else(|| self.last_error.clone()),
             unacknowledged: self.links.iter().map(|link| link.unacknowledged).sum(),
         }
     }

@@ -45,7 +45,7 @@ const TLS_ALERT_TIMEOUT: Duration = Duration::from_secs(1);
 /// # Errors
 /// Returns why there is no connection, or that the carrier expects TLS.
 pub async fn probe(settings: &Settings, backup: Option<&Backup>) -> Result<(), Fault> {
-    let mut stream = connect(settings, backup).await?;
+    let mut stream = connect(settings, backup, |_| ()).await?;
     if settings.tls.is_some() {
         return Ok(());
     }
@@ -61,22 +61,29 @@ pub async fn probe(settings: &Settings, backup: Option<&Backup>) -> Result<(), F
     Ok(())
 }
 
-/// Connects to an address of the settings within their time limit.
+/// Connects to an address of the settings within their time limit. Calls `begin` before each step with
+/// the fault that it is if this step takes too long.
 pub(crate) async fn connect(
     settings: &Settings,
     backup: Option<&Backup>,
+    begin: impl Fn(FaultKind),
 ) -> Result<Box<dyn Stream>, Fault> {
     let until = Instant::now() + settings.timers.connect;
-    let late = |kind| move |_| Fault::new(kind, "no answer in time");
+    let late = |kind| {
+        begin(kind);
+        move |_| Fault::new(kind, "no answer in time")
+    };
     let address = backup.map_or(&settings.address, |backup| &backup.address);
+    let too_late = late(FaultKind::NameUnknown);
     let addresses: Vec<_> = timeout_at(until, lookup_host(address))
         .await
-        .map_err(late(FaultKind::NameUnknown))?
+        .map_err(too_late)?
         .map_err(|error| Fault::new(FaultKind::NameUnknown, error.to_string()))?
         .collect();
+    let too_late = late(FaultKind::ConnectTimeout);
     let socket = timeout_at(until, TcpStream::connect(&addresses[..]))
         .await
-        .map_err(late(FaultKind::ConnectTimeout))?
+        .map_err(too_late)?
         .map_err(|error| Fault::connect(&error))?;
     // The writer calls `gather` when more bytes follow. At all other times, waiting for more bytes
     // would only delay the pending ones.
@@ -90,9 +97,10 @@ pub(crate) async fn connect(
     let config = tls::client_config(tls).await;
     let config = config.map_err(|error| Fault::new(FaultKind::TlsFile, error.to_string()))?;
     let connector = TlsConnector::from(Arc::new(config));
+    let too_late = late(FaultKind::TlsNotSpoken);
     let stream = timeout_at(until, connector.connect(name, socket))
         .await
-        .map_err(late(FaultKind::TlsNotSpoken))?
+        .map_err(too_late)?
         .map_err(|error| Fault::handshake(&error))?;
     Ok(Box::new(stream))
 }

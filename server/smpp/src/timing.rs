@@ -78,7 +78,8 @@ impl Link {
             self.unanswered |= !answered;
             if !answered && matches!(self.phase, Phase::Bound) {
                 self.unresponsive = true;
-                self.end = Some(Fault::new(FaultKind::SubmitsUnanswered, ""));
+                let detail = format!("no answer for {} s", answer.as_secs());
+                self.end = Some(Fault::new(FaultKind::SubmitsUnanswered, detail));
             }
         }
     }

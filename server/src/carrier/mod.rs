@@ -119,6 +119,30 @@ fn last_start(lease: Lease, answer: Duration) -> Instant {
     not_after.checked_sub(answer).unwrap_or(not_after)
 }
 
+/// Whether something is logged now that is logged at most once in an interval. `last` is when it was
+/// logged last.
+fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
+    let is_due = last.is_none_or(|at| at.elapsed() >= interval);
+    if is_due {
+        *last = Some(Instant::now());
+    }
+    is_due
+}
+
+/// A fault in words, and when it was last seen if that is known.
+type SeenFault = Option<(String, Option<Instant>)>;
+
+/// Returns both faults of a connection as one. The second one doesn't hide the first one, although
+/// each message shows it anew.
+fn with_both(first: SeenFault, second: SeenFault) -> SeenFault {
+    match (first, second) {
+        (Some((first, seen)), Some((second, at))) => {
+            Some((format!("{first} Besides: {second}"), seen.max(at)))
+        }
+        (first, second) => first.or(second),
+    }
+}
+
 /// The state and counts of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionStatus {

@@ -2,28 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use tokio::time::Instant;
-
 /// The maximum number of reasons with a count of their own. A reason can contain a carrier's own
 /// error number, and there are many such numbers.
 const REASONS_MAX: usize = 30;
 /// Stands for all further reasons.
 const OTHER: &str = "other";
 
-/// Submits that a carrier refused, permanently or for now. Submits that came too fast don't count.
+/// Submits that a carrier refused, permanently or for now. Those that came too fast have counts of
+/// their own.
 #[derive(Clone, Debug, Default)]
 pub struct Refused {
     counts: BTreeMap<String, u64>,
     /// How many of them it refused for now.
     deferred: u64,
-    last: Option<(String, Instant)>,
+    throttled: BTreeMap<String, u64>,
 }
 
 impl Refused {
     /// Counts a refusal. The reason is a stable code that contains no part of the message.
     pub fn count(&mut self, reason: &str) {
-        self.add_to(reason, 1);
-        self.last = Some((reason.to_owned(), Instant::now()));
+        add_to(&mut self.counts, reason, 1);
     }
 
     /// Counts a refusal for now. The message is submitted again.
@@ -32,22 +30,29 @@ impl Refused {
         self.deferred += 1;
     }
 
+    /// Counts a refusal because messages came too fast.
+    pub fn count_throttled(&mut self, reason: &str) {
+        add_to(&mut self.throttled, reason, 1);
+    }
+
     /// Adds the counts of another connection.
     pub fn add(&mut self, other: &Self) {
         self.deferred += other.deferred;
         for (reason, count) in &other.counts {
-            self.add_to(reason, *count);
+            add_to(&mut self.counts, reason, *count);
         }
-        let at = |last: &Option<(String, Instant)>| last.as_ref().map(|(_, at)| *at);
-        if at(&other.last) > at(&self.last) {
-            self.last.clone_from(&other.last);
+        for (reason, count) in &other.throttled {
+            add_to(&mut self.throttled, reason, *count);
         }
     }
 
-    fn add_to(&mut self, reason: &str, count: u64) {
-        let known = self.counts.contains_key(reason) || self.counts.len() < REASONS_MAX;
-        let reason = if known { reason } else { OTHER };
-        *self.counts.entry(reason.to_owned()).or_default() += count;
+    /// Returns the counts of all refusals, also of those because messages came too fast.
+    pub fn with_throttled(&self) -> BTreeMap<String, u64> {
+        let mut all = self.counts.clone();
+        for (reason, count) in &self.throttled {
+            *all.entry(reason.clone()).or_default() += count;
+        }
+        all
     }
 
     pub fn counts(&self) -> &BTreeMap<String, u64> {
@@ -58,11 +63,12 @@ impl Refused {
     pub fn totals(&self) -> (u64, u64) {
         (self.counts.values().sum::<u64>() - self.deferred, self.deferred)
     }
+}
 
-    /// Returns the last reason, and the time of that refusal.
-    pub fn last(&self) -> Option<(&str, Instant)> {
-        self.last.as_ref().map(|(reason, at)| (reason.as_str(), *at))
-    }
+fn add_to(counts: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
+    let known = counts.contains_key(reason) || counts.len() < REASONS_MAX;
+    let reason = if known { reason } else { OTHER };
+    *counts.entry(reason.to_owned()).or_default() += count;
 }
 
 #[cfg(test)]
@@ -87,6 +93,8 @@ mod tests {
         both.add(&later);
         both.add(&one);
         assert_eq!(both.totals(), (4000, 1));
-        assert_eq!(both.last().unwrap().0, "refused_0x000000ff");
+        both.count_throttled("refused_0x00000058");
+        assert_eq!(both.totals(), (4000, 1));
+        assert_eq!(both.with_throttled().values().sum::<u64>(), 4002);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::carrier_figures::{CarrierCounts, CarrierEvent};
+use domain::carrier_figures::{CarrierCounts, CarrierEvent, CountedRefusal};
 use domain::records::{CarrierRecord, ConnectionRecord};
 use domain::support::{CarrierReceipts, ReceiptCandidate, ReceiptRecord, SuggestedForm};
 use serde::Serialize;
@@ -35,6 +35,8 @@ shown! {
         last_5_minutes: Figures = Figures::of(&record.recent.five_minutes),
         last_hour: Figures = Figures::of(&record.recent.hour),
         last_day: Figures = Figures::of(&record.recent.day),
+        /// The most frequent reasons for refusals in the last hour.
+        refusals: Vec<CountedReason> = record.refusals.into_iter().map(Into::into).collect(),
         receipts_unknown_state: i64 = record.receipts_unknown_state,
         connections: Vec<Connection> = record.connections.into_iter().map(Into::into).collect(),
     }
@@ -55,6 +57,14 @@ shown! {
         throttled: i64 = record.throttled,
         last_error: Option<String> = record.last_error,
         last_error_at: Option<DateTime> = record.last_error_at.map(DateTime),
+    }
+}
+
+shown! {
+    struct CountedReason from counted: CountedRefusal {
+        /// The code, with its words if it has some.
+        reason: String = counted.reason,
+        count: u64 = counted.count,
     }
 }
 
@@ -364,20 +374,27 @@ fn show(carriers: Vec<CarrierRecord>, name: &str, output: Output) -> Result<(), 
     let carrier = Shown::from(carrier.ok_or(service::Error::from(Refusal::NoSuchCarrier))?);
     Ok(output.print(&carrier, |carrier| {
         let since = carrier.since.as_ref().map(|at| at.0.to_table());
-        let held = carrier.held_since.as_ref();
-        let held =
-            held.map(|at| format!("{}; run `heliograph messages reconcile`", at.0.to_table()));
-        let facts = facts(&[
+        let mut rows = vec![
             ("Carrier", carrier.name.clone()),
             ("State", carrier.state.to_owned()),
             ("Since", or_dash(since.as_deref())),
             ("Reason", or_dash(carrier.reason.as_deref())),
-            ("Held since", or_dash(held.as_deref())),
             ("Waiting", carrier.waiting.to_string()),
             ("Unmatched receipts", carrier.receipts_unmatched.to_string()),
             ("Matched later", carrier.receipts_matched.to_string()),
             ("Unknown states", carrier.receipts_unknown_state.to_string()),
-        ]);
+        ];
+        if let Some(at) = &carrier.held_since {
+            let held = format!("{}; run `heliograph messages reconcile`", at.0.to_table());
+            rows.push(("Held since", held));
+        }
+        let refusals = carrier.refusals.iter();
+        let refusals: Vec<_> =
+            refusals.map(|refused| format!("{} × {}", refused.count, refused.reason)).collect();
+        if !refusals.is_empty() {
+            rows.push(("Refused, last hour", refusals.join("; ")));
+        }
+        let facts = facts(&rows);
         let connections: Vec<_> = named_connections(carrier).collect();
         format!("{facts}\n\n{}\n\n{}", figures_table(carrier), connection_table(&connections))
     })?)

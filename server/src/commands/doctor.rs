@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState};
 use futures_util::future::join_all;
-use service::{Clock, Examination, Installation, KeyPlace, OpenError};
+use service::{Clock, Examination, Installation, KeyPlace, OpenError, UselessReceipts};
 
 use super::finding::{COLUMNS, Finding, Verdict};
 use super::{CommandError, Output, doctor_site, service_config};
@@ -56,6 +56,8 @@ pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError
     found.extend(carriers.into_iter().flatten());
     let connections = installation.into_iter().flat_map(|found| &found.connections);
     found.extend(connections.filter_map(of_connection));
+    let receipts = installation.into_iter().flat_map(|found| &found.useless_receipts);
+    found.extend(receipts.flat_map(of_receipts));
     found.push(mail);
     found.extend(site);
 
@@ -269,6 +271,27 @@ fn of_connection(connection: &ConnectionRecord) -> Option<Finding> {
     Some(Finding::fault(&format!("carrier {}", connection.carrier), text))
 }
 
+/// Warns of a carrier's receipts that say nothing about our messages.
+fn of_receipts(receipts: &UselessReceipts) -> Vec<Finding> {
+    let UselessReceipts { carrier, unmatched, unknown_state } = receipts;
+    let check = format!("carrier {carrier}");
+    let unmatched = (*unmatched > 0).then(|| {
+        format!(
+            "receipts of the last day that match no message: {unmatched}. `heliograph carrier \
+             receipts {carrier} --unmatched` says why, and which message_id would match. Set it \
+             and run `heliograph carrier reload`"
+        )
+    });
+    let unknown = (*unknown_state > 0).then(|| {
+        format!(
+            "receipts of the last day with an unknown state: {unknown_state}. `heliograph carrier \
+             receipts {carrier}` lists them. Ask the carrier what the state means, set it in \
+             heliograph.toml, and run `heliograph carrier reload`"
+        )
+    });
+    unmatched.into_iter().chain(unknown).map(|text| Finding::warning(&check, text)).collect()
+}
+
 async fn of_mail(settings: &Settings) -> Finding {
     const CHECK: &str = "mail";
     let Some(server) = &settings.mail else {
@@ -306,6 +329,7 @@ mod tests {
                 backup_age_ms: 0,
                 form_key: String::new(),
                 connections: Vec::new(),
+                useless_receipts: Vec::new(),
             }),
         };
         let now = Timestamp::from_unix_ms(BEFORE_RELEASE_MS);

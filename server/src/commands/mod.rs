@@ -143,6 +143,7 @@ pub fn network(settings: &Settings) -> Network {
     let info = |carrier: &CarrierSettings| CarrierInfo {
         name: carrier.name.clone(),
         sandbox: carrier.kind == CarrierKind::Sandbox,
+        binds: matches!(carrier.kind, CarrierKind::Smpp(_)),
         whole: carrier.takes_whole(),
         message_id: match &carrier.kind {
             CarrierKind::Smpp(smpp) => Some(smpp.message_id),

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::watched::WatchedCarriers;
-use crate::carrier::smpp::status_name;
+use crate::carrier::smpp::status_words;
 use crate::carrier::{CarrierConnection, CarrierReport};
 
 /// How long a test message may wait for its answers. A connection gives up earlier.
@@ -334,8 +334,8 @@ fn failed(outcomes: &BTreeMap<u16, SubmitOutcome>, advice: Option<String>) -> St
 
 /// Describes an answer.
 fn words(outcome: &SubmitOutcome) -> String {
-    let named = |error: &str| match status_name(error) {
-        Some(name) => format!("{error} ({name})"),
+    let named = |error: &str| match status_words(error) {
+        Some(words) => format!("{error} ({words})"),
         None => error.to_owned(),
     };
     match outcome {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use domain::Timestamp;
-use domain::carrier_figures::CarrierCounts;
+use domain::carrier_figures::{CarrierCounts, CountedRefusal};
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
+
+/// The beginning of the name of a count of refusals. The reason follows.
+const REFUSED: &str = "refused:";
 
 statements! {
     /// `$1` is `[[carrier, name, count]]`.
@@ -33,6 +36,11 @@ statements! {
     const OF_CARRIER: Sql = Sql::same(r"
         SELECT began_at, name, count FROM carrier_figures
         WHERE period_ms = $1 AND began_at > $2 AND carrier = $3");
+    const REFUSALS: Sql = Sql::same(r"
+        SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count
+        FROM carrier_figures
+        WHERE period_ms = $1 AND began_at > $2 AND substr(name, 1, 8) = 'refused:'
+        GROUP BY carrier, name ORDER BY 3 DESC, name");
     const FORGET: Sql = Sql::same(r"
         DELETE FROM carrier_figures WHERE period_ms = $1 AND began_at < $2");
 }
@@ -48,6 +56,41 @@ pub async fn add(
         named.map(move |(name, count)| (carrier, name, i64::try_from(count).unwrap_or(0)))
     });
     query(ADD, (period_ms, began_at)).execute_each(conn, rows).await.map(drop)
+}
+
+/// Adds counts of refusals, by carrier and reason, to those of the period that began at this time.
+pub async fn add_refusals(
+    conn: &mut dyn Connection,
+    (period_ms, began_at): (i64, Timestamp),
+    refusals: &BTreeMap<String, BTreeMap<String, u64>>,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    for (carrier, refusals) in refusals {
+        for (reason, count) in refusals {
+            let name = format!("{REFUSED}{reason}");
+            rows.push((carrier.clone(), name, i64::try_from(*count).unwrap_or(0)));
+        }
+    }
+    query(ADD, (period_ms, began_at)).execute_each(conn, rows).await.map(drop)
+}
+
+/// Returns the counts of refusals of all periods that began after this time, by carrier. The most
+/// frequent reasons come first.
+pub async fn refusals(
+    conn: &mut dyn Connection,
+    period_ms: i64,
+    after: Timestamp,
+) -> Result<BTreeMap<String, Vec<CountedRefusal>>> {
+    let rows: Vec<(String, String, i64)> = query(REFUSALS, (period_ms, after))
+        .fetch_all(conn, |row| Ok((row.get("carrier")?, row.get("name")?, row.get("count")?)))
+        .await?;
+    let mut carriers: BTreeMap<String, Vec<CountedRefusal>> = BTreeMap::new();
+    for (carrier, name, count) in rows {
+        let reason = name.strip_prefix(REFUSED).unwrap_or(&name).to_owned();
+        let count = count.max(0).unsigned_abs();
+        carriers.entry(carrier).or_default().push(CountedRefusal { reason, count });
+    }
+    Ok(carriers)
 }
 
 /// Returns the counts of all periods that began after this time, by carrier.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use service::{Clock, TotpSecret};
 
 use crate::client::Answer;
-use crate::harness::TestServer;
+use crate::harness::{TestServer, until};
 use crate::portal::{Browser, PASSWORD, location};
 use crate::two_factor::{code, give_factor};
 
@@ -238,6 +238,29 @@ fn a_confirmation_asks_who_it_is_before_anything_is_typed() {
     let page = confirmed(&mut staff, ("resume", "sandbox", "/support/carriers"), &[]);
     assert!(page.contains("The carrier is resumed."), "{page}");
     assert_eq!(drained(), Value::Null);
+}
+
+#[test]
+fn carriers_are_reloaded_through_a_confirmation() {
+    let server = TestServer::demo();
+    let mut staff = Browser::of_staff(&server);
+    let page = staff.get("/support/carriers").text();
+    for shown in ["Reload carriers", "No mail leaves when a carrier is down", "smtp_url"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    // The sandbox has no connections that bind.
+    assert!(!page.contains("Bind again"), "{page}");
+    assert_eq!(staff.get(&address("rebind", "sandbox", "/support/carriers")).status, 404);
+    let reload = ("reload-carriers", "", "/support/carriers");
+    let page = staff.get(&address(reload.0, reload.1, reload.2)).text();
+    for shown in ["Carriers now", "sandbox", "If the file has an error, nothing changes"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let page = confirmed(&mut staff, reload, &[]);
+    assert!(page.contains("reads carriers and routes again"), "{page}");
+    until("the reload", || server.log().contains("reloaded the settings").then_some(()));
+    let listed = server.place.json(&["audit", "list"]).to_string();
+    assert!(listed.contains("carrier.reload"), "{listed}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod restarts;
 mod routes;
 mod scripted;
 mod sending;
+mod shown;
 mod started;
 mod texts;
 mod trials;

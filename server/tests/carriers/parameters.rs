@@ -11,6 +11,26 @@ use crate::scripted::Scripted;
 use crate::started::Started;
 
 #[test]
+fn texts_are_written_in_latin1_for_a_carrier_that_converts_them() {
+    let smsc = Scripted::start(accept);
+    let started = Started::start(&settings(&smsc, "alphabet = \"latin1\"\n"));
+    smsc.until_bound();
+    for (number, text) in [("57000001", "Thé à 5 h"), ("57000002", "5 €")] {
+        let transid = started.send(number, text);
+        started.until(&transid, "submitted");
+    }
+    let submits = smsc.submits();
+    for (submit, coded) in [
+        (&submits[0], &b"\x01\x00\x03\x00\x09Th\xe9 \xe0 5 h"[..]),
+        (&submits[1], &b"\x01\x00\x08\x00\x06\x00\x35\x00\x20\x20\xac"[..]),
+    ] {
+        let body = &submit.body;
+        assert!(body.windows(coded.len()).any(|bytes| bytes == coded), "{body:X?}");
+    }
+    started.stop();
+}
+
+#[test]
 fn a_submit_has_the_parameters_of_the_settings() {
     let smsc = Scripted::start(accept);
     let started = Started::start(&settings(

@@ -39,12 +39,26 @@ words! {
     }
 }
 
+words! {
+    /// How texts in the GSM 7-bit alphabet are written.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum SubmitAlphabet {
+        /// One septet in each octet.
+        Gsm7 = "gsm7",
+        /// For a carrier that takes Latin-1 and converts it to the GSM 7-bit alphabet. The parts
+        /// are as long as they are in that alphabet. A text with other characters, such as `€` or
+        /// Greek letters, becomes UCS-2.
+        Latin1 = "latin1",
+    }
+}
+
 /// The content of one submit to a carrier.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// SMPP's `data_coding`: 0 for the default alphabet, 8 for UCS-2.
     pub data_coding: u8,
-    /// The header, if any, and the text: one septet per octet (unpacked), or UTF-16 big-endian.
+    /// The header, if any, and the text: one septet per octet (unpacked), Latin-1, or UTF-16
+    /// big-endian.
     pub bytes: Vec<u8>,
     pub concatenation: Concatenation,
 }
@@ -82,13 +96,32 @@ impl std::fmt::Debug for Part {
 /// Returns an error if there would be more parts than can be numbered. A payload isn't split, so it
 /// has no such limit.
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
-    let encoding = encoding(text);
+    parts_in(SubmitAlphabet::Gsm7, text, way, reference)
+}
+
+/// Returns the parts of a text like [`parts`], in this alphabet if it can be.
+///
+/// # Errors
+/// Like [`parts`].
+pub fn parts_in(
+    alphabet: SubmitAlphabet,
+    text: &str,
+    way: Segmentation,
+    reference: u16,
+) -> Result<Vec<Part>, TooManyParts> {
+    let in_latin1 = alphabet == SubmitAlphabet::Latin1;
+    let fits = !in_latin1 || text.chars().all(|c| u8::try_from(c).is_ok());
+    let encoding = if fits { encoding(text) } else { Encoding::Ucs2 };
     let (cuts, wide) = match way {
-        Segmentation::Udh => headed(text),
+        Segmentation::Udh => headed_in(text, encoding),
         Segmentation::Sar | Segmentation::Payload => (cuts(text, encoding, 0).collect(), false),
     };
     let part = |concatenation, mut bytes: Vec<u8>, text: &str| {
-        write(text, encoding, &mut bytes);
+        if in_latin1 && encoding == Encoding::Gsm7 {
+            bytes.extend(text.chars().filter_map(|c| u8::try_from(c).ok()));
+        } else {
+            write(text, encoding, &mut bytes);
+        }
         Part { data_coding: data_coding(encoding), bytes, concatenation }
     };
     if cuts.len() == 1 {
@@ -114,7 +147,10 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
 /// Returns the text of each part without its header, and whether the header has a 16-bit reference.
 /// A text of one part has no header.
 pub(super) fn headed(text: &str) -> (Vec<&str>, bool) {
-    let encoding = encoding(text);
+    headed_in(text, encoding(text))
+}
+
+fn headed_in(text: &str, encoding: Encoding) -> (Vec<&str>, bool) {
     let cuts: Vec<&str> = super::cuts(text, encoding, 0).collect();
     let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
     if shorter.len() == cuts.len() { (shorter, true) } else { (cuts, false) }

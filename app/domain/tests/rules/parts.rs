@@ -1,6 +1,8 @@
 //! The parts of a text: they fit on air, are marked as one message, and add up to the text.
 
-use domain::message::parts::{Concatenation, Part, Segmentation, TooManyParts, parts};
+use domain::message::parts::{
+    Concatenation, Part, Segmentation, SubmitAlphabet, TooManyParts, parts, parts_in,
+};
 use domain::message::segments;
 use proptest::prelude::*;
 
@@ -79,6 +81,20 @@ fn model(text: &str, shorter_by: usize) -> (u8, Vec<Vec<u8>>) {
 
 fn alone(data_coding: u8, bytes: &[u8]) -> Vec<Part> {
     vec![Part { data_coding, bytes: bytes.to_vec(), concatenation: Concatenation::Alone }]
+}
+
+#[test]
+fn a_text_in_latin1_is_cut_like_one_in_gsm7_and_is_ucs2_if_it_doesnt_fit() {
+    let latin1 = |text: &str| parts_in(SubmitAlphabet::Latin1, text, Segmentation::Udh, 7).unwrap();
+    assert_eq!(latin1("Hé @{"), [Part { bytes: b"H\xe9 @{".to_vec(), ..latin1("x").remove(0) }]);
+    let long = "é".repeat(161);
+    let lengths = |parts: Vec<Part>| parts.iter().map(|part| part.bytes.len()).collect::<Vec<_>>();
+    let gsm7 = parts(&long, Segmentation::Udh, 7).unwrap();
+    assert_eq!(lengths(latin1(&long)), lengths(gsm7));
+    for text in ["5 €", "Δ", "жа"] {
+        let [part] = &latin1(text)[..] else { panic!("{text}") };
+        assert_eq!((part.data_coding, part.bytes.len()), (8, text.chars().count() * 2));
+    }
 }
 
 #[test]

@@ -53,6 +53,8 @@ impl Delivery<'_> {
         let held_since = hold::since(&mut conn).await?;
         drop(conn);
         let mut recent = self.recent_counts().await?;
+        let mut refusals = self.recent_refusals().await?;
+        let network = self.inner.router.network();
         let mut found = Vec::new();
         for name in names {
             let row = rows.remove(&name).unwrap_or_default();
@@ -72,6 +74,8 @@ impl Delivery<'_> {
             }
             found.push(CarrierRecord {
                 recent: recent.remove(&name).unwrap_or_default(),
+                refusals: refusals.remove(&name).unwrap_or_default(),
+                binds: network.carriers.iter().find(|info| info.name == name).map(|it| it.binds),
                 name,
                 state,
                 since,
@@ -335,7 +339,11 @@ fn cause(
             Some(format!("No running process has a connection to this carrier. {step}."))
         }
         CarrierState::Down | CarrierState::Degraded => {
-            of_state.iter().find_map(|connection| connection.last_error.clone())
+            let mut with_error: Vec<_> =
+                of_state.iter().filter(|connection| connection.last_error.is_some()).collect();
+            // The newest error comes first, and of those that are equal the first connection's.
+            with_error.sort_by_key(|connection| std::cmp::Reverse(connection.last_error_at));
+            with_error.first().and_then(|connection| connection.last_error.clone())
         }
     };
     (since, reason)

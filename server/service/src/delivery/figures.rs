@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::carrier_figures::{CarrierCounts, CarrierEvent, HourCounts, RecentCounts};
+use domain::carrier_figures::{
+    CarrierCounts, CarrierEvent, CountedRefusal, HourCounts, RecentCounts,
+};
 use domain::timestamp::DAY_MS;
 use domain::{MessageStatus, Timestamp};
 
@@ -29,6 +31,9 @@ const SAMPLE_LASTS: Duration = Duration::from_mins(10);
 /// How long the receipts of a test message don't count.
 const TEST_LASTS: Duration = Duration::from_mins(5);
 
+/// The number of reasons for refusals that staff see.
+const REFUSALS_SHOWN: usize = 5;
+
 /// The counts of this process, by carrier.
 #[derive(Default)]
 pub(crate) struct Figures(Mutex<BTreeMap<String, OfCarrier>>);
@@ -37,6 +42,8 @@ struct OfCarrier {
     counts: CarrierCounts,
     /// The counts that are in the database.
     stored: CarrierCounts,
+    /// The refusals that aren't in the database yet, by reason.
+    refusals: BTreeMap<String, u64>,
     /// When the carrier accepted some of the segments, by carrier message ID.
     samples: HashMap<String, Instant>,
     samples_checked_at: Instant,
@@ -57,6 +64,7 @@ impl Default for OfCarrier {
         Self {
             counts: CarrierCounts::default(),
             stored: CarrierCounts::default(),
+            refusals: BTreeMap::new(),
             samples: HashMap::new(),
             samples_checked_at: Instant::now(),
             tested: Vec::new(),
@@ -169,6 +177,13 @@ impl Figures {
         self.update(carrier, |figures| figures.tested.extend(tests));
     }
 
+    /// Counts receipts whose state isn't known.
+    pub(super) fn add_unknown_states(&self, carrier: &str, count: usize) {
+        let mut counts = CarrierCounts::default();
+        counts.add(CarrierEvent::UnknownState, count as u64);
+        self.add(carrier, &counts);
+    }
+
     /// Adds the counts of something that is stored now.
     pub(super) fn add(&self, carrier: &str, counts: &CarrierCounts) {
         self.update(carrier, |figures| figures.counts.add_all(counts));
@@ -195,19 +210,31 @@ impl Delivery<'_> {
         carriers.iter().map(|(name, figures)| (name.clone(), figures.counts)).collect()
     }
 
+    /// Counts refusals by reason. There are few reasons, and they contain nothing of a message.
+    pub fn count_refusals(&self, carrier: &str, refusals: BTreeMap<String, u64>) {
+        self.inner.figures.update(carrier, |figures| {
+            for (reason, count) in refusals {
+                *figures.refusals.entry(reason).or_default() += count;
+            }
+        });
+    }
+
     /// Adds the counts since the last call to those of the current minute and hour, and deletes old
     /// ones.
     pub async fn store_carrier_figures(&self) -> Result<()> {
         // Counts whose commit fails are lost: they may have been stored.
-        let new: BTreeMap<String, CarrierCounts> = {
-            let mut carriers = self.inner.figures.lock();
-            let new = carriers.iter_mut().map(|(name, figures)| {
-                let stored = std::mem::replace(&mut figures.stored, figures.counts);
-                (name.clone(), figures.counts.since(&stored))
-            });
-            new.filter(|(_, new)| *new != CarrierCounts::default()).collect()
-        };
-        if new.is_empty() {
+        let (mut new, mut refusals) = (BTreeMap::new(), BTreeMap::new());
+        for (name, figures) in self.inner.figures.lock().iter_mut() {
+            let stored = std::mem::replace(&mut figures.stored, figures.counts);
+            let counts = figures.counts.since(&stored);
+            if counts != CarrierCounts::default() {
+                new.insert(name.clone(), counts);
+            }
+            if !figures.refusals.is_empty() {
+                refusals.insert(name.clone(), std::mem::take(&mut figures.refusals));
+            }
+        }
+        if new.is_empty() && refusals.is_empty() {
             return Ok(());
         }
         let service = self.0.clone();
@@ -219,6 +246,8 @@ impl Delivery<'_> {
                 carrier_figures::add(&mut tx, period, &new).await?;
                 carrier_figures::forget(&mut tx, period_ms, now.plus_ms(-kept_ms)).await?;
             }
+            let minute = (MINUTE_MS, began_at(now, MINUTE_MS));
+            carrier_figures::add_refusals(&mut tx, minute, &refusals).await?;
             tx.commit().await
         })
         .await
@@ -237,6 +266,16 @@ impl Delivery<'_> {
             counts: found.get(&began_at).copied().unwrap_or_default(),
         };
         Ok(hours.map(of_hour).collect())
+    }
+
+    /// Returns the most frequent reasons for which carriers refused submits of all processes in the
+    /// last hour, by carrier.
+    pub(super) async fn recent_refusals(&self) -> Result<BTreeMap<String, Vec<CountedRefusal>>> {
+        let after = self.now().plus_ms(-HOUR_MS);
+        let mut conn = self.store().read().await?;
+        let mut refusals = carrier_figures::refusals(&mut conn, MINUTE_MS, after).await?;
+        refusals.values_mut().for_each(|of_carrier| of_carrier.truncate(REFUSALS_SHOWN));
+        Ok(refusals)
     }
 
     /// Returns the counts of all processes over the last 5 minutes, hour and day, by carrier. They

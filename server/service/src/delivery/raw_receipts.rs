@@ -1,11 +1,12 @@
 //! Receipts, and answers to submits, as carriers sent them, kept for staff. They are collected in
 //! memory and stored in the background, so that they delay nothing. A process that dies loses those
-//! of its last second.
+//! of its last second. Receipts with an unknown state are stored before they are acknowledged,
+//! because they count once the settings name the state.
 //!
 //! An answer that accepts a message with an ID isn't kept: the message has the ID, and keeping the
 //! answer would double the writes.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,9 +35,6 @@ const CHUNK: usize = 500;
 const PAUSE_FACTOR: u32 = 49;
 /// The shortest time between two log lines about unknown states of a carrier.
 const UNKNOWN_STATE_LOG_INTERVAL_MS: i64 = 60_000;
-/// The shortest time between two log lines about a carrier's answers without an ID. A carrier that
-/// gives no IDs never does.
-const NO_ID_LOG_INTERVAL_MS: i64 = 3_600_000;
 /// The shortest time between two answers of a carrier that are kept although they only ask us to
 /// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
 /// the same. Other answers are kept without such a limit: each is about a message of its own, and a
@@ -130,10 +128,7 @@ struct Waiting {
     bytes: usize,
     /// The number of receipts that were dropped since the last log line about them.
     dropped: u64,
-    /// The number of receipts with an unknown state that aren't counted in the database yet, by
-    /// carrier.
-    unknown_states: BTreeMap<String, i64>,
-    /// When an unknown state of a carrier, or a missing ID, was last logged, by kind and carrier.
+    /// When an unknown state of a carrier was last logged, by carrier.
     logged: HashMap<String, Timestamp>,
     /// When an answer of which many say the same was last kept, by its kind and carrier.
     same: HashMap<String, Timestamp>,
@@ -150,13 +145,12 @@ impl Waiting {
         self.receipts.push_back(receipt);
     }
 
-    /// Takes the oldest receipts, the counts of unknown states, and the number of receipts that
-    /// were dropped.
-    fn take(&mut self) -> (Vec<RawReceiptRow>, BTreeMap<String, i64>, u64) {
+    /// Takes the oldest receipts, and the number of receipts that were dropped.
+    fn take(&mut self) -> (Vec<RawReceiptRow>, u64) {
         let count = self.receipts.len().min(CHUNK);
         let taken: Vec<_> = self.receipts.drain(..count).collect();
         self.bytes -= taken.iter().map(size).sum::<usize>();
-        (taken, std::mem::take(&mut self.unknown_states), std::mem::take(&mut self.dropped))
+        (taken, std::mem::take(&mut self.dropped))
     }
 }
 
@@ -176,24 +170,14 @@ fn is_due(
     is_due
 }
 
-/// Logs what is wrong with a receipt of unknown state, or with an answer without an ID.
-fn log(carrier: &str, receipt: &RawReceipt) {
-    if receipt.kind == ReceiptKind::UnknownState {
-        tracing::warn!(
-            carrier,
-            message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
-            state = receipt.state,
-            "ignored a receipt with an unknown state; ask the carrier what it means, set it in the \
-             carrier's settings, and run `heliograph carrier reload`"
-        );
-    } else {
-        tracing::warn!(
-            carrier,
-            "the carrier accepted a message without an ID, so its receipt can only be matched by \
-             number and time; compare the answer (`heliograph carrier receipts`) with message_id in \
-             the carrier's settings, and contact the carrier if it has none"
-        );
-    }
+fn log_unknown_state(carrier: &str, receipt: &RawReceipt) {
+    tracing::warn!(
+        carrier,
+        message_id = receipt.text_id.as_deref().or(receipt.parameter_id.as_deref()),
+        state = receipt.state,
+        "ignored a receipt with an unknown state; ask the carrier what it means, set it in the \
+         carrier's settings, and run `heliograph carrier reload`"
+    );
 }
 
 /// Returns about how much memory a receipt takes.
@@ -217,32 +201,58 @@ impl RawReceipts {
 
 impl Delivery<'_> {
     /// Keeps receipts and answers for staff, in memory until [`Self::store_raw_receipts`] stores
-    /// them. Counts and logs unknown states. Drops most answers of which many say the same.
+    /// them. Drops most answers of which many say the same.
     pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
+        if self.limits().raw_receipts_days == 0 {
+            return;
+        }
         let now = self.now();
-        let kept = self.limits().raw_receipts_days > 0;
         let mut waiting = self.inner.raw_receipts.lock();
         for receipt in receipts {
             let kind = receipt.kind;
             let key = format!("{} {carrier}", kind.as_str());
-            if kind == ReceiptKind::UnknownState {
-                *waiting.unknown_states.entry(carrier.to_owned()).or_default() += 1;
-            }
-            let log_interval_ms = match kind {
-                ReceiptKind::UnknownState => Some(UNKNOWN_STATE_LOG_INTERVAL_MS),
-                ReceiptKind::AcceptedWithoutId => Some(NO_ID_LOG_INTERVAL_MS),
-                _ => None,
-            };
-            if log_interval_ms.is_some_and(|ms| is_due(&mut waiting.logged, &key, now, ms)) {
-                log(carrier, &receipt);
-            }
             let is_one_of_many =
                 matches!(kind, ReceiptKind::Throttled | ReceiptKind::AcceptedWithoutId)
                     && !is_due(&mut waiting.same, &key, now, SAME_INTERVAL_MS);
-            if kept && !is_one_of_many {
+            if !is_one_of_many {
                 waiting.push(receipt.into_row(carrier, self.next_id(now)));
             }
         }
+    }
+
+    /// Counts, logs and stores the receipts with an unknown state, and removes them. They must be
+    /// durable before the carrier gets an answer: nothing else remembers them.
+    pub async fn record_unknown_states(
+        &self,
+        carrier: &str,
+        receipts: &mut Vec<RawReceipt>,
+    ) -> Result<()> {
+        let is_unknown = |receipt: &RawReceipt| receipt.kind == ReceiptKind::UnknownState;
+        let Some(first) = receipts.iter().find(|receipt| is_unknown(receipt)) else {
+            return Ok(());
+        };
+        let now = self.now();
+        let interval_ms = UNKNOWN_STATE_LOG_INTERVAL_MS;
+        if is_due(&mut self.inner.raw_receipts.lock().logged, carrier, now, interval_ms) {
+            log_unknown_state(carrier, first);
+        }
+        let unknown = receipts.iter().filter(|receipt| is_unknown(receipt)).cloned();
+        let rows: Vec<_> =
+            unknown.map(|receipt| receipt.into_row(carrier, self.next_id(now))).collect();
+        let count = rows.len();
+        let kept = if self.limits().raw_receipts_days > 0 { rows } else { Vec::new() };
+        let (service, name) = (self.0.clone(), carrier.to_owned());
+        run_detached(async move {
+            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            raw_receipts::insert(&mut tx, &kept).await?;
+            let counted = i64::try_from(count).unwrap_or(i64::MAX);
+            carriers::add_unknown_states(&mut tx, &name, counted).await?;
+            tx.commit().await
+        })
+        .await?;
+        self.inner.figures.add_unknown_states(carrier, count);
+        receipts.retain(|receipt| !is_unknown(receipt));
+        Ok(())
     }
 
     /// Stores some of the receipts that were kept since the last time. Returns how long to pause
@@ -253,7 +263,7 @@ impl Delivery<'_> {
     /// `Failed` or `Uncertain` if the database can't be written. These receipts are then lost: they
     /// can't be stored again, because they may have been stored already.
     pub async fn store_raw_receipts(&self) -> Result<Option<Duration>> {
-        let (receipts, unknown_states, dropped) = self.inner.raw_receipts.lock().take();
+        let (receipts, dropped) = self.inner.raw_receipts.lock().take();
         if dropped > 0 {
             tracing::warn!(
                 dropped,
@@ -261,7 +271,7 @@ impl Delivery<'_> {
                  look up the dropped ones, but the messages have the right statuses"
             );
         }
-        if receipts.is_empty() && unknown_states.is_empty() {
+        if receipts.is_empty() {
             return Ok(None);
         }
         let service = self.0.clone();
@@ -269,9 +279,6 @@ impl Delivery<'_> {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             let begun = Instant::now();
             raw_receipts::insert(&mut tx, &receipts).await?;
-            for (carrier, count) in unknown_states {
-                carriers::add_unknown_states(&mut tx, &carrier, count).await?;
-            }
             tx.commit().await?;
             Ok(Some(begun.elapsed() * PAUSE_FACTOR))
         })

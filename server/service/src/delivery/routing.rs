@@ -51,6 +51,8 @@ pub struct CarrierInfo {
     /// Whether the carrier keeps nothing and delivers nothing. A submit may be repeated, and
     /// nothing is recorded about it.
     pub sandbox: bool,
+    /// Whether its connections bind (SMPP).
+    pub binds: bool,
     /// Whether the carrier receives whole messages and splits them itself.
     pub whole: bool,
     /// How the carrier writes message IDs. `None` if it writes them the same everywhere.
@@ -80,6 +82,7 @@ impl Network {
             carriers: vec![CarrierInfo {
                 name: SANDBOX_CARRIER.to_owned(),
                 sandbox: true,
+                binds: false,
                 whole: true,
                 message_id: None,
                 named: NamedStates::default(),

@@ -1,10 +1,10 @@
 //! Mails that no user action causes: about a low balance, a finished batch and, for staff, work
 //! that has waited for an hour. Jobs check for these periodically, so that sends don't have to.
 
-use domain::Timestamp;
 use domain::decision::Work;
 use domain::ids::{self, Shard};
-use domain::records::{CarrierRecord, CarrierState};
+use domain::records::{CarrierRecord, CarrierState, MailGap};
+use domain::{MailKind, Timestamp};
 
 use super::{Recipient, put, texts};
 use crate::Operations;
@@ -111,6 +111,21 @@ impl Operations<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns why no mail about a carrier that fails would leave.
+    pub async fn carrier_mail_gap(&self) -> Result<Option<MailGap>> {
+        if !self.sends_mail() {
+            return Ok(Some(MailGap::NoServer));
+        }
+        let mut conn = self.store().read().await?;
+        for member in accounts::staff(&mut conn).await? {
+            let (unwanted, confirmed) = accounts::mail_wishes(&mut conn, member.id).await?;
+            if confirmed && !unwanted.contains(&MailKind::Carrier) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(MailGap::NoRecipient))
     }
 
     async fn mail_carrier_state(&self, carrier: CarrierRecord, fails: bool) -> Result<()> {

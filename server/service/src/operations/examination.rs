@@ -2,14 +2,23 @@
 //! run beside a server and on a database that was never served.
 
 use domain::Timestamp;
-use domain::ids::id_unix_ms;
+use domain::carrier_figures::CarrierEvent;
+use domain::ids::{compose_id, id_unix_ms};
 use domain::records::ConnectionRecord;
+use domain::timestamp::DAY_MS;
 use store::error::{OpenError, Result};
-use store::{Store, carriers, hold, installation, prices};
+use store::query::Connection;
+use store::unmatched_receipts::{self, Selection};
+use store::{Store, carrier_figures, carriers, hold, installation, prices};
 
 use super::{distribute, nodes, upkeep};
 use crate::Config;
 use crate::accounts::key_check::{KeyPlace, check_key};
+
+/// The length of the periods in which receipts with an unknown state are counted.
+const HOUR_MS: i64 = 60 * 60 * 1000;
+/// The maximum number of a carrier's unmatched receipts that are counted.
+const UNMATCHED_MAX: i64 = 1000;
 
 /// The facts about a database that this release can serve.
 #[derive(Debug)]
@@ -39,6 +48,18 @@ pub struct Installation {
     pub form_key: String,
     /// The connections of all running processes.
     pub connections: Vec<ConnectionRecord>,
+    /// The carriers with receipts that say nothing about our messages.
+    pub useless_receipts: Vec<UselessReceipts>,
+}
+
+/// The receipts of a carrier in the last day that say nothing about our messages.
+#[derive(Debug)]
+pub struct UselessReceipts {
+    pub carrier: String,
+    /// Those that match no message, up to a limit.
+    pub unmatched: usize,
+    /// Those whose state isn't known.
+    pub unknown_state: u64,
 }
 
 /// Examines the database, the clock and the key file of a configuration.
@@ -74,5 +95,26 @@ async fn installed(store: &Store, config: &Config) -> std::result::Result<Instal
         backup_age_ms: now.ms_since(hold::last_backup(&mut conn).await?).max(0),
         form_key: installation::form_key(&mut conn).await?,
         connections: carriers::connections(&mut conn, now).await?,
+        useless_receipts: useless_receipts(&mut conn, config, now).await?,
     })
+}
+
+async fn useless_receipts(
+    conn: &mut dyn Connection,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Vec<UselessReceipts>> {
+    let day_ago = now.plus_ms(-DAY_MS);
+    let counts = carrier_figures::since(conn, HOUR_MS, day_ago).await?;
+    let mut found = Vec::new();
+    for carrier in config.network.carriers.iter().map(|info| info.name.clone()) {
+        let since = Selection::Newest(compose_id(day_ago.unix_ms(), 0));
+        let unmatched = unmatched_receipts::list(conn, &carrier, since, UNMATCHED_MAX).await?.len();
+        let counts = counts.get(&carrier);
+        let unknown_state = counts.map_or(0, |counts| counts.get(CarrierEvent::UnknownState));
+        if unmatched > 0 || unknown_state > 0 {
+            found.push(UselessReceipts { carrier, unmatched, unknown_state });
+        }
+    }
+    Ok(found)
 }

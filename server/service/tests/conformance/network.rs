@@ -18,6 +18,7 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
     let info = |name: &str| CarrierInfo {
         name: name.to_owned(),
         sandbox: false,
+        binds: true,
         whole: false,
         message_id: Some(MessageIdForm::Text),
         named: NamedStates::default(),

@@ -142,7 +142,9 @@ impl Sending {
     /// Keeps a receipt from acme as it came.
     pub async fn keep_raw(&self, raw: RawReceipt) {
         let delivery = self.world.service.delivery();
-        delivery.keep_raw_receipts("acme", vec![raw]);
+        let mut kept = vec![raw];
+        delivery.record_unknown_states("acme", &mut kept).await.unwrap();
+        delivery.keep_raw_receipts("acme", kept);
         delivery.store_raw_receipts().await.unwrap();
     }
 

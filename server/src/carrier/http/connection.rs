@@ -16,7 +16,8 @@ use tracing::Instrument as _;
 use super::super::pace::{Paces, SenderPace};
 use super::super::refused::Refused;
 use super::super::{
-    CarrierConnection, CarrierReport, ConnectionStatus, application, last_start, later,
+    CarrierConnection, CarrierReport, ConnectionStatus, application, is_due, last_start, later,
+    with_both,
 };
 use super::HttpCarrier;
 use super::answer::{HttpOutcome, WrittenAnswer};
@@ -33,6 +34,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// a day. It must also be shorter than the two minutes after which operators get an alert about a
 /// carrier that is down.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+/// The shortest time between two log lines about answers without a message ID. A carrier that
+/// gives no IDs never does.
+const NO_ID_LOG_INTERVAL: Duration = Duration::from_hours(1);
 /// How long a message may wait for the rate limit, but at most a sixth of the lease. The request
 /// gets at most two thirds of the lease, so both together end before the lease.
 const TURN: Duration = Duration::from_secs(10);
@@ -73,6 +77,9 @@ struct Inner {
     refused: Refused,
     /// The last fault, and the time when it was last seen.
     fault: Option<(HttpFault, Instant)>,
+    /// Set while the upstream accepts messages without the ID that its receipts need.
+    without_id: Option<(HttpFault, Instant)>,
+    no_id_logged_at: Option<Instant>,
 }
 
 impl HttpConnection {
@@ -104,6 +111,8 @@ impl HttpConnection {
                 throttled: 0,
                 refused: Refused::default(),
                 fault: None,
+                without_id: None,
+                no_id_logged_at: None,
             }),
             reportable: Notify::new(),
             freed: Notify::new(),
@@ -142,11 +151,13 @@ impl Shared {
         inner.in_flight -= 1;
         inner.answers += 1;
         inner.note(&outcome);
+        // Without receipts, nothing needs an ID.
+        let needs_id = self.carrier.settings.receipt.is_some();
+        if let HttpOutcome::Accepted { message_id } = &outcome {
+            inner.note_id(!needs_id || message_id.is_some());
+        }
         let outcome = outcome_of(outcome);
         if let Some(WrittenAnswer { status, text }) = written {
-            // An ID only serves to match receipts. If the carrier sends none, a missing ID is no
-            // fault that staff have to see.
-            let needs_id = self.carrier.settings.receipt.is_some();
             let answer = RawReceipt::of_answer(&outcome, result.id, number)
                 .filter(|answer| needs_id || answer.kind != ReceiptKind::AcceptedWithoutId);
             let texts =
@@ -175,6 +186,18 @@ impl Inner {
         // After a pause, one message at a time tests whether the carrier works again.
         let most = if self.pause.is_some() { 1 } else { window };
         most.saturating_sub(self.in_flight)
+    }
+
+    /// Records whether an accepted message has the ID that its receipt needs.
+    fn note_id(&mut self, has_id: bool) {
+        let fault = || HttpFault::new(HttpFaultKind::AcceptedWithoutId, "");
+        self.without_id = (!has_id).then(|| (fault(), Instant::now()));
+        if let Some((fault, _)) = &self.without_id
+            && is_due(&mut self.no_id_logged_at, NO_ID_LOG_INTERVAL)
+        {
+            let (code, error) = (fault.kind.words().code, fault);
+            tracing::warn!(fault = code, %error, "the carrier gives a message no ID");
+        }
     }
 
     fn saw(&mut self, fault: &HttpFault) {
@@ -214,6 +237,7 @@ impl Inner {
         match outcome {
             HttpOutcome::Throttled { error, after } => {
                 self.throttled += 1;
+                self.refused.count_throttled("throttled");
                 self.begin_fault(error);
                 self.begin_pause(*after);
             }
@@ -385,6 +409,11 @@ impl CarrierConnection for HttpConnection {
 
     fn state(&self) -> ConnectionStatus {
         let inner = self.shared.inner();
+        let words = |fault: &Option<(HttpFault, Instant)>| {
+            fault.as_ref().map(|(fault, at)| (fault.to_string(), Some(*at)))
+        };
+        let error = with_both(words(&inner.fault), words(&inner.without_id));
+        let (last_error, last_error_at) = error.unzip();
         ConnectionStatus {
             state: if inner.closed {
                 ConnectionState::Closed
@@ -405,8 +434,8 @@ impl CarrierConnection for HttpConnection {
             takes_probe: inner.pause.is_some() && inner.free(self.shared.window()) > 0,
             lost: 0,
             refused: inner.refused.clone(),
-            last_error: inner.fault.as_ref().map(|(fault, _)| fault.to_string()),
-            last_error_at: inner.fault.as_ref().map(|(_, at)| *at),
+            last_error,
+            last_error_at: last_error_at.flatten(),
             held: inner.held.clone(),
         }
     }

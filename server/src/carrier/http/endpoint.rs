@@ -232,11 +232,14 @@ impl Endpoint {
             }
         }
         let delivery = self.service.delivery();
-        let recorded = if receipts.is_empty() {
+        let mut recorded = if receipts.is_empty() {
             Ok(())
         } else {
             delivery.record_carrier_receipts(carrier, receipts).await.map(drop)
         };
+        if recorded.is_ok() {
+            recorded = delivery.record_unknown_states(carrier, &mut raw).await;
+        }
         if recorded.is_ok() {
             delivery.keep_raw_receipts(carrier, raw);
         }

@@ -44,12 +44,13 @@ pub enum HttpFaultKind {
     MessageRefused,
     MessageDeferred,
     MessagesHeld,
+    AcceptedWithoutId,
 }
 
 impl HttpFaultKind {
     /// Every kind, in the order of a request's life.
     #[cfg(test)]
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NameUnknown,
         Self::NobodyListens,
         Self::Unreachable,
@@ -74,6 +75,7 @@ impl HttpFaultKind {
         Self::MessageRefused,
         Self::MessageDeferred,
         Self::MessagesHeld,
+        Self::AcceptedWithoutId,
     ];
 
     /// Returns the kind of an answer that no rule matches.
@@ -130,8 +132,9 @@ impl HttpFaultKind {
             Self::TlsRefused => {
                 return Words {
                     code: "http_tls_refused",
-                    next_step: "Check the name in \"url\". Ask the carrier which TLS versions it \
-                                accepts, and whether it accepts clients without a certificate",
+                    next_step: "Check the name in \"url\". If the carrier wants a client \
+                                certificate, set \"tls_cert\" and \"tls_key\". Otherwise ask \
+                                which TLS versions it accepts",
                     ..FaultKind::TlsRefused.words()
                 };
             }
@@ -256,6 +259,13 @@ impl HttpFaultKind {
                     ..FaultKind::SubmitHeld.words()
                 };
             }
+            Self::AcceptedWithoutId => (
+                "http_without_id",
+                "an accepted message without an ID",
+                "The carrier accepts messages without a message ID, so receipts match none",
+                "Compare the answer (heliograph carrier receipts NAME --json) with \"message_id\" of \
+                 the answer rule in heliograph.toml. If it has no ID, ask the carrier for one",
+            ),
         };
         Words { code, sign, sentence, next_step }
     }

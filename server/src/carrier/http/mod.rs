@@ -65,7 +65,7 @@ pub struct HttpCarrier {
 impl HttpCarrier {
     /// Creates the HTTP client without connecting yet.
     pub fn new(settings: HttpSettings) -> Result<Self, ConfigError> {
-        let tls = tls::client(settings.ca_file.as_deref())?;
+        let tls = tls::client_with(settings.ca_file.as_deref(), settings.client.as_ref())?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()

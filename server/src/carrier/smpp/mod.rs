@@ -25,11 +25,11 @@ use tokio::time::Instant;
 
 use super::pace::Paces;
 use super::refused::Refused;
-use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
+use super::{CarrierConnection, CarrierReport, ConnectionStatus, is_due, last_start, with_both};
 use crate::config::carriers::{BindMode, SmppSettings, SubmitAction};
 use pending::Pending;
 use refusals::EqualRefusals;
-pub use refusals::status_name;
+pub use refusals::status_words;
 
 /// The maximum length of a password in SMPP 3.4 (5.2.2).
 const PASSWORD_MAX: usize = 8;
@@ -38,6 +38,11 @@ const PASSWORD_MAX: usize = 8;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the connection checks the submits that wait for a slot in the window.
 const SWEEP: Duration = Duration::from_millis(200);
+/// The shortest time between two log lines about throttled submits.
+const THROTTLED_LOG_INTERVAL: Duration = Duration::from_mins(1);
+/// The shortest time between two log lines about answers without a message ID. A carrier that gives
+/// no IDs never does.
+const NO_ID_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
 /// A connection to an SMSC.
 pub struct SmppConnection {
@@ -60,6 +65,10 @@ struct Inner {
     refused: Refused,
     /// The last refusal of any kind.
     fault: Option<LastError>,
+    /// Set while the carrier accepts submits without a message ID.
+    without_id: Option<LastError>,
+    throttled_logged_at: Option<Instant>,
+    no_id_logged_at: Option<Instant>,
     /// Why the carrier refuses every submit.
     held: Option<String>,
     equal: EqualRefusals,
@@ -78,8 +87,15 @@ impl Inner {
         let action = if is_of_all { SubmitAction::Hold } else { actions.action(status) };
         let refusals::Refusal { outcome, fault } =
             if is_of_all { refusals::of_all(status) } else { refusals::read(status, action) };
-        if action == SubmitAction::Hold {
-            self.hold(&fault);
+        match action {
+            SubmitAction::Hold => self.hold(&fault),
+            SubmitAction::Throttle
+                if is_due(&mut self.throttled_logged_at, THROTTLED_LOG_INTERVAL) =>
+            {
+                let (code, error) = (fault.kind.words().code, &fault);
+                tracing::warn!(fault = code, %error, "the carrier throttles submits");
+            }
+            _ => {}
         }
         self.fault = Some(LastError { fault, at: Instant::now() });
         if status != ::smpp::status_code::INVALID_VALIDITY || !settings.validity_period {
@@ -105,9 +121,17 @@ impl Inner {
         self.held = Some(error);
     }
 
-    /// Records that the carrier accepted a submit.
-    fn accepted(&mut self) {
+    /// Records that the carrier accepted a submit, with a message ID or without one.
+    fn accepted(&mut self, has_id: bool) {
         self.equal.accepted();
+        self.without_id = (!has_id)
+            .then(|| LastError { fault: Fault::of_answer_without_id(), at: Instant::now() });
+        if let Some(LastError { fault, .. }) = &self.without_id
+            && is_due(&mut self.no_id_logged_at, NO_ID_LOG_INTERVAL)
+        {
+            let (code, error) = (fault.kind.words().code, fault);
+            tracing::warn!(fault = code, %error, "the carrier gives a message no ID");
+        }
         if self.held.take().is_some() {
             tracing::warn!("the carrier accepts messages again");
         }
@@ -188,6 +212,7 @@ impl SmppConnection {
                         SubmitOutcome::Held { error } | SubmitOutcome::Temporary { error } => {
                             inner.refused.count_deferred(error);
                         }
+                        SubmitOutcome::Throttled { error } => inner.refused.count_throttled(error),
                         _ => {}
                     }
                     inner.pending.answer(tag, outcome, &mut report.submitted);
@@ -232,10 +257,10 @@ impl SmppConnection {
     fn outcome(&self, inner: &mut Inner, tag: u64, outcome: Outcome) -> SubmitOutcome {
         match outcome {
             Outcome::Accepted { message_id } => {
-                inner.accepted();
+                let message_id = message_id.filter(|id| !id.is_empty());
+                inner.accepted(message_id.is_some());
                 SubmitOutcome::Accepted {
                     carrier_message_id: message_id
-                        .filter(|id| !id.is_empty())
                         .map(|id| self.settings.message_id.of_answer(&id)),
                 }
             }
@@ -345,7 +370,11 @@ impl CarrierConnection for SmppConnection {
         let inner = self.inner();
         let (refused, held) = (inner.refused.clone(), inner.held.clone());
         let last_error = last_error(&status, inner.fault.as_ref()).cloned();
+        let last_error = last_error.map(|error| (error.fault.to_string(), Some(error.at)));
+        let without_id = inner.without_id.as_ref();
+        let without_id = without_id.map(|error| (error.fault.to_string(), Some(error.at)));
         drop(inner);
+        let (last_error, last_error_at) = with_both(last_error, without_id).unzip();
         // While the carrier refuses everything, each message is a probe too. The session learns only
         // from the next refusal that every message gets this one.
         let probing = status.probing || status.held || held.is_some();
@@ -367,8 +396,8 @@ impl CarrierConnection for SmppConnection {
             takes_probe: probing && self.free() > 0,
             lost: status.lost,
             refused,
-            last_error: last_error.as_ref().map(|error| error.fault.to_string()),
-            last_error_at: last_error.map(|error| error.at),
+            last_error,
+            last_error_at: last_error_at.flatten(),
             held,
         }
     }

@@ -119,10 +119,11 @@ const fn reaction(action: SubmitAction) -> Reaction {
     }
 }
 
-/// Returns the SMPP name of the status in a code that [`error`] made, if it has one.
-pub fn status_name(code: &str) -> Option<&'static str> {
+/// Returns the meaning and the SMPP name of the status in a code that [`error`] made, if it has one.
+pub fn status_words(code: &str) -> Option<String> {
     let (_, hex) = code.split_once("_0x")?;
-    Some(command_status::find(u32::from_str_radix(hex, 16).ok()?)?.name)
+    let status = command_status::find(u32::from_str_radix(hex, 16).ok()?)?;
+    Some(format!("{}, {}", status.meaning, status.name))
 }
 
 /// Returns the documented code for the status, for customers. A status without a code of its own
@@ -201,9 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn a_code_with_a_number_has_the_statuses_name() {
-        assert_eq!(status_name(&error(0x0C)), Some("ESME_RINVMSGID"));
-        assert_eq!(status_name(&error(0x401)), None);
-        assert_eq!(status_name("http_500"), None);
+    fn a_code_with_a_number_has_the_words_of_its_status() {
+        let words = status_words(&error(0x58));
+        assert_eq!(words.as_deref(), Some("we exceeded the allowed rate, ESME_RTHROTTLED"));
+        assert_eq!(status_words(&error(0x401)), None);
+        assert_eq!(status_words("http_500"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use ::smpp::{Address, Submit, Tlv};
 use domain::Timestamp;
-use domain::message::parts::{Concatenation, Part, Segmentation, parts as cut};
+use domain::message::parts::{Concatenation, Part, Segmentation, parts_in};
 use service::{Claimed, user_reference};
 use tokio::time::Instant;
 
@@ -27,9 +27,10 @@ pub(super) fn parts(
     let text = message.message.as_str();
     // The reference is the same for every claim, so that parts of two claims fit together.
     let reference = user_reference(message.id, 0);
-    let parts = cut(text, settings.segmentation, reference)
+    let cut = |way| parts_in(settings.alphabet, text, way, reference);
+    let parts = cut(settings.segmentation)
         // A text with more parts than can be numbered is submitted in one piece.
-        .or_else(|_| cut(text, Segmentation::Payload, reference))
+        .or_else(|_| cut(Segmentation::Payload))
         .unwrap_or_default();
     let sender = &message.sender;
     let template = Submit {

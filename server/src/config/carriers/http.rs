@@ -15,6 +15,7 @@ use service::NamedStates;
 use super::super::secret::Secret;
 use super::fields::Fields;
 use super::template::{Escape, Placeholder, Template};
+use crate::tls::TlsFiles;
 
 /// The highest `connections`.
 const CONNECTIONS_LIMIT: usize = 1_000;
@@ -61,6 +62,8 @@ pub struct HttpSettings {
     /// A PEM file with authorities, or with the upstream's own certificate. It replaces the public
     /// authorities.
     pub ca_file: Option<PathBuf>,
+    /// The certificate that we present, with its key, if the upstream asks for one.
+    pub client: Option<TlsFiles>,
     /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,
     pub receipt: Option<ReceiptSettings>,
@@ -208,6 +211,7 @@ impl HttpSettings {
         let sender_rate = fields.within("sender_rate", "0", &(0..=RATE_LIMIT));
         let timeout = fields.within("timeout", "30", &(1..=TIMEOUT_LIMIT_S));
         let ca_file = fields.authorities("tls_ca");
+        let client = fields.identity("tls_cert", "tls_key");
         let answers = fields.tables("answer", answer);
         let receipt = fields.table("receipt", receipt);
         let inbound = fields.table("inbound", inbound);
@@ -228,6 +232,7 @@ impl HttpSettings {
             sender_rate: sender_rate?,
             timeout: Duration::from_secs(timeout?),
             ca_file,
+            client,
             answers,
             receipt,
             inbound,
@@ -263,6 +268,9 @@ impl HttpSettings {
         let templates: Vec<&Template> =
             (self.headers.iter().map(|(_, value)| value)).chain([&self.url]).chain(body).collect();
         let has = |placeholder| templates.iter().any(|template| template.has(placeholder));
+        if self.client.is_some() && self.example_url().is_none_or(|url| url.scheme() != "https") {
+            fields.problem("tls_cert is set, so url must begin with https");
+        }
         if has(Placeholder::Password) && self.password.is_none() {
             fields.problem("{password} needs password (or password_file), which is missing");
         }

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::{DefaultAlphabet, DeliveryError, MessageIdForm, MessageStatus, Segmentation};
+use domain::{
+    DefaultAlphabet, DeliveryError, MessageIdForm, MessageStatus, Segmentation, SubmitAlphabet,
+};
 use service::NamedStates;
 
 use super::super::secret::Secret;
@@ -67,7 +69,9 @@ pub struct SmppSettings {
     pub enquire_link: Duration,
     /// Usually empty.
     pub service_type: String,
-    /// The `data_coding` of texts in the default alphabet. Others are UCS-2, with 8.
+    /// How texts in the GSM 7-bit alphabet are written.
+    pub alphabet: SubmitAlphabet,
+    /// The `data_coding` of these texts. Others are UCS-2, with 8.
     pub data_coding: u8,
     pub tlvs: Vec<VendorTlv>,
     pub submit_status: SubmitStatus,
@@ -192,7 +196,10 @@ impl SmppSettings {
         let answer_timeout = fields.within("answer_timeout", "30", &ANSWER_TIMEOUT_LIMITS_S);
         let enquire_link = fields.within("enquire_link", "30", &ENQUIRE_LINK_LIMITS_S);
         let service_type = c_string(fields, "service_type", Some(""), SERVICE_TYPE_MAX);
-        let data_coding = fields.within("data_coding", "0", &(0..=u8::MAX));
+        let alphabets = SubmitAlphabet::ALL.map(|alphabet| (alphabet.as_str(), alphabet));
+        let alphabet = fields.choice("alphabet", Some("gsm7"), &alphabets);
+        let usual = if alphabet == Some(SubmitAlphabet::Latin1) { "3" } else { "0" };
+        let data_coding = fields.within("data_coding", usual, &(0..=u8::MAX));
         let vendors = VendorTlv::read_all(fields);
         let submit_status = SubmitStatus::read(fields);
         let forms = MessageIdForm::ALL.map(|form| (form.as_str(), form));
@@ -226,6 +233,7 @@ impl SmppSettings {
             answer_timeout: Duration::from_secs(answer_timeout?),
             enquire_link: Duration::from_secs(enquire_link?),
             service_type: service_type?,
+            alphabet: alphabet?,
             data_coding: data_coding?,
             tlvs: vendors,
             submit_status,

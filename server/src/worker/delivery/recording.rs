@@ -161,5 +161,7 @@ async fn store(
     };
     let (submitted, receipts, carrier_receipts, early_ids) =
         tokio::join!(biased; submitted, receipts, carrier_receipts, early_ids);
-    submitted.and(receipts).and(carrier_receipts).and(early_ids)
+    let stored: Result<()> = submitted.and(receipts).and(carrier_receipts).and(early_ids);
+    stored?;
+    service.delivery().record_unknown_states(carrier, &mut report.raw_receipts).await
 }

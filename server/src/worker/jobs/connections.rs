@@ -4,6 +4,7 @@
 mod health;
 mod probes;
 mod refusals;
+mod standing;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,9 +22,10 @@ use crate::carrier::refused::Refused;
 use crate::metrics::Metrics;
 use crate::worker::context::Context;
 use crate::worker::watched::{WatchedCarrier, WatchedCarriers};
-use health::{Health, Waiting};
+use health::{Health, SeenError, Waiting};
 use probes::Probes;
 use refusals::ReportedRefusals;
+use standing::Standings;
 
 /// How long a connection may be lost before messages take another route. A lost connection is often
 /// back soon.
@@ -48,6 +50,7 @@ pub(super) struct Watch {
     /// The connections of other processes when they were last read. `None` until the first read.
     elsewhere: Option<Vec<ConnectionRecord>>,
     reported: Vec<(Arc<WatchedCarrier>, Reported)>,
+    standings: Standings,
     /// The records that were written last.
     written: Vec<ConnectionRecord>,
     written_at: Option<Instant>,
@@ -78,12 +81,13 @@ struct Seen {
 }
 
 impl Watch {
-    pub(super) const fn new(metrics: Arc<Metrics>, carriers: WatchedCarriers) -> Self {
+    pub(super) fn new(metrics: Arc<Metrics>, carriers: WatchedCarriers) -> Self {
         Self {
             metrics,
             carriers,
             elsewhere: None,
             reported: Vec::new(),
+            standings: Standings::default(),
             written: Vec::new(),
             written_at: None,
         }
@@ -144,7 +148,7 @@ impl Watch {
         let mut records = Vec::new();
         for (watched, reported) in &mut self.reported {
             let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
-            reported.report_refusals(&self.metrics, &watched.carrier, &states);
+            reported.report_refusals(service, &self.metrics, &watched.carrier, &states);
             let counts = counts.get(&watched.carrier).copied().unwrap_or_default();
             if reported.health.misses_receipts() {
                 let failed = "the figures of carriers can't be read";
@@ -154,9 +158,7 @@ impl Watch {
                     reported.health.hear(recent.hour.all_receipts(), &counts);
                 }
             }
-            let last_error = states.iter().find_map(|state| state.last_error.as_deref());
-            let waiting = Waiting::of(&states);
-            if reported.health.update(counts, waiting, last_error) {
+            if reported.health.update(counts, Waiting::of(&states)) {
                 reported.probes.hurry();
             }
             let others = elsewhere.unwrap_or_default().iter();
@@ -168,10 +170,15 @@ impl Watch {
             let now = service.clock().now();
             let seen = states.into_iter().zip(&reported.connections);
             let health = &reported.health;
+            let standings = &mut self.standings;
             records.extend((1..).zip(seen).map(|(number, (state, seen))| {
-                record(&watched.carrier, number, state, seen, health, now)
+                let lost = state.lost;
+                let mut record = record(&watched.carrier, number, state, seen, health, now);
+                standings.update(&mut record, lost);
+                record
             }));
         }
+        self.standings.forget();
         records
     }
 }
@@ -208,7 +215,7 @@ impl Reported {
         for (state, seen) in states.iter().zip(&mut self.connections) {
             usable |= seen.update(state);
         }
-        let degraded = self.degraded_reason().is_some();
+        let degraded = self.health.degraded().is_some() || self.is_flapping();
         for state in states {
             probed |= state.state == ConnectionState::Probing;
             let is_idle = state.state == ConnectionState::Bound && state.in_flight == 0;
@@ -233,15 +240,18 @@ impl Reported {
         }
     }
 
+    /// Whether each of the carrier's connections is lost again and again.
+    fn is_flapping(&self) -> bool {
+        !self.connections.is_empty() && self.connections.iter().all(Seen::is_flapping)
+    }
+
     /// Returns why the carrier is degraded. `None` if it isn't. It is degraded if its health is
     /// bad, or if all its connections are flapping.
-    fn degraded_reason(&self) -> Option<String> {
-        let reason = self.health.degraded().map(|degraded| degraded.reason.clone());
+    fn degraded_reason(&self, last_error: SeenError<'_>) -> Option<String> {
+        let reason = self.health.degraded().map(|degraded| degraded.reason(last_error).0);
         reason.or_else(|| {
-            let each = |seen: &Seen| seen.is_flapping();
-            let is_flapping = !self.connections.is_empty() && self.connections.iter().all(each);
             let lost = self.connections.iter().map(|seen| seen.losses.len()).sum::<usize>();
-            is_flapping.then(|| lost_often(lost))
+            self.is_flapping().then(|| lost_often(lost))
         })
     }
 
@@ -257,9 +267,11 @@ impl Reported {
         match self.unusable_since {
             None if !usable && watched.is_open() => {
                 self.unusable_since = Some(Instant::now());
-                let last_error = states.iter().find_map(|state| state.last_error.as_deref());
+                let last_error = newest_error(states);
+                let reason = self.degraded_reason(last_error);
+                let last_error = last_error.map(|(error, _)| error);
                 let has_other = service.delivery().has_other_carrier(carrier);
-                match (self.degraded_reason(), has_other) {
+                match (reason, has_other) {
                     (Some(reason), true) => tracing::warn!(
                         carrier,
                         "a carrier is degraded: {reason}. Messages take other routes if they can. \
@@ -290,12 +302,18 @@ impl Reported {
         }
     }
 
-    fn report_refusals(&mut self, metrics: &Metrics, carrier: &str, states: &[ConnectionStatus]) {
+    fn report_refusals(
+        &mut self,
+        service: &Service,
+        metrics: &Metrics,
+        carrier: &str,
+        states: &[ConnectionStatus],
+    ) {
         let mut refused = Refused::default();
         for state in states {
             refused.add(&state.refused);
         }
-        self.refused.update(carrier, &refused);
+        self.refused.update(service, carrier, &refused);
         metrics.set_refused(carrier, refused.counts());
         metrics.set_lost(carrier, states.iter().map(|state| state.lost).sum());
     }
@@ -377,10 +395,22 @@ impl Seen {
     }
 }
 
+/// Returns the error of a carrier's connections that was seen last.
+fn newest_error(states: &[ConnectionStatus]) -> SeenError<'_> {
+    let seen = states
+        .iter()
+        .filter_map(|state| state.last_error.as_deref().map(|error| (error, state.last_error_at)));
+    seen.max_by_key(|(_, at)| *at)
+}
+
 /// Returns a sentence about a connection that was lost this often.
 fn lost_often(count: usize) -> String {
     let minutes = FLAPPING_TIME.as_secs() / 60;
     format!("the connection was lost {count} times in the last {minutes} minutes")
+}
+
+fn owned(error: SeenError<'_>) -> Option<(String, Option<Instant>)> {
+    error.map(|(error, at)| (error.to_owned(), at))
 }
 
 fn record(
@@ -392,10 +422,11 @@ fn record(
     now: Timestamp,
 ) -> ConnectionRecord {
     let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let (shown, since, last_error, last_error_at) = match (health.degraded(), state.state) {
+    let own_error = state.last_error.as_deref().map(|error| (error, state.last_error_at));
+    let (shown, since, error) = match (health.degraded(), state.state) {
         (Some(degraded), ConnectionState::Bound) => {
-            let (since, reason) = (degraded.since, degraded.reason.clone());
-            (ConnectionState::Degraded, since, Some(reason), Some(since))
+            let (reason, at) = degraded.reason(own_error);
+            (ConnectionState::Degraded, degraded.since, Some((reason, Some(at))))
         }
         // The carrier may have failed before the connection began to pause, bind or probe. So the
         // earlier time counts.
@@ -404,14 +435,18 @@ fn record(
             ConnectionState::Waiting | ConnectionState::Connecting | ConnectionState::Probing,
         ) => {
             let since = state.since.min(degraded.since);
-            (state.state, since, state.last_error, state.last_error_at)
+            let is_newer = own_error.is_some_and(|(_, at)| at >= Some(degraded.noticed_at()));
+            let error = (!is_newer).then(|| degraded.reason(own_error));
+            let error = error.map(|(reason, at)| (reason, Some(at)));
+            (state.state, since, error.or_else(|| owned(own_error)))
         }
         (None, ConnectionState::Bound) => {
             let since = health.recovered_at().map_or(state.since, |at| at.max(state.since));
-            (state.state, since, state.last_error, state.last_error_at)
+            (state.state, since, owned(own_error))
         }
-        _ => (state.state, state.since, state.last_error, state.last_error_at),
+        _ => (state.state, state.since, owned(own_error)),
     };
+    let (last_error, last_error_at) = error.unzip();
     let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
     let mut record = ConnectionRecord {
         carrier: carrier.to_owned(),
@@ -426,6 +461,7 @@ fn record(
         throttled: i64::try_from(state.throttled).unwrap_or(i64::MAX),
         last_error,
         last_error_at: last_error_at
+            .flatten()
             .map(|at| now.plus_ms(-i64::try_from(at.elapsed().as_millis()).unwrap_or(0))),
         updated_at: now,
     };

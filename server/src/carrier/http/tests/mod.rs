@@ -565,11 +565,12 @@ async fn a_certificate_for_another_name_or_time_is_named_as_such() {
 /// With TLS 1.3, the client has finished its handshake when the upstream refuses it, so the message
 /// may have been sent.
 #[tokio::test]
-async fn an_upstream_that_wants_a_certificate_of_ours_is_named_as_such() {
+async fn an_upstream_that_wants_a_certificate_of_ours_is_named_as_such_and_gets_it() {
     let folder = TempDir::new().unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let file = folder.path().join("cert.pem");
+    let (file, key_file) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     fs::write(&file, made.cert.pem()).unwrap();
+    fs::write(&key_file, made.signing_key.serialize_pem()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut clients = rustls::RootCertStore::empty();
     clients.add(made.cert.der().clone()).unwrap();
@@ -584,17 +585,25 @@ async fn an_upstream_that_wants_a_certificate_of_ours_is_named_as_such() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
+        let acceptor = TlsAcceptor::from(Arc::new(config));
         let (stream, _) = listener.accept().await.unwrap();
-        let refused = TlsAcceptor::from(Arc::new(config)).accept(stream).into_fallible().await;
+        let refused = acceptor.accept(stream).into_fallible().await;
         let (_, mut stream) = refused.err().unwrap();
         // If unread bytes were left at the end, the alert might be lost.
         let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+        let (stream, _) = listener.accept().await.unwrap();
+        let log = Log::with([Act::Answer("200 OK", "{\"status\":0,\"id\":\"t\"}")]);
+        upstream::serve(acceptor.accept(stream).await.unwrap(), Arc::new(log)).await;
     });
     let url = QUERY.replace("http:", "https:");
     let trusting = format!("{url}tls_ca = \"{}\"\n", file.display());
     let outcome = carrier_at(port, &trusting).submit(&submit("Hi")).await.0;
     let HttpOutcome::Unknown { error } = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.kind, HttpFaultKind::TlsRefused, "{error}");
+    let files = (file.display(), key_file.display());
+    let presenting = format!("{trusting}tls_cert = \"{}\"\ntls_key = \"{}\"\n", files.0, files.1);
+    let outcome = carrier_at(port, &presenting).submit(&submit("Hi")).await.0;
+    assert_eq!(outcome, HttpOutcome::Accepted { message_id: Some("t".to_owned()) });
 }
 
 #[tokio::test]

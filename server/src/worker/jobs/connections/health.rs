@@ -2,7 +2,8 @@
 //! degraded.
 //!
 //! A degraded carrier gets one message at a time, as a probe, if another route matches the others.
-//! It recovers when several probes in a row succeed.
+//! It recovers when several probes in a row succeed. Until then, other failures may come. The newest
+//! one is shown, because it is what an operator must act on.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,7 +31,7 @@ const THROTTLED_MIN: u64 = 5;
 /// How long it has accepted nothing then. A carrier that allows a number of messages per second
 /// throttles more often than this within a second.
 const THROTTLED_TIME: Duration = Duration::from_secs(1);
-/// A carrier with little traffic is degraded if it refuses this many messages in a row, over at
+/// A carrier with little traffic is degraded if it refuses this many submits in a row, over at
 /// least [`WINDOW`], or if as many receipts as [`JUDGED_MIN`] in a row report no delivery.
 const REFUSED_MIN: u64 = 10;
 /// How often the receipts of all processes are compared with the figures before.
@@ -51,7 +52,7 @@ pub(super) struct Health {
     heard: Option<(Instant, u64)>,
     /// How often the carrier has throttled since it last accepted a message, and since when.
     throttled: Option<(Instant, u64)>,
-    /// The messages that it has refused since it last accepted one.
+    /// The submits that it has refused since it last accepted one.
     refused: Run,
     /// The receipts that report no delivery, since the last one that reports a delivery.
     undelivered: Run,
@@ -66,10 +67,46 @@ pub(super) struct Health {
 /// Why a carrier is degraded.
 pub(super) struct Degraded {
     pub(super) since: Instant,
+    /// The failures that the carrier hasn't recovered from, in the order in which they were noticed.
+    /// Never empty.
+    failures: Vec<Failure>,
+}
+
+/// The last error of a connection, and when it was seen if that is known.
+pub(super) type SeenError<'a> = Option<(&'a str, Option<Instant>)>;
+
+impl Degraded {
+    /// Returns a sentence about the newest failure, with the last error if it says more, and the
+    /// time of the later one.
+    pub(super) fn reason(&self, last_error: SeenError<'_>) -> (String, Instant) {
+        let Some(Failure { cause, at, reason, .. }) = self.failures.last() else {
+            return (String::new(), self.since);
+        };
+        let is_shown =
+            |seen: Option<Instant>| cause.is_of_answers() || seen.is_some_and(|seen| seen > *at);
+        match last_error {
+            Some((error, seen)) if is_shown(seen) => {
+                (format!("{reason}. Last error: {error}"), seen.map_or(*at, |seen| seen.max(*at)))
+            }
+            _ => (reason.clone(), *at),
+        }
+    }
+
+    /// Returns when the newest failure was noticed.
+    pub(super) fn noticed_at(&self) -> Instant {
+        self.failures.last().map_or(self.since, |failure| failure.at)
+    }
+}
+
+/// A failure of a carrier.
+struct Failure {
+    cause: Cause,
+    since: Instant,
+    /// When it was noticed.
+    at: Instant,
     /// A sentence for operators.
-    pub(super) reason: String,
-    evidence: Evidence,
-    /// The number of probes that succeeded since the last failure.
+    reason: String,
+    /// The number of probes that succeeded since the last one that didn't.
     probes: u64,
 }
 
@@ -91,15 +128,24 @@ impl Run {
     }
 }
 
-/// The sign that a carrier is degraded, and later that it has recovered.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Evidence {
-    Answers,
-    Receipts,
+/// How a carrier fails. It also decides which probes succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Throttled,
+    Refused,
+    /// Receipts report no delivery.
+    Undelivered,
     /// There are no receipts.
-    Silence,
+    Silent,
     /// There are no answers.
     Unanswered,
+}
+
+impl Cause {
+    /// Whether the carrier answers, but not as it should.
+    const fn is_of_answers(self) -> bool {
+        matches!(self, Self::Throttled | Self::Refused)
+    }
 }
 
 /// The submits of a carrier that wait for its answers, on all connections of this process.
@@ -149,15 +195,9 @@ impl Health {
         self.degraded.as_ref()
     }
 
-    /// Considers the counts since the start of the process, the messages that wait for an answer,
-    /// and the last error of a connection. Returns true if a probe succeeded, so that the next one
-    /// may follow at once.
-    pub(super) fn update(
-        &mut self,
-        counts: CarrierCounts,
-        waiting: Waiting,
-        last_error: Option<&str>,
-    ) -> bool {
+    /// Considers the counts since the start of the process, and the submits that wait for an answer.
+    /// Returns true if a probe succeeded, so that the next one may follow at once.
+    pub(super) fn update(&mut self, counts: CarrierCounts, waiting: Waiting) -> bool {
         let now = Instant::now();
         let before = self.history.back().map_or(counts, |(_, counts)| *counts);
         let new = counts.since(&before);
@@ -173,25 +213,38 @@ impl Health {
         if waiting.answered != self.answered {
             (self.answered, self.answered_at) = (waiting.answered, Some(now));
         }
-        if self.degraded.is_some() {
-            return self.probed(&new);
+        let succeeded = self.probed(&new);
+        for failure in self.find(now, &counts, waiting) {
+            self.note(failure);
         }
+        succeeded
+    }
+
+    /// Returns all failures that show now, the most telling one last.
+    fn find(&self, now: Instant, counts: &CarrierCounts, waiting: Waiting) -> Vec<Failure> {
         let since = |from: Instant| {
             let start = self.history.iter().find(|(at, _)| *at >= from);
-            counts.since(&start.map_or(counts, |(_, counts)| *counts))
+            counts.since(&start.map_or(*counts, |(_, counts)| *counts))
         };
         let ago = |window| now.checked_sub(window).unwrap_or(now);
         let (recent, latest) = (since(ago(WINDOW)), since(ago(SHORT_WINDOW)));
-        self.degraded = self
-            .unanswered(now, waiting)
-            .or_else(|| self.throttled(now))
-            .or_else(|| {
-                let short = (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN);
-                self.judge(now, &counts, &latest, short, last_error)
-            })
-            .or_else(|| self.judge(now, &counts, &recent, (WINDOW, JUDGED_MIN, 0), last_error))
-            .or_else(|| self.judge_runs(now, last_error));
-        false
+        let short = (SHORT_WINDOW, SHORT_MIN, SHORT_PERCENT_MIN);
+        let long = (WINDOW, JUDGED_MIN, 0);
+        let of_shares = [(&recent, long), (&latest, short)]
+            .into_iter()
+            .flat_map(|(counts, by)| self.judge(now, counts, by));
+        let of_runs = self.judge_runs(now).into_iter();
+        let found = of_runs.chain(self.silent(now, counts)).chain(of_shares);
+        found.chain(self.throttled(now)).chain(self.unanswered(now, waiting)).collect()
+    }
+
+    /// Notes a failure, unless it is known. The carrier has been degraded since its first failure.
+    fn note(&mut self, failure: Failure) {
+        let since = failure.since;
+        let degraded = self.degraded.get_or_insert(Degraded { since, failures: Vec::new() });
+        if !degraded.failures.iter().any(|known| known.cause == failure.cause) {
+            degraded.failures.push(failure);
+        }
     }
 
     /// Whether this process misses receipts that other processes may get meanwhile.
@@ -207,10 +260,7 @@ impl Health {
         let before = self.heard.replace((Instant::now(), receipts));
         if before.is_some_and(|(_, before)| receipts > before) {
             self.heard_receipts(counts);
-            let is_silent = |degraded: &mut Degraded| degraded.evidence == Evidence::Silence;
-            if self.degraded.take_if(is_silent).is_some() {
-                self.recovered_at = Some(Instant::now());
-            }
+            self.recover(|failure| failure.cause == Cause::Silent);
         }
     }
 
@@ -234,41 +284,38 @@ impl Health {
     }
 
     /// Judges a carrier by the answers since it last accepted a message.
-    fn throttled(&self, now: Instant) -> Option<Degraded> {
+    fn throttled(&self, now: Instant) -> Option<Failure> {
         let (since, count) = self.throttled?;
         let is_all = count >= THROTTLED_MIN && now - since >= THROTTLED_TIME;
-        (is_all && self.settings.refused_percent > 0).then(|| Degraded {
-            since,
-            reason: format!(
-                "the carrier throttled all of {count} messages within {} s: lower its rate in the \
-                 settings, or ask the carrier which rate it allows",
-                (now - since).as_secs()
-            ),
-            evidence: Evidence::Answers,
-            probes: 0,
-        })
+        let reason = format!(
+            "the carrier throttled all of {count} submits within {} s",
+            (now - since).as_secs()
+        );
+        (is_all && self.settings.refused_percent > 0)
+            .then(|| Failure::new(Cause::Throttled, since, now, reason))
     }
 
     /// Judges a carrier with little traffic by the failures since the last success.
-    fn judge_runs(&self, now: Instant, last_error: Option<&str>) -> Option<Degraded> {
+    fn judge_runs(&self, now: Instant) -> Vec<Failure> {
         let HealthSettings { refused_percent, undelivered_percent, .. } = self.settings;
-        let refused = self.refused.if_long(now, REFUSED_MIN).filter(|_| refused_percent > 0);
-        if let Some((since, count)) = refused {
-            let reason = format!(
-                "the carrier refused or deferred the last {count} messages, all within {} s{}",
-                (now - since).as_secs(),
-                last_error_of(last_error)
-            );
-            return Some(Degraded { since, reason, evidence: Evidence::Answers, probes: 0 });
-        }
         let undelivered = self.undelivered.if_long(now, JUDGED_MIN);
-        let (since, count) = undelivered.filter(|_| undelivered_percent > 0)?;
-        let reason = format!(
-            "the last {count} receipts of the carrier, within {} s, report no delivery: compare \
-             their errors on the page of its receipts, and contact the carrier",
-            (now - since).as_secs()
-        );
-        Some(Degraded { since, reason, evidence: Evidence::Receipts, probes: 0 })
+        let undelivered = undelivered.filter(|_| undelivered_percent > 0).map(|(since, count)| {
+            let reason = format!(
+                "the last {count} receipts of the carrier, within {} s, report no delivery: \
+                 compare their errors on the page of its receipts, and contact the carrier",
+                (now - since).as_secs()
+            );
+            Failure::new(Cause::Undelivered, since, now, reason)
+        });
+        let refused = self.refused.if_long(now, REFUSED_MIN).filter(|_| refused_percent > 0);
+        let refused = refused.map(|(since, count)| {
+            let reason = format!(
+                "the carrier refused or deferred the last {count} submits, all within {} s",
+                (now - since).as_secs()
+            );
+            Failure::new(Cause::Refused, since, now, reason)
+        });
+        undelivered.into_iter().chain(refused).collect()
     }
 
     /// Notes since when receipts are missing.
@@ -283,80 +330,69 @@ impl Health {
 
     /// Judges a carrier by the time that it has answered nothing. Answers on another connection
     /// count.
-    fn unanswered(&self, now: Instant, waiting: Waiting) -> Option<Degraded> {
+    fn unanswered(&self, now: Instant, waiting: Waiting) -> Option<Failure> {
         let since = waiting.since?.max(self.answered_at.unwrap_or(waiting.since?));
         let silence = now.saturating_duration_since(since);
-        (silence >= self.settings.unanswered_max()?).then(|| Degraded {
-            since,
-            reason: format!(
-                "the carrier has answered nothing for {} s (messages that wait for its answer: \
-                 {}): contact the carrier. A message without an answer in time becomes unknown. It \
-                 is submitted again only if its application's settings say so",
-                silence.as_secs(),
-                waiting.count
-            ),
-            evidence: Evidence::Unanswered,
-            probes: 0,
-        })
+        let reason = format!(
+            "the carrier has answered nothing for {} s (submits that wait for its answer: {}): \
+             contact the carrier. A message without an answer in time becomes unknown. It is \
+             submitted again only if its application's settings say so",
+            silence.as_secs(),
+            waiting.count
+        );
+        (silence >= self.settings.unanswered_max()?)
+            .then(|| Failure::new(Cause::Unanswered, since, now, reason))
     }
 
+    /// Judges a carrier by the shares of bad answers and receipts within a time.
     fn judge(
         &self,
         now: Instant,
-        counts: &CarrierCounts,
         recent: &CarrierCounts,
         (window, judged_min, percent_min): (Duration, u64, u32),
-        last_error: Option<&str>,
-    ) -> Option<Degraded> {
-        let HealthSettings { refused_percent, undelivered_percent, silent_seconds, .. } =
-            self.settings;
-        let degraded =
-            |evidence, reason| Some(Degraded { since: now, reason, evidence, probes: 0 });
+    ) -> Vec<Failure> {
+        let HealthSettings { refused_percent, undelivered_percent, .. } = self.settings;
         let exceeds = |part: u64, all: u64, percent: u32| {
             let share = u64::from(percent.max(percent_min));
             percent > 0 && all >= judged_min && part * 100 > all * share
         };
         let within = window.as_secs_f32();
-        let accepted = recent.get(CarrierEvent::Accepted);
-        let deferred = recent.get(CarrierEvent::Deferred);
-        let refused = recent.get(CarrierEvent::Refused) + deferred;
-        if exceeds(refused, accepted + refused, refused_percent) {
-            let all = accepted + refused;
-            let last = last_error_of(last_error);
-            return degraded(
-                Evidence::Answers,
-                format!(
-                    "the carrier refused {} and deferred {deferred} of {all} messages within \
-                     {within} s{last}",
-                    refused - deferred
-                ),
-            );
-        }
+        let mut found = Vec::new();
         let (undelivered, receipts) = (recent.undelivered(), recent.receipts());
         if exceeds(undelivered, receipts, undelivered_percent) {
-            return degraded(
-                Evidence::Receipts,
-                format!(
-                    "the carrier failed to deliver {undelivered} of {receipts} messages, as its \
-                     receipts of the last {within} s say: compare their errors on the page of its \
-                     receipts, and contact the carrier"
-                ),
+            let reason = format!(
+                "the carrier failed to deliver {undelivered} of {receipts} submits, as its \
+                 receipts of the last {within} s say: compare their errors on the page of its \
+                 receipts, and contact the carrier"
             );
+            found.push(Failure::new(Cause::Undelivered, now, now, reason));
         }
-        let since = self.silent_since?;
+        let accepted = recent.get(CarrierEvent::Accepted);
+        let (refused, deferred) =
+            (recent.get(CarrierEvent::Refused), recent.get(CarrierEvent::Deferred));
+        let (bad, all) = (refused + deferred, accepted + refused + deferred);
+        if exceeds(bad, all, refused_percent) {
+            let reason = format!(
+                "the carrier refused {refused} and deferred {deferred} of {all} submits within \
+                 {within} s"
+            );
+            found.push(Failure::new(Cause::Refused, now, now, reason));
+        }
+        found
+    }
+
+    /// Judges a carrier by the time without receipts.
+    fn silent(&self, now: Instant, counts: &CarrierCounts) -> Option<Failure> {
+        let (silent_seconds, since) = (self.settings.silent_seconds, self.silent_since?);
         let unreported = counts.get(CarrierEvent::Accepted) - self.reported;
-        if silent_seconds > 0 && (now - since).as_secs() >= silent_seconds {
-            return degraded(
-                Evidence::Silence,
-                format!(
-                    "the carrier accepted {unreported} messages, and no receipt has said for {} s \
-                     what became of one: ask it to send receipts to this account, and compare the \
-                     receipts that came",
-                    (now - since).as_secs()
-                ),
-            );
-        }
-        None
+        let reason = format!(
+            "the carrier accepted {unreported} submits, and no receipt has said for {} s what \
+             became of one: ask it to send receipts to this account, and compare the receipts that \
+             came",
+            (now - since).as_secs()
+        );
+        (silent_seconds > 0 && (now - since).as_secs() >= silent_seconds)
+            .then(|| Failure::new(Cause::Silent, now, now, reason))
     }
 
     /// Considers the results of probes. Returns true if some succeeded and none failed.
@@ -366,26 +402,46 @@ impl Health {
         };
         let accepted = new.get(CarrierEvent::Accepted);
         let (refused, unanswered) = (new.not_accepted(), new.get(CarrierEvent::Unanswered));
-        let (succeeded, failed) = match degraded.evidence {
-            Evidence::Answers => (accepted, refused + unanswered),
-            Evidence::Unanswered => (accepted + refused, unanswered),
-            Evidence::Receipts | Evidence::Silence => {
-                (new.get(CarrierEvent::Delivered), new.undelivered())
-            }
-        };
-        degraded.probes = if failed > 0 { 0 } else { degraded.probes + succeeded };
-        if degraded.probes >= PROBES {
-            (self.degraded, self.recovered_at) = (None, Some(Instant::now()));
-            // The failures before must not count again.
-            (self.throttled, self.refused, self.undelivered) = (None, Run(None), Run(None));
-            let last = self.history.back().copied();
-            self.history.clear();
-            self.history.extend(last);
+        let (mut some, mut all) = (false, true);
+        for failure in &mut degraded.failures {
+            let (succeeded, failed) = match failure.cause {
+                Cause::Throttled | Cause::Refused => (accepted, refused + unanswered),
+                Cause::Unanswered => (accepted + refused, unanswered),
+                Cause::Undelivered | Cause::Silent => {
+                    (new.get(CarrierEvent::Delivered), new.undelivered())
+                }
+            };
+            failure.probes = if failed > 0 { 0 } else { failure.probes + succeeded };
+            some |= succeeded > 0;
+            all &= failed == 0;
         }
-        succeeded > 0 && failed == 0
+        self.recover(|failure| failure.probes >= PROBES);
+        some && all
+    }
+
+    /// Forgets the failures that the carrier has recovered from. The counts before must not cause
+    /// them again.
+    fn recover(&mut self, is_over: impl Fn(&Failure) -> bool) {
+        let Some(degraded) = &mut self.degraded else {
+            return;
+        };
+        let before = degraded.failures.len();
+        degraded.failures.retain(|failure| !is_over(failure));
+        if degraded.failures.len() == before {
+            return;
+        }
+        if degraded.failures.is_empty() {
+            (self.degraded, self.recovered_at) = (None, Some(Instant::now()));
+        }
+        (self.throttled, self.refused, self.undelivered) = (None, Run(None), Run(None));
+        let last = self.history.back().copied();
+        self.history.clear();
+        self.history.extend(last);
     }
 }
 
-fn last_error_of(last_error: Option<&str>) -> String {
-    last_error.map_or_else(String::new, |error| format!(". Last error: {error}"))
+impl Failure {
+    const fn new(cause: Cause, since: Instant, at: Instant, reason: String) -> Self {
+        Self { cause, since, at, reason, probes: 0 }
+    }
 }

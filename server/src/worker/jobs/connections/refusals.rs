@@ -1,35 +1,67 @@
-//! Logs a carrier's refusals.
+//! Logs a carrier's refusals, and counts them for staff.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use service::Service;
 use tokio::time::Instant;
 
 use crate::carrier::refused::Refused;
-use crate::carrier::smpp::status_name;
+use crate::carrier::smpp::status_words;
 
 /// The shortest time between two log lines. A carrier may refuse thousands of messages in a second.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// The refusals of a carrier that have been logged.
+/// The refusals of a carrier that have been counted, and those that have been logged.
 #[derive(Default)]
 pub(super) struct ReportedRefusals {
-    totals: (u64, u64),
+    counted: BTreeMap<String, u64>,
+    logged: Refused,
     at: Option<Instant>,
 }
 
 impl ReportedRefusals {
-    /// Logs the numbers of submits refused since the last line, but no content of a message.
-    pub(super) fn update(&mut self, carrier: &str, all: &Refused) {
-        let totals = all.totals();
+    /// Counts the submits refused since the last call, and logs their numbers, but no content of a
+    /// message.
+    pub(super) fn update(&mut self, service: &Service, carrier: &str, all: &Refused) {
+        let by_reason = all.with_throttled();
+        if by_reason != self.counted {
+            let new = difference(&by_reason, &self.counted);
+            let new = new.map(|(reason, count)| (described(reason), count)).collect();
+            service.delivery().count_refusals(carrier, new);
+            self.counted = by_reason;
+        }
+        let (totals, logged) = (all.totals(), self.logged.totals());
         let lately = self.at.is_some_and(|at| at.elapsed() < INTERVAL);
-        if totals == self.totals || lately {
+        if totals == logged || lately {
             return;
         }
-        let (refused, deferred) = (totals.0 - self.totals.0, totals.1 - self.totals.1);
+        let (refused, deferred) = (totals.0 - logged.0, totals.1 - logged.1);
         let what = if refused > 0 { "refused" } else { "deferred" };
-        let reason = all.last().map(|(reason, _)| reason);
-        let name = reason.and_then(status_name);
-        tracing::warn!(carrier, refused, deferred, reason, name, "a carrier {what} submits");
-        (self.totals, self.at) = (totals, Some(Instant::now()));
+        let reasons = difference(all.counts(), self.logged.counts());
+        let reasons: Vec<_> =
+            reasons.map(|(reason, count)| format!("{count} {}", described(reason))).collect();
+        let reasons = reasons.join("; ");
+        tracing::warn!(carrier, refused, deferred, reasons, "a carrier {what} submits");
+        (self.logged, self.at) = (all.clone(), Some(Instant::now()));
+    }
+}
+
+/// Returns the reasons whose counts have grown, and by how much.
+fn difference<'a>(
+    now: &'a BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) -> impl Iterator<Item = (&'a str, u64)> {
+    now.iter().filter_map(|(reason, count)| {
+        let new = count.saturating_sub(before.get(reason).copied().unwrap_or_default());
+        (new > 0).then_some((&**reason, new))
+    })
+}
+
+/// Adds the words for a reason, if it has some.
+fn described(reason: &str) -> String {
+    match status_words(reason) {
+        Some(words) => format!("{reason} ({words})"),
+        None => reason.to_owned(),
     }
 }

@@ -18,6 +18,7 @@ async fn service(folder: &TempDir) -> Service {
         carriers: vec![CarrierInfo {
             name: "acme".to_owned(),
             sandbox: false,
+            binds: true,
             whole: false,
             message_id: None,
             named: service::NamedStates::default(),
@@ -193,8 +194,8 @@ async fn a_carrier_with_little_traffic_that_refuses_or_delivers_nothing_is_degra
     let mut answer = async |event| {
         tokio::time::advance(Duration::from_mins(5)).await;
         counts.add(event, 1);
-        health.update(counts, Waiting::default(), Some("no credit"));
-        health.degraded().map(|degraded| degraded.reason.clone())
+        health.update(counts, Waiting::default());
+        health.degraded().map(|degraded| degraded.reason(Some(("no credit", None))).0)
     };
     for _ in 0..9 {
         assert_eq!(answer(CarrierEvent::Refused).await, None);
@@ -204,7 +205,7 @@ async fn a_carrier_with_little_traffic_that_refuses_or_delivers_nothing_is_degra
     for _ in 0..9 {
         assert_eq!(answer(CarrierEvent::Deferred).await, None);
     }
-    let reason = "the carrier refused or deferred the last 10 messages, all within 2700 s. Last \
+    let reason = "the carrier refused or deferred the last 10 submits, all within 2700 s. Last \
         error: no credit";
     assert_eq!(answer(CarrierEvent::Refused).await.as_deref(), Some(reason));
     for _ in 0..2 {
