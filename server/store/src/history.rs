@@ -112,14 +112,15 @@ statements! {
     );
     const ERASE_UNASSIGNED_TEXTS: Sql =
         Sql::same(erase_texts!("unassigned_inbound", "id >= $1 AND id < $2"));
-    /// A scheduled batch gets its message IDs when it begins. If it is cancelled before, it has old
-    /// ones, so the last ID alone doesn't tell which batches are new here.
+    /// A batch that isn't done may still need its text. A scheduled batch gets its message IDs when
+    /// it begins. If it is cancelled before, it has old ones, so the last ID alone doesn't tell which
+    /// batches are new here.
     const ERASE_SHARED_TEXTS: Sql = in_shard!(
         r"
         UPDATE batches SET body = ''
         WHERE id IN (
             SELECT id
-            FROM batches WHERE body <> '' AND last_message_id < $1 AND expanded_at IS NOT NULL"
+            FROM batches WHERE body <> '' AND last_message_id < $1 AND done_at IS NOT NULL"
             => " AND shard = $3",
         " LIMIT $2)" => " AND shard = $3",
     );
@@ -306,7 +307,8 @@ pub async fn redact(
     Ok(())
 }
 
-/// Erases the shared texts of at most `limit` batches whose messages all have IDs below `below`.
+/// Erases the shared texts of at most `limit` batches that are done and whose messages all have IDs
+/// below `below`.
 /// Returns whether there may be more.
 pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
     let erased = query(ERASE_SHARED_TEXTS, (below, limit)).execute(conn).await?;

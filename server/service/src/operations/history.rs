@@ -13,7 +13,7 @@ use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
 use store::gate::Priority;
 use store::history::{self, MessageTables, Range, Redaction};
-use store::{Chore, Store, WriteTx, inbound, installation, messages, quarters, tally};
+use store::{Chore, Store, WriteTx, batches, inbound, installation, messages, quarters, tally};
 
 /// The number of days for which tables are created in advance. Rows of a day without tables go into
 /// the default partition.
@@ -267,7 +267,7 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
 
 /// Returns an ID, at most `below`, below which all messages are final, except those that were
 /// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
-/// the newest message, so on its own it would hold back all that isn't a message.
+/// the newest message, so on its own it would hold back inbound messages, for example.
 async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
@@ -276,8 +276,10 @@ async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Resu
         for shard in shards {
             tx.at(*shard);
             let first = messages::first(tx, low, below).await?;
-            let open = messages::least_scheduled(tx, times[0], times[1]).await?;
-            swept = first.into_iter().chain(open.map(|_| low)).fold(swept, i64::min);
+            let open = messages::least_scheduled(tx, times[0], times[1]).await?.map(|_| low);
+            // Rows of an upload have IDs before they are messages.
+            let unexpanded = batches::least_unexpanded(tx).await?;
+            swept = [first, open, unexpanded].into_iter().flatten().fold(swept, i64::min);
         }
     }
     Ok(swept)

@@ -143,6 +143,10 @@ pub async fn contents(world: &World) -> String {
     String::from_utf8_lossy(&contents).into_owned()
 }
 
+fn shared(text: &str) -> Option<MessageText> {
+    Some(MessageText::parse(text.to_owned(), 10).unwrap())
+}
+
 /// Sends messages with texts that are erased in every way. Returns the ID of one that is scheduled.
 async fn fill_with_texts(world: &World, customer: &Customer) -> Transid {
     let messages = world.service.messages();
@@ -150,7 +154,6 @@ async fn fill_with_texts(world: &World, customer: &Customer) -> Transid {
     messages.send(request(&customer.live, "12345678", "single whisper")).await.unwrap();
     messages.send(request(&customer.test, "12345678", "test whisper")).await.unwrap();
     accepted(world, customer, "12345678,row whisper\n").await;
-    let shared = |text: &str| Some(MessageText::parse(text.to_owned(), 10).unwrap());
     let batch = BatchRequest { message: shared("shared whisper"), ..plain() };
     upload(&world.service, &customer.live, None, "12345678\n12345679\n", batch).await.unwrap();
     world.expand_all().await;
@@ -217,6 +220,15 @@ async fn old_texts_are_erased_once_their_messages_are_final(backend: Backend) {
     assert!(contents(&world).await.contains("late text"));
     erase(1).await;
     assert!(!contents(&world).await.contains("late text"));
+
+    // An upload keeps its text until its rows are messages and final.
+    let batch = BatchRequest { message: shared("unexpanded text"), ..plain() };
+    upload(&world.service, &customer.live, None, "12345678\n", batch).await.unwrap();
+    erase(40).await;
+    assert!(contents(&world).await.contains("unexpanded text"));
+    world.expand_all().await;
+    erase(0).await;
+    assert!(!contents(&world).await.contains("unexpanded text"));
 }
 
 async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend) {

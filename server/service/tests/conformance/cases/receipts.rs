@@ -433,4 +433,16 @@ async fn raw_receipts_are_deleted_after_their_days(backend: Backend) {
     let carriers = delivery.carriers().await.unwrap();
     let acme = carriers.iter().find(|carrier| carrier.name == "acme").unwrap();
     assert_eq!(acme.receipts_unknown_state, 2);
+
+    // A receipt may begin with a text, so it is kept no longer than texts.
+    let mut sending = sending;
+    sending.world.limits.text_days = 3;
+    let sending = sending.reopen().await;
+    let delivery = sending.world.service.delivery();
+    for (ms, left) in [(3 * 24 * HOUR_MS - 1, 1), (1, 0)] {
+        sending.world.pass(ms);
+        delivery.forget_segments().await.unwrap();
+        let found = delivery.carrier_receipts("acme", &ReceiptFilter::All).await.unwrap();
+        assert_eq!(found.receipts.len(), left);
+    }
 }
