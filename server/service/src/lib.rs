@@ -286,7 +286,7 @@ impl Service {
         // A command never changes the schema, because a running server may belong to another
         // release.
         if beside {
-            store.must_be_of_this_release().await?;
+            store.must_be_usable().await?;
         } else {
             store.serve_alone()?;
             store.migrate().await?;
