@@ -95,10 +95,23 @@ pub enum Command {
     /// Check every invariant of the ledger and the queue against the rows.
     Check,
     /// Copy the database to a new file while it is in use.
-    Backup { file: PathBuf },
+    Backup {
+        file: PathBuf,
+        /// Encrypt the backup for the owner of this key, in the format of age. Can be repeated.
+        #[arg(long = "recipient", value_name = "AGE1...")]
+        recipients: Vec<String>,
+        /// A file with one such key a line.
+        #[arg(long, value_name = "FILE")]
+        recipients_file: Option<PathBuf>,
+    },
     /// Restore a backup where there is no database yet. The server then holds all messages until
     /// `messages reconcile`.
-    Restore { file: PathBuf },
+    Restore {
+        file: PathBuf,
+        /// The file of a key that opens an encrypted backup, as `age-keygen` writes it.
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
+    },
     /// Move an installation from SQLite to an empty PostgreSQL database. Stop the server first.
     Copy {
         #[arg(long, value_name = "URL")]

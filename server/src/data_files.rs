@@ -11,9 +11,11 @@ use rustix::process::{getegid, geteuid};
 
 use crate::config::Settings;
 
-/// The name of the file with the key that seals secrets, and the folder of spooled uploads.
+/// The names of the file with the key that seals secrets, and of the folder of spooled uploads.
 const KEY: &str = "secret.key";
 const SPOOL: &str = "spool";
+/// The name of the file with the time of the last commit on PostgreSQL.
+const LAST_COMMIT: &str = "last_commit";
 /// The end of the names of lock files, which are empty.
 const LOCK: &str = ".lock";
 /// The ends of the names of files that SQLite makes beside a database.
@@ -122,7 +124,7 @@ fn files(settings: &Settings) -> impl Iterator<Item = PathBuf> + use<> {
     let spool = data(SPOOL);
     let spooled = std::fs::read_dir(&spool).into_iter().flatten();
     let mut files: BTreeSet<PathBuf> = spooled.filter_map(|file| Some(file.ok()?.path())).collect();
-    files.extend([data(KEY), data(&format!("{SPOOL}{LOCK}")), spool]);
+    files.extend([data(KEY), data(LAST_COMMIT), data(&format!("{SPOOL}{LOCK}")), spool]);
     if let Some(database) = service::file_of_url(&settings.database_url) {
         let name = whole(database).display().to_string();
         files.extend(BESIDE_DATABASE.map(|end| PathBuf::from(format!("{name}{end}"))));

@@ -63,6 +63,7 @@ use delivery::unmatched_ids::UnmatchedIds;
 use delivery::waiting_receipts::{ComparedForms, UnmatchedRuns};
 use group_commit::GroupCommit;
 use id_source::IdSource;
+use operations::last_commit::LastCommit;
 use operations::nodes::Node;
 use prices::known::KnownPrices;
 use reports::settled::SettledDays;
@@ -286,7 +287,7 @@ impl Service {
         // A command never changes the schema, because a running server may belong to another
         // release.
         if beside {
-            store.must_be_of_this_release().await?;
+            store.must_be_usable().await?;
         } else {
             store.serve_alone()?;
             store.migrate().await?;
@@ -296,14 +297,20 @@ impl Service {
         operations::upkeep::install(&store, &config, beside, now).await?;
         let shards = operations::upkeep::shards(&store).await?;
         let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, shards, now).await?;
-        operations::hold::begin_if_moved(&store, last_id.max(last_of_batches), now).await?;
+        let last = last_id.max(last_of_batches);
+        let place = operations::hold::begin_if_moved(&store, last, now).await?;
         if !beside {
             operations::history::make_first_days(&store, now, config.limits.message_tables).await;
         }
         let shared = store.dialect().is_shared();
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
-        let node =
-            if beside || !shared { Node::Alone } else { Node::join(&store, token, now).await? };
+        let node = if beside || !shared {
+            Node::Alone
+        } else {
+            let last_commit = LastCommit::read(&config.data_dir, token);
+            last_commit.renew(&store, place, last, now).await?;
+            Node::join(&store, last_commit, token, now).await?
+        };
         // This check runs after the node has taken its slot, so a distribution that begins later
         // finds the node and refuses to run.
         if let Err(error) = operations::distribute::check(&store).await {

@@ -1,15 +1,19 @@
 //! `heliograph backup` and `heliograph restore`.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
+use age::x25519::Recipient;
 use percent_encoding::percent_decode_str;
 use service::Service;
+use tempfile::TempDir;
 use url::Url;
 
+use super::encrypted::{Encrypted, Encrypting};
 use super::{CommandError, Output};
 use crate::config::Settings;
 
@@ -17,44 +21,111 @@ use crate::config::Settings;
 const NEXT: &str = "Copy secret.key into data_dir if it was there, then start the server. It holds \
                     all messages until you run `heliograph messages reconcile`.";
 
+/// The name of the database in an encrypted backup of SQLite. The folder of its uploads is named
+/// like it, too.
+const DATABASE: &str = "heliograph.db";
+
 type Result<T> = std::result::Result<T, CommandError>;
 
+/// The error without what it is about.
+type Why = String;
+
+/// Makes a backup, which is encrypted if there are recipients.
 pub async fn backup(
     service: &Service,
     settings: &Settings,
     file: &Path,
+    recipients: &[Recipient],
     output: Output,
 ) -> Result<()> {
     let shown = file.display().to_string();
-    let refused = |why: &str| CommandError::Refused(format!("can't copy to {shown}: {why}"));
-    if settings.database_url.starts_with("sqlite:") {
-        let copied = service.operations().backup(file).await;
-        copied.map_err(|error| refused(&error.for_operator().clone()))?;
-    } else {
-        if service.operations().is_distributed() {
-            return Err(refused(
-                "the database is distributed; back up each server as docs/SCALING.md says",
-            ));
-        }
-        let begun = service.clock().now();
-        dump(&settings.database_url, file).map_err(|why| refused(&why))?;
-        service.operations().note_backup(begun).await?;
+    let refused = |why: Why| CommandError::Refused(format!("can't copy to {shown}: {why}"));
+    let is_file = settings.database_url.starts_with("sqlite:");
+    if !is_file && service.operations().is_distributed() {
+        let why = "the database is distributed; back up each server as docs/SCALING.md says";
+        return Err(refused(why.to_owned()));
     }
+    let begun = service.clock().now();
+    let url = &settings.database_url;
+    let made = match (is_file, recipients.is_empty()) {
+        (true, true) => copy(service, file).await,
+        (true, false) => copy_encrypted(service, &settings.data_dir, file, recipients).await,
+        (false, true) => dump(url, file),
+        (false, false) => dump_encrypted(url, file, recipients),
+    };
+    made.map_err(refused)?;
+    service.operations().note_backup(begun).await?;
     Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| format!("Copied to {shown}."))?)
 }
 
-pub fn restore(settings: &Settings, file: &Path, output: Output) -> Result<()> {
+/// Restores a backup. `key_file` has the key of an encrypted one.
+pub fn restore(
+    settings: &Settings,
+    file: &Path,
+    key_file: Option<&Path>,
+    output: Output,
+) -> Result<()> {
     let shown = file.display().to_string();
-    let refused = |why: &str| CommandError::Refused(format!("can't restore {shown}: {why}"));
-    if settings.database_url.starts_with("sqlite:") {
-        Service::restore(&settings.database_url, &settings.data_dir, file)?;
-    } else {
-        let mut restoring = tool("pg_restore", &settings.database_url).map_err(|e| refused(&e))?;
-        restoring.args(["--no-owner", "--exit-on-error", "--single-transaction"]).arg(file);
-        run(restoring).map_err(|why| refused(&why))?;
+    let refused = |why: Why| CommandError::Refused(format!("can't restore {shown}: {why}"));
+    let encrypted = Encrypted::checked(file, key_file).map_err(refused)?;
+    let Settings { database_url: url, data_dir, .. } = settings;
+    match (encrypted, url.starts_with("sqlite:")) {
+        (None, true) => Service::restore(url, data_dir, file)?,
+        (Some(encrypted), true) => {
+            let folder = temporary(data_dir).map_err(refused)?;
+            let unpacked = unpack(&encrypted, folder.path()).map_err(refused)?;
+            Service::restore(url, data_dir, &unpacked)?;
+        }
+        (None, false) => {
+            let restoring = restoring(url).map_err(refused)?;
+            run(restoring, Some(file)).map_err(refused)?;
+        }
+        (Some(encrypted), false) => load(url, &encrypted).map_err(refused)?,
     }
     Ok(output
         .print(&BTreeMap::from([("file", &shown)]), |_| format!("Restored {shown}. {NEXT}"))?)
+}
+
+async fn copy(service: &Service, file: &Path) -> std::result::Result<(), Why> {
+    let copied = service.operations().copy_to(file).await;
+    copied.map_err(|error| error.for_operator().clone())
+}
+
+/// Copies a SQLite database and its uploads into an archive, which is encrypted. Until then, the
+/// copy is in the folder that has the database's uploads, too.
+async fn copy_encrypted(
+    service: &Service,
+    data_dir: &Path,
+    file: &Path,
+    recipients: &[Recipient],
+) -> std::result::Result<(), Why> {
+    let mut encrypting = Encrypting::begin(file, recipients)?;
+    let folder = temporary(data_dir)?;
+    copy(service, &folder.path().join(DATABASE)).await?;
+    let mut archive = tar::Builder::new(encrypting.writer());
+    archive.sparse(false);
+    let packed = archive.append_dir_all("", folder.path()).and_then(|()| archive.finish());
+    drop(archive);
+    packed.and_then(|()| encrypting.end()).map_err(|error| error.to_string())
+}
+
+/// Decrypts an archive into a folder. Returns the database in it.
+fn unpack(encrypted: &Encrypted, folder: &Path) -> std::result::Result<PathBuf, Why> {
+    let mut archive = tar::Archive::new(encrypted.open()?);
+    let unpacked = archive.unpack(folder);
+    let database = folder.join(DATABASE);
+    if unpacked.is_err() || !database.exists() {
+        let error = unpacked.err().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(format!("it is no backup of a SQLite database{error}"));
+    }
+    Ok(database)
+}
+
+/// Creates a folder that is removed when it is dropped.
+fn temporary(data_dir: &Path) -> std::result::Result<TempDir, Why> {
+    let made = std::fs::create_dir_all(data_dir);
+    let made = made.and_then(|()| tempfile::Builder::new().prefix("backup-").tempdir_in(data_dir));
+    made.map_err(|error| format!("{}: {error}", data_dir.display()))
 }
 
 /// Dumps a PostgreSQL database into a new file, and reads the list of its contents back.
@@ -69,13 +140,52 @@ fn dump(url: &str, file: &Path) -> std::result::Result<(), String> {
     options.open(&part).map_err(|error| error.to_string())?;
     let mut dumping = tool("pg_dump", url)?;
     dumping.args(["--format=custom", "--file"]).arg(&part);
-    run(dumping)?;
+    run(dumping, None)?;
     let mut listing = Command::new("pg_restore");
-    listing.arg("--list").arg(&part);
-    if !run(listing)?.contains("TABLE DATA") {
+    listing.arg("--list");
+    if !run(listing, Some(&part))?.contains("TABLE DATA") {
         return Err("pg_dump wrote no tables".to_owned());
     }
     std::fs::rename(&part, file).map_err(|error| error.to_string())
+}
+
+/// Dumps a PostgreSQL database into a new file, which is encrypted as it is written.
+fn dump_encrypted(
+    url: &str,
+    file: &Path,
+    recipients: &[Recipient],
+) -> std::result::Result<(), Why> {
+    let mut encrypting = Encrypting::begin(file, recipients)?;
+    let mut dumping = tool("pg_dump", url)?;
+    dumping.arg("--format=custom").stdout(Stdio::piped());
+    let mut running = Running::start(dumping)?;
+    let copied = match running.child.stdout.take() {
+        Some(mut dump) => std::io::copy(&mut dump, encrypting.writer()),
+        None => Ok(0),
+    };
+    running.end()?;
+    copied.and_then(|_| encrypting.end()).map_err(|error| error.to_string())
+}
+
+/// Restores a dump that is decrypted as it is read.
+fn load(url: &str, encrypted: &Encrypted) -> std::result::Result<(), Why> {
+    let mut dump = encrypted.open()?;
+    let mut restoring = restoring(url)?;
+    restoring.stdin(Stdio::piped());
+    let mut running = Running::start(restoring)?;
+    let copied = match running.child.stdin.take() {
+        Some(mut input) => std::io::copy(&mut dump, &mut input),
+        None => Ok(0),
+    };
+    // If the tool failed, the pipe is broken, too.
+    running.end()?;
+    copied.map(drop).map_err(|error| error.to_string())
+}
+
+fn restoring(url: &str) -> std::result::Result<Command, Why> {
+    let mut restoring = tool("pg_restore", url)?;
+    restoring.args(["--no-owner", "--exit-on-error", "--single-transaction"]);
+    Ok(restoring)
 }
 
 /// Prepares a tool of PostgreSQL. Other users of the machine can read command-line arguments, so
@@ -92,14 +202,45 @@ fn tool(name: &str, url: &str) -> std::result::Result<Command, String> {
     Ok(command)
 }
 
-/// Runs a tool, and returns what it printed.
-fn run(mut command: Command) -> std::result::Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ended = command.output().map_err(|error| {
-        format!("{name} can't be started: {error}; install PostgreSQL's client programs")
-    })?;
-    if ended.status.success() {
-        return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
+/// Runs a tool on a file, and returns what it printed.
+fn run(mut command: Command, file: Option<&Path>) -> std::result::Result<String, Why> {
+    command.args(file).stdout(Stdio::piped());
+    let mut running = Running::start(command)?;
+    let mut printed = Vec::new();
+    if let Some(mut output) = running.child.stdout.take() {
+        output.read_to_end(&mut printed).map_err(|error| error.to_string())?;
     }
-    Err(format!("{name}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
+    running.end()?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}
+
+/// A tool that runs. Its errors go into a file, because it would wait for a reader of a pipe.
+struct Running {
+    name: String,
+    child: Child,
+    errors: File,
+}
+
+impl Running {
+    fn start(mut command: Command) -> std::result::Result<Self, Why> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let errors = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+        let (errors, written) = errors.map_err(|error| error.to_string())?;
+        let child = command.stderr(written).spawn().map_err(|error| {
+            format!("{name} can't be started: {error}; install PostgreSQL's client programs")
+        })?;
+        Ok(Self { name, child, errors })
+    }
+
+    /// Waits for the end.
+    fn end(mut self) -> std::result::Result<(), Why> {
+        let ended = self.child.wait().map_err(|error| error.to_string())?;
+        if ended.success() {
+            return Ok(());
+        }
+        let mut said = Vec::new();
+        let read = self.errors.rewind().and_then(|()| self.errors.read_to_end(&mut said));
+        read.map_err(|error| error.to_string())?;
+        Err(format!("{}: {}", self.name, String::from_utf8_lossy(&said).trim()))
+    }
 }

@@ -188,7 +188,7 @@ fn of_database(examined: &Result<Examination, OpenError>) -> Finding {
     const CHECK: &str = "database";
     match examined {
         Ok(Examination { program, installation: Some(_), .. }) => {
-            Finding::ok(CHECK, format!("{program}, with the schema of this release"))
+            Finding::ok(CHECK, format!("{program}, with a schema for this release"))
         }
         Ok(Examination { program, installation: None, .. }) => {
             Finding::warning(CHECK, format!("{program}, never served. Start the server"))

@@ -12,6 +12,7 @@ mod deposit;
 mod distribute;
 mod doctor;
 mod doctor_site;
+mod encrypted;
 mod finding;
 mod hold;
 mod incident;
@@ -70,7 +71,9 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
             return copy::run(settings, from, &to, output).await;
         }
         Command::Doctor => return doctor::run(settings, output).await,
-        Command::Restore { file } => return backup::restore(settings, file, output),
+        Command::Restore { file, identity } => {
+            return backup::restore(settings, file, identity.as_deref(), output);
+        }
         Command::Distribute { shards } => {
             return distribute::run(settings, *shards, output).await;
         }
@@ -96,7 +99,13 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Route(command) => route::run(&service, command, output).await,
         Command::Message(command) => message::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
-        Command::Backup { file } => backup::backup(&service, settings, &file, output).await,
+        Command::Backup { file, recipients, recipients_file } => {
+            let recipients = encrypted::recipients(&recipients, recipients_file.as_deref());
+            match recipients {
+                Ok(to) => backup::backup(&service, settings, &file, &to, output).await,
+                Err(why) => Err(CommandError::Refused(why)),
+            }
+        }
         Command::Serve(_)
         | Command::Config
         | Command::Openapi

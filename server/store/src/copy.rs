@@ -436,7 +436,8 @@ mod tests {
         "case_viewers",
     ];
     /// Tables that only PostgreSQL has. With SQLite, their contents are in memory or in files.
-    const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "commit_groups", "uploads"];
+    const SHARED: [&str; 5] =
+        ["rate_buckets", "spool_chunks", "commit_groups", "uploads", "data_folders"];
     /// Tables that only PostgreSQL has, and that the copy fills from other tables.
     const FILLED: [&str; 2] = ["reference_shards", "unusual_messages"];
     /// Columns that only PostgreSQL has.

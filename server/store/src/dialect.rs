@@ -17,6 +17,9 @@ use super::sql::{Dialect, Sql};
 use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result};
 
+/// The version, the name and the SQL of a migration.
+pub type SchemaChange = (i64, &'static str, &'static str);
+
 /// The identifier by which a process asks the server for a transaction's outcome.
 #[derive(Debug)]
 pub enum TransactionName {
@@ -292,8 +295,8 @@ impl Dialect {
         error.database_code().is_some_and(|code| code == missing)
     }
 
-    /// Returns the version, the name and the SQL of each migration.
-    pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
+    /// Returns all migrations, in the order of their versions.
+    pub const fn migrations(self) -> &'static [SchemaChange] {
         const SQLITE: &str =
             with_names!(include_str!("../../../migrations/sqlite/0001_schema.sql"));
         const POSTGRES: &str = with_names!(concat!(

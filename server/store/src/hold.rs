@@ -9,8 +9,8 @@ use domain::ids::compose_id;
 use domain::{ApplicationId, BatchId, Kind, Number, Submission, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
-use super::row;
 use super::sql::{Sql, in_shard, statements};
+use super::{data_folders, row};
 use crate::error::{Fault, Result};
 
 /// The row of `carriers` with this name drains all carriers. Every claim and every commit group
@@ -128,7 +128,8 @@ pub async fn last_backup(conn: &mut dyn Connection) -> Result<Timestamp> {
 
 /// Begins the hold. Every message that was accepted before `since` may have been submitted.
 pub async fn begin(conn: &mut dyn Connection, since: Timestamp) -> Result<()> {
-    query(BEGIN, since).execute(conn).await.map(drop)
+    query(BEGIN, since).execute(&mut *conn).await?;
+    data_folders::note_hold(conn, since).await
 }
 
 /// Returns since when messages are held. `None` if they aren't.

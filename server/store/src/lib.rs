@@ -29,6 +29,7 @@ pub mod claims;
 pub mod commit_groups;
 pub mod confirmations;
 pub mod copy;
+pub mod data_folders;
 mod database;
 pub mod deposits;
 pub mod dialect;

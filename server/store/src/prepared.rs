@@ -81,6 +81,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::claims::STATEMENTS,
     super::confirmations::STATEMENTS,
     super::copy::STATEMENTS,
+    super::data_folders::STATEMENTS,
     super::deposits::STATEMENTS,
     super::distribute::STATEMENTS,
     super::erasure::STATEMENTS,

@@ -5,6 +5,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlStr};
 
 use super::database::Store;
+use super::dialect::SchemaChange;
 use super::query::{Row, query};
 use super::sql::{Sql, statements};
 use super::sqlite;
@@ -23,19 +24,32 @@ statements! {
 /// The oldest PostgreSQL that the statements are written for.
 const POSTGRES_MIN: u32 = 15;
 
+/// How many versions the schema of a database may be ahead of a program that uses it: a migration
+/// only adds to what programs of the previous version use. A migration that such programs can't
+/// work with skips a number.
+const AHEAD_MAX: i64 = 1;
+
 impl Store {
-    /// Refuses a database without a schema, and a database of another release.
+    /// Refuses a database without a schema, one of an older release, and one that this program
+    /// can't work with.
+    pub async fn must_be_usable(&self) -> std::result::Result<(), OpenError> {
+        self.must_be_at_most_ahead(AHEAD_MAX).await
+    }
+
+    /// Refuses a database without a schema, and a database of another release. A program doesn't
+    /// know the tables and columns that the next release added.
     pub async fn must_be_of_this_release(&self) -> std::result::Result<(), OpenError> {
+        self.must_be_at_most_ahead(0).await
+    }
+
+    async fn must_be_at_most_ahead(&self, versions: i64) -> std::result::Result<(), OpenError> {
         let applied = self.applied().await?;
-        self.refuse_earlier_build(&applied)?;
-        let newest = applied.last().map(|(version, _)| *version);
-        let ours = self.migrations().last().map(|ours| ours.version);
-        match (newest, ours) {
-            (None, _) => Err(OpenError::Empty),
-            (Some(version), Some(ours)) if version > ours => Err(OpenError::Newer(version)),
-            (version, ours) if version < ours => Err(OpenError::Older),
-            _ => Ok(()),
+        let changes = self.dialect().migrations();
+        let newest = refuse_foreign(changes, &applied, versions)?.ok_or(OpenError::Empty)?;
+        if newest < last_of(changes) {
+            return Err(OpenError::Older);
         }
+        Ok(())
     }
 
     /// Returns the name and the version of the database program, such as `PostgreSQL 15.20`.
@@ -57,24 +71,6 @@ impl Store {
         Ok(format!("PostgreSQL {version}"))
     }
 
-    /// Refuses a database whose schema was created from a different text than this program's.
-    /// Before the first release the text is changed in place, so no migration leads from one schema
-    /// to the other.
-    fn refuse_earlier_build(
-        &self,
-        applied: &[(i64, Vec<u8>)],
-    ) -> std::result::Result<(), OpenError> {
-        let differs = |(version, checksum): &(i64, Vec<u8>)| {
-            let ours = self.migrations();
-            let ours = ours.iter().find(|ours| ours.version == *version);
-            ours.is_some_and(|ours| *ours.checksum != **checksum)
-        };
-        if applied.iter().any(differs) {
-            return Err(OpenError::EarlierBuild);
-        }
-        Ok(())
-    }
-
     /// Returns the applied versions of the schema in order, with their checksums. Returns an empty
     /// list if there is no schema.
     async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
@@ -86,12 +82,19 @@ impl Store {
         }
     }
 
-    /// Migrates the schema to this program's version. Refuses a newer schema.
+    /// Migrates the schema to this program's version. Leaves the schema of the next release as it
+    /// is.
     pub async fn migrate(&self) -> std::result::Result<(), OpenError> {
-        self.refuse_earlier_build(&self.applied().await?)?;
+        self.migrate_by(self.dialect().migrations()).await
+    }
+
+    /// Like [`Store::migrate`], for a program that has these migrations.
+    pub async fn migrate_by(&self, changes: &[SchemaChange]) -> std::result::Result<(), OpenError> {
+        refuse_foreign(changes, &self.applied().await?, AHEAD_MAX)?;
         // The connection is outside the pools: several processes may start at once, and all but one
         // of them wait here for the migration.
-        let migrator = Migrator::with_migrations(self.migrations());
+        let mut migrator = Migrator::with_migrations(migrations(changes));
+        migrator.set_ignore_missing(true);
         if let Some(file) = self.dialect().file(self.url()) {
             // Not by the URL: sqlx would decode its percent signs.
             let options = SqliteConnectOptions::new().filename(file);
@@ -108,12 +111,76 @@ impl Store {
         }
         Ok(())
     }
+}
 
-    fn migrations(&self) -> Vec<Migration> {
-        let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {
-            let sql = SqlStr::from_static(sql);
-            Migration::new(version, name.into(), MigrationType::Simple, sql, false)
-        };
-        self.dialect().migrations().iter().map(migration).collect()
+/// Refuses a database that has too new a version of the schema, or a version that was created from
+/// another text than this program's. Returns its newest version. `None` if there is no schema.
+fn refuse_foreign(
+    changes: &[SchemaChange],
+    applied: &[(i64, Vec<u8>)],
+    ahead: i64,
+) -> std::result::Result<Option<i64>, OpenError> {
+    let newest = applied.last().map(|(version, _)| *version);
+    if let Some(version) = newest.filter(|version| *version > last_of(changes) + ahead) {
+        return Err(OpenError::Newer(version));
+    }
+    let ours = migrations(changes);
+    let differs = |(version, checksum): &(i64, Vec<u8>)| {
+        let ours = ours.iter().find(|ours| ours.version == *version);
+        ours.is_some_and(|ours| *ours.checksum != **checksum)
+    };
+    if applied.iter().any(differs) {
+        return Err(OpenError::EarlierBuild);
+    }
+    Ok(newest)
+}
+
+fn last_of(changes: &[SchemaChange]) -> i64 {
+    changes.last().map_or(0, |(version, ..)| *version)
+}
+
+fn migrations(changes: &[SchemaChange]) -> Vec<Migration> {
+    let migration = |&(version, name, sql): &SchemaChange| {
+        let sql = SqlStr::from_static(sql);
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    };
+    changes.iter().map(migration).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::sql::Dialect;
+
+    /// The migrations of releases, with the checksums of their texts. The commit that gets the tag
+    /// of a release adds the migrations that the release brings.
+    const RELEASED: &[(Dialect, i64, &str)] = &[];
+
+    /// A database of a release is refused if the text of a migration differs.
+    #[test]
+    fn migrations_of_releases_never_change() {
+        let tags = Command::new("git").args(["tag", "--list", "v*"]).output();
+        let is_released = tags.is_ok_and(|tags| !tags.stdout.is_empty());
+        if !is_released {
+            println!(
+                "No release has a tag yet, or git doesn't know: its migrations aren't compared."
+            );
+        }
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            let ours = migrations(dialect.migrations());
+            let versions: Vec<i64> = ours.iter().map(|ours| ours.version).collect();
+            assert!(versions.is_sorted(), "{dialect:?}: {versions:?}");
+            let released: Vec<_> = RELEASED.iter().filter(|(of, ..)| *of == dialect).collect();
+            for (_, version, checksum) in &released {
+                let now = ours.iter().find(|ours| ours.version == *version);
+                let now = now.map(|ours| hex::encode(&ours.checksum));
+                assert_eq!(now.as_deref(), Some(*checksum), "{dialect:?}, migration {version}");
+            }
+            let first = hex::encode(&ours[0].checksum);
+            let is_listed = released.iter().any(|(_, version, _)| *version == 1);
+            assert!(is_listed || !is_released, "add ({dialect:?}, 1, \"{first}\") to RELEASED");
+        }
     }
 }

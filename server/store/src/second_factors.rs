@@ -19,7 +19,8 @@ statements! {
                (
                    SELECT COUNT(*) FROM recovery_codes WHERE account_id = $1) AS codes
         FROM second_factors WHERE account_id = $1");
-    const ANY: Sql = Sql::same("SELECT account_id, secret FROM second_factors LIMIT 1");
+    const NEWEST: Sql = Sql::same(r"
+        SELECT account_id, secret FROM second_factors ORDER BY created_at DESC LIMIT 1");
     const USE_STEP: Sql = Sql::same(r"
         UPDATE second_factors SET last_step = $3
         WHERE account_id = $1 AND secret = $2 AND last_step < $3");
@@ -70,10 +71,10 @@ pub async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Option<Sto
     query(OF, account_id).fetch_optional(conn, read).await
 }
 
-/// Returns the account and the encrypted secret of any second factor.
-pub async fn any(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
+/// Returns the account and the encrypted secret of the newest second factor.
+pub async fn newest(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("account_id")?, row.get("secret")?));
-    query(ANY, ()).fetch_optional(conn, read).await
+    query(NEWEST, ()).fetch_optional(conn, read).await
 }
 
 /// Uses up the code of a step. Returns false if this code or a later one was already used, or if

@@ -31,6 +31,10 @@ macro_rules! columns {
 
 statements! {
     const LIST: Sql = columns!("application_id = $1 AND test = $2", "$3");
+    const NEWEST_SECRET: Sql = in_shard!(
+        "SELECT id, secret FROM webhooks WHERE removed_at IS NULL" => " AND shard = $1",
+        " ORDER BY id DESC LIMIT 1",
+    );
     const ONE: Sql = columns!("id = $1", "$2");
     const INSERT: Sql = in_shard!(
         r"
@@ -327,6 +331,12 @@ pub async fn list(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<
 
 pub async fn one(conn: &mut dyn Connection, id: i64) -> Result<Option<WebhookRow>> {
     query(ONE, id).fetch_optional(conn, webhook).await
+}
+
+/// Returns the ID and the encrypted secret of a shard's newest endpoint.
+pub async fn newest_secret(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
+    let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("secret")?));
+    query(NEWEST_SECRET, ()).fetch_optional(conn, read).await
 }
 
 /// An endpoint that isn't stored yet.

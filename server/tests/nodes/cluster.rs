@@ -117,11 +117,11 @@ impl Cluster {
         self.place = place;
     }
 
-    /// Restores a base backup of PostgreSQL, as the docs describe. What was in the database is lost.
+    /// Restores a base backup of PostgreSQL. What was in the database is lost. The node's data folder
+    /// stays.
     pub fn restore_base(&mut self, backup: BaseBackup) {
         let lost = self.database.take().unwrap();
         self.database = Some(backup.replace(lost));
-        self.place.json(&["messages", "hold"]);
     }
 
     /// Creates an application whose messages aren't sent again if the carrier's answer is lost.

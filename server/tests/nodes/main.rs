@@ -12,6 +12,7 @@ mod bad_starts;
 mod carrier;
 mod cluster;
 mod database;
+mod encrypted;
 mod events;
 mod judging;
 mod jumps;

@@ -1,12 +1,14 @@
-//! Checks the key that seals secrets, without making one.
+//! Checks the key that seals secrets, at the start of a process and for `heliograph doctor`.
 
 use std::path::{Path, PathBuf};
 
-use store::error::{Fault, Result};
-use store::{Store, installation, second_factors};
+use domain::WebhookId;
+use store::error::{Error, Fault, Refusal, Result};
+use store::{Store, installation, second_factors, webhooks};
 
-use super::sealing::{Keys, Sealing, read, refuse_lost};
+use super::sealing::{Keys, Sealing, about_endpoint, read, refuse_lost};
 use super::second_factor::sealed_for;
+use crate::{Accounts, shards};
 
 /// The place of the key that seals secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +20,28 @@ pub enum KeyPlace {
     Nowhere,
 }
 
-/// Returns where the key is that seals secrets, after it has opened a second factor.
+impl Accounts<'_> {
+    /// Reads the keys, so that a process that can't read them ends at its start.
+    ///
+    /// # Errors
+    /// `SecretKeyMissing` if there is no key file, and what was sealed last needs it.
+    pub async fn load_keys(&self) -> Result<()> {
+        let keys = self.keys().await?;
+        let file = self.inner.sealing.path();
+        if file.exists() {
+            return Ok(());
+        }
+        // On PostgreSQL the key may be in the database.
+        match must_open_newest(self.store(), |about, sealed| keys.open(about, sealed)).await {
+            Err(Error::Failed(Fault::Sealed)) => {
+                Err(Refusal::SecretKeyMissing { file: file.display().to_string() }.into())
+            }
+            opened => opened,
+        }
+    }
+}
+
+/// Returns where the key is that seals secrets, after it has opened the newest of them.
 ///
 /// # Errors
 /// `SecretKeyMissing`, or `Failed` if the key can't be read or is another one.
@@ -36,9 +59,33 @@ pub(crate) async fn check_key(store: &Store, data_dir: &Path) -> Result<KeyPlace
         (None, Some(_)) => KeyPlace::Database,
         (None, None) => KeyPlace::Nowhere,
     };
-    if let Some((account_id, secret)) = second_factors::any(&mut conn).await? {
-        let secrets: Vec<String> = of_file.into_iter().chain(of_database).collect();
-        Keys::of(&secrets)?.open(&sealed_for(account_id), &secret)?;
-    }
+    drop(conn);
+    let secrets: Vec<String> = of_file.into_iter().chain(of_database).collect();
+    must_open_newest(store, |about, sealed| Keys::of(&secrets)?.open(about, sealed)).await?;
     Ok(place)
+}
+
+/// Opens the newest sealed values: the secret of a second factor and, in each shard, that of an
+/// endpoint. They were sealed with the key file, if there was one.
+///
+/// # Errors
+/// `Failed` if the key is another one.
+async fn must_open_newest(
+    store: &Store,
+    open: impl Fn(&str, &str) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let mut conn = store.read().await?;
+    let second_factor = second_factors::newest(&mut conn).await?;
+    let count = installation::shards(&mut conn).await?;
+    drop(conn);
+    if let Some((account_id, secret)) = second_factor {
+        open(&sealed_for(account_id), &secret)?;
+    }
+    for shard in shards::all(count) {
+        let endpoint = webhooks::newest_secret(&mut store.read_at(shard).await?).await?;
+        if let Some((id, secret)) = endpoint {
+            open(&about_endpoint(WebhookId(id)), &secret)?;
+        }
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
+use domain::WebhookId;
 use domain::verify::SECRET_BYTES;
 use hkdf::Hkdf;
 use sha2::Sha256;
@@ -82,6 +83,11 @@ impl Sealing {
     pub(crate) fn file(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE)
     }
+
+    /// Returns the path of the key file.
+    pub(super) fn path(&self) -> &Path {
+        &self.file
+    }
 }
 
 impl Accounts<'_> {
@@ -113,12 +119,7 @@ impl Accounts<'_> {
         Ok(self.keys().await?.erased)
     }
 
-    /// Reads the keys, so that a process that can't read them ends at its start.
-    pub async fn load_keys(&self) -> Result<()> {
-        self.keys().await.map(drop)
-    }
-
-    async fn keys(&self) -> Result<&Keys> {
+    pub(super) async fn keys(&self) -> Result<&Keys> {
         let keys = self.inner.sealing.keys.get_or_try_init(|| async {
             let (file, fresh) = (self.inner.sealing.file.clone(), self.entropy().bytes());
             let shared = self.store().dialect().is_shared();
@@ -164,6 +165,11 @@ pub(super) async fn refuse_lost(conn: &mut dyn Connection, file: &Path) -> Resul
         return Err(Refusal::SecretKeyMissing { file }.into());
     }
     Ok(())
+}
+
+/// The use of an endpoint's encrypted secret. Another endpoint can't use it.
+pub(crate) fn about_endpoint(id: WebhookId) -> String {
+    format!("webhook {id}")
 }
 
 fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {

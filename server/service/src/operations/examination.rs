@@ -75,7 +75,7 @@ pub async fn examine(config: &Config) -> std::result::Result<Examination, OpenEr
 
 async fn read(store: &Store, config: &Config) -> std::result::Result<Examination, OpenError> {
     let program = store.program().await?;
-    store.must_be_of_this_release().await?;
+    store.must_be_usable().await?;
     distribute::check(store).await?;
     let clock_ahead_ms = nodes::follow(store, &config.clock).await?;
     let is_installed = prices::version(&mut store.read().await?).await? > 0;

@@ -84,8 +84,8 @@ pub struct Reconciled {
 }
 
 /// Begins the hold if this database isn't where it was when it was last opened: it is a backup or
-/// another copy. `last_id` is the greatest ID of a message.
-pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) -> Result<()> {
+/// another copy. `last_id` is the greatest ID of a message. Returns the place.
+pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) -> Result<String> {
     let here = store.place().await?;
     let mut conn = store.read().await?;
     let known = hold::known_place(&mut conn).await?;
@@ -95,7 +95,7 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
         if is_held && last_id > 0 {
             tracing::warn!("{HELD}");
         }
-        return Ok(());
+        return Ok(here);
     }
     let mut tx = store.begin().await?;
     match hold::known_place(&mut tx).await? {
@@ -106,14 +106,20 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
         _ => {}
     }
     hold::set_place(&mut tx, Some(&here)).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(here)
 }
 
 /// The log's line while messages are held.
-const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages reconcile` \
+pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages reconcile` \
                     has sorted the messages that were queued";
 
-async fn begin(tx: &mut WriteTx<'_>, actor: &Actor, last_id: i64, now: Timestamp) -> Result<()> {
+pub(super) async fn begin(
+    tx: &mut WriteTx<'_>,
+    actor: &Actor,
+    last_id: i64,
+    now: Timestamp,
+) -> Result<()> {
     // The clock may be behind that of the backup.
     let since = now.max(Timestamp::from_unix_ms(id_unix_ms(last_id)).plus_ms(1));
     hold::begin(tx, since).await?;

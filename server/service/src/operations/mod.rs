@@ -6,6 +6,7 @@ pub(crate) mod distribute;
 pub(crate) mod examination;
 pub(crate) mod history;
 pub(crate) mod hold;
+pub(crate) mod last_commit;
 pub(crate) mod nodes;
 pub(crate) mod reconciling;
 pub(crate) mod recount;

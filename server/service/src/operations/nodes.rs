@@ -8,13 +8,14 @@ use domain::Timestamp;
 use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 
+use super::last_commit::{KEPT_MS, LastCommit};
 use crate::Operations;
 use crate::transactions::work;
 use store::error::{OpenError, Result};
 use store::gate::Priority;
 use store::nodes::{self, NodeRow};
 use store::shared::{self, NodeKey};
-use store::{Chore, Store, WriteTx};
+use store::{Chore, Store, WriteTx, data_folders};
 
 /// The number of slots. An ID has 10 bits for the node, and uploads use half of the node numbers.
 pub(crate) const SLOTS: i64 = 512;
@@ -47,12 +48,14 @@ pub(crate) struct Member {
     name: String,
     /// The latest time at which another process is known to have ended, in Unix milliseconds.
     last_end: AtomicI64,
+    last_commit: LastCommit,
 }
 
 impl Node {
     /// Takes a slot among the nodes.
     pub(crate) async fn join(
         store: &Store,
+        last_commit: LastCommit,
         token: i64,
         now: Timestamp,
     ) -> std::result::Result<Self, OpenError> {
@@ -64,6 +67,7 @@ impl Node {
             token,
             name,
             last_end: AtomicI64::new(0),
+            last_commit,
         }))
     }
 
@@ -133,7 +137,8 @@ impl Operations<'_> {
         let is_renewed = nodes::renew(&mut conn, slot, node.token, now).await?;
         drop(conn);
         // A dump may have been restored while this process ran.
-        super::hold::begin_if_moved(self.store(), 0, now).await?;
+        let place = super::hold::begin_if_moved(self.store(), 0, now).await?;
+        node.last_commit.renew(self.store(), place, 0, now).await?;
         if is_renewed {
             return Ok(());
         }
@@ -186,6 +191,7 @@ impl Operations<'_> {
                 }
                 nodes::forget_connections(tx).await?;
                 shared::forget_uploads(tx).await?;
+                data_folders::forget(tx, now.plus_ms(-KEPT_MS)).await?;
                 Ok(false)
             }),
         )

@@ -143,6 +143,16 @@ impl Operations<'_> {
     /// # Errors
     /// `NoFileDatabase`, `FileExists`. `Failed` if the copy can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
+        let begun = self.now();
+        self.copy_to(file).await?;
+        self.note_backup(begun).await
+    }
+
+    /// Like [`Operations::backup`], but doesn't count as a backup yet.
+    ///
+    /// # Errors
+    /// As [`Operations::backup`].
+    pub async fn copy_to(&self, file: &Path) -> Result<()> {
         let Spools::Folder(spools) = &self.inner.spools else {
             return Err(Refusal::NoFileDatabase.into());
         };
@@ -152,10 +162,8 @@ impl Operations<'_> {
         // The spools are linked before the copy, because uploads may be fully expanded during it.
         // They are linked again after the copy, because uploads may be accepted during it.
         link_spools(spools, file).await?;
-        let now = self.now();
-        self.store().copy(file, now)?;
-        link_spools(spools, file).await?;
-        self.note_backup(now).await
+        self.store().copy(file, self.now())?;
+        link_spools(spools, file).await
     }
 }
 

@@ -14,11 +14,11 @@ use domain::webhook::DisabledReason;
 use domain::{EventStream, EventType, Timestamp, WebhookId};
 
 use super::endpoints::{
-    ChangedWebhook, WebhookChange, about_secret, answered, event_id, find, once, record,
-    shown_attempt,
+    ChangedWebhook, WebhookChange, answered, event_id, find, once, record, shown_attempt,
 };
 use super::events::{EventData, EventRecord, described};
 use super::secret::WebhookSecret;
+use crate::accounts::sealing::about_endpoint;
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::IdempotencyKey;
 use crate::mail::{self, texts};
@@ -426,7 +426,7 @@ impl Webhooks<'_> {
 
     /// Returns the secrets that sign deliveries: the newest one, and for a day the one before.
     async fn secrets(&self, row: &WebhookRow) -> Result<Vec<WebhookSecret>> {
-        let about = about_secret(WebhookId(row.id));
+        let about = about_endpoint(WebhookId(row.id));
         let old = row.old_secret.as_ref().filter(|(_, until)| *until > self.now());
         let mut secrets = Vec::new();
         for sealed in [Some(&row.secret), old.map(|(secret, _)| secret)].into_iter().flatten() {

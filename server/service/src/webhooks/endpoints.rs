@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::address::EndpointUrl;
 use super::secret::WebhookSecret;
+use crate::accounts::sealing::about_endpoint;
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::applications::owned;
@@ -149,7 +150,7 @@ impl Webhooks<'_> {
         let new_id = WebhookId(self.next_id(self.now()));
         let id = change.webhook().unwrap_or(new_id);
         let secret = WebhookSecret::new(self.entropy().bytes());
-        let sealed = self.accounts().seal(&about_secret(id), secret.as_bytes()).await?;
+        let sealed = self.accounts().seal(&about_endpoint(id), secret.as_bytes()).await?;
         self.in_transaction_of(
             access.reference,
             work!(|tx, now| {
@@ -338,11 +339,6 @@ pub(super) async fn find(
 ) -> Result<WebhookRow> {
     let row = webhooks::one(conn, id.0).await?.filter(|row| row.stream == stream);
     Ok(row.ok_or(Refusal::NoSuchWebhook)?)
-}
-
-/// The use of an endpoint's encrypted secret. Another endpoint can't use it.
-pub(super) fn about_secret(id: WebhookId) -> String {
-    format!("webhook {id}")
 }
 
 pub(super) fn event_id(row: &WebhookRow, number: i64) -> EventId {

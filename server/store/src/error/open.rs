@@ -31,8 +31,8 @@ pub enum OpenError {
     )]
     NoRight(sqlx::Error),
     #[error(
-        "the database is of a newer release than this program: its schema has version {0}; start \
-         that release"
+        "the database is of a newer release than this program can work with: its schema has version \
+         {0}; start that release, or restore the backup from before its migration"
     )]
     Newer(i64),
     #[error("the database can't be migrated: {0}")]
@@ -49,8 +49,8 @@ pub enum OpenError {
     )]
     Older,
     #[error(
-        "the database was made by an earlier build of this program, from before its first release, \
-         and can't be brought up to date: start with an empty database"
+        "the database was made by an earlier build of this program that isn't a release, and can't \
+         be brought up to date: start that build, or start with an empty database"
     )]
     EarlierBuild,
     #[error(

@@ -28,6 +28,7 @@ pub mod limits;
 mod lost_answers;
 mod mails;
 mod margins;
+mod migrations;
 mod model;
 mod opening;
 mod opt_outs;

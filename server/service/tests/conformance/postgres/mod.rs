@@ -9,6 +9,7 @@ mod copy;
 mod cuts;
 mod killed_server;
 mod late_answers;
+mod lost_commits;
 mod node_numbers;
 mod prices;
 mod schema;

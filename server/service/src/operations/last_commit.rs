@@ -1,0 +1,137 @@
+//! Recognizes a PostgreSQL database that has lost commits: it was restored from a base backup or a
+//! snapshot, or a standby took over that lacked them. What was submitted after them would be
+//! submitted again, so messages are held.
+//!
+//! Every few seconds, a process stores the time in the database and, once that is committed, in a
+//! file of its data folder. If the database lacks the time in the file, commits are lost. A changed
+//! server or timeline alone means nothing: a standby with all commits is no backup.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use domain::Timestamp;
+use domain::timestamp::DAY_MS;
+use store::audit::Actor;
+use store::error::Result;
+use store::{Store, data_folders};
+
+use super::hold;
+use crate::run_blocking;
+
+const FILE: &str = "last_commit";
+/// How long the database keeps the row of an unused folder, in milliseconds.
+pub(crate) const KEPT_MS: i64 = 400 * DAY_MS;
+/// The age from which a file doesn't count, in milliseconds. Its row may be deleted.
+const COUNTS_MS: i64 = 300 * DAY_MS;
+
+/// The last commit that the process knows of.
+pub(crate) struct LastCommit {
+    file: PathBuf,
+    /// The ID of the folder if its file doesn't have one.
+    fresh: i64,
+    known: Mutex<Option<Known>>,
+    is_unwritable: AtomicBool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    /// The place of the database, see [`Store::place`].
+    place: String,
+    folder: i64,
+    at: Timestamp,
+}
+
+impl Known {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let place = words.next()?.to_owned();
+        let folder = words.next()?.parse().ok()?;
+        let at = Timestamp::from_unix_ms(words.next()?.parse().ok()?);
+        Some(Self { place, folder, at })
+    }
+
+    fn line(&self) -> String {
+        format!("{} {} {}\n", self.place, self.folder, self.at.unix_ms())
+    }
+}
+
+impl LastCommit {
+    /// Reads the file of a data folder. `fresh` becomes the folder's ID if there is no file.
+    pub(crate) fn read(data_dir: &Path, fresh: i64) -> Self {
+        let file = data_dir.join(FILE);
+        let known = fs::read_to_string(&file).ok().and_then(|text| Known::parse(&text));
+        Self { file, fresh, known: Mutex::new(known), is_unwritable: AtomicBool::new(false) }
+    }
+
+    /// Begins a hold if the database lacks the last commit that this process knows of. Then commits
+    /// and keeps the present time. `last_id` is the greatest ID of a message.
+    pub(crate) async fn renew(
+        &self,
+        store: &Store,
+        place: String,
+        last_id: i64,
+        now: Timestamp,
+    ) -> Result<()> {
+        let known =
+            self.known().filter(|known| known.place == place && now.ms_since(known.at) < COUNTS_MS);
+        let (folder, at) = known.map_or((self.fresh, None), |known| (known.folder, Some(known.at)));
+        let mut conn = store.read().await?;
+        let is_lost = match at {
+            Some(at) => !data_folders::has(&mut conn, folder, at).await?,
+            None => false,
+        };
+        if is_lost {
+            drop(conn);
+            let mut tx = store.begin().await?;
+            hold::begin(&mut tx, &Actor::System, last_id, now).await?;
+            data_folders::note(&mut tx, folder, now).await?;
+            tx.commit().await?;
+            tracing::warn!(
+                "the database lacks commits that this process has seen: it was restored from a \
+                 backup, or a standby without them took over. {}",
+                hold::HELD
+            );
+        } else {
+            data_folders::note(&mut conn, folder, now).await?;
+        }
+        let at = at.map_or(now, |at| at.max(now));
+        self.keep(Known { place, folder, at }).await
+    }
+
+    fn known(&self) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn keep(&self, known: Known) -> Result<()> {
+        let (file, line) = (self.file.clone(), known.line());
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        let written = run_blocking(move || write(&file, &line)).await?;
+        if let Err(error) = written
+            && !self.is_unwritable.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                file = %self.file.display(),
+                %error,
+                "the file can't be written, so a restored database won't be recognized"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Replaces the file. Other processes may have the same data folder. The file isn't synced, because
+/// an older one only recognizes less.
+fn write(file: &Path, line: &str) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let part = file.with_added_extension(std::process::id().to_string());
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(&part)?.write_all(line.as_bytes())?;
+    fs::rename(part, file)
+}
