@@ -200,7 +200,8 @@ test('a reset link sets a new password once', async ({
   const form = other.form('Set new password');
   await form.getByLabel('New password').fill(password);
   await other.button('Set new password').click();
-  await other.at('/login');
+  await other.on('/login');
+  await expect(other.page.getByText('Your password is changed.')).toBeVisible();
   await other.hydrated();
   await other.fillSignIn({ ...account, password });
   await other.at('/applications');

@@ -103,7 +103,8 @@ test('a password is reset by mail', async ({ portal, mails, anotherBrowser }) =>
   await other.open(path);
   await other.form('Set new password').getByLabel('New password').fill(password);
   await other.button('Set new password').click();
-  await other.at('/login');
+  await other.on('/login');
+  await expect(other.page.getByText('Your password is changed.')).toBeVisible();
   await other.hydrated();
   await other.fillSignIn({ ...account, password });
   await other.at('/applications');

@@ -417,6 +417,7 @@ CREATE TABLE bank_statement_lines (
     payer        TEXT,
     purpose      TEXT,
     paid_on      TEXT,
+    currency     TEXT,
     handled_at   BIGINT,
     PRIMARY KEY (statement_id, line)
 );

@@ -485,6 +485,7 @@ CREATE TABLE bank_statement_lines (
     payer        TEXT,                -- name of the payer; null if the file has none
     purpose      TEXT,                -- purpose of the payment; null if the file has none
     paid_on      TEXT,                -- day like 2026-11-27; null if the file has none
+    currency     TEXT,                -- of the amount, if it isn't the installation's
     -- when staff marked the line as done; only of lines that couldn't be credited
     handled_at   INTEGER,
     PRIMARY KEY (statement_id, line)

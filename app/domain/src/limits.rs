@@ -423,9 +423,7 @@ impl SendLimits {
             LimitField::Prefixes => joined(&self.prefixes),
             LimitField::PerRecipientHour => optional(self.per_recipient_hour),
             LimitField::PerRecipientDay => optional(self.per_recipient_day),
-            LimitField::SpendPerDay => {
-                self.spend_per_day.map(|max| max.to_string()).unwrap_or_default()
-            }
+            LimitField::SpendPerDay => self.spend_per_day.map(Money::shown).unwrap_or_default(),
             LimitField::Addresses => joined(&self.addresses),
             LimitField::RefuseDoubtful => self.refuse_doubtful.to_string(),
             LimitField::QuietHours => {

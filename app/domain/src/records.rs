@@ -949,6 +949,8 @@ pub struct BankStatementLine {
     pub purpose: Option<String>,
     /// The day of the payment like `2026-11-27`, if the file has it.
     pub paid_on: Option<String>,
+    /// The currency of the amount, if it isn't the installation's.
+    pub currency: Option<String>,
 }
 
 /// A line of a bank statement, with the facts that staff need to judge it.
@@ -1011,6 +1013,8 @@ pub struct StatementReport {
     pub statement: BankStatement,
     /// The number of lines with each outcome. Outcomes without lines are left out.
     pub counts: Vec<(LineOutcome, i64)>,
+    /// The sum of the lines that are credited, or would be now.
+    pub credits: Money,
     /// The number of lines that are still to be credited.
     pub waiting: i64,
 }

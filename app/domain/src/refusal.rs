@@ -36,7 +36,10 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 /// carry a text that a page must not show. No refusal is ever parsed from a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    #[error("An account with this email exists already. Sign in, or reset the password.")]
+    #[error(
+        "An account with this email exists already. Sign in, or reset the password. If the account \
+         was closed, use another email."
+    )]
     EmailTaken,
     #[error("This account was closed by its owner, and can't be used any more.")]
     AccountClosed,

@@ -100,6 +100,10 @@ fn Devices(
                 parameter="others-signed-out"
                 sentence="All other devices are signed out."
             />
+            <p>
+                "Password, passkeys and two-factor authentication are on the page "
+                <a href="/account#security">"Account"</a> "."
+            </p>
             <h2>"Devices"</h2>
             <p>
                 "Browsers that are signed in to your account. A session ends after 30 minutes \

@@ -22,7 +22,7 @@ pub async fn load_reset_link(#[server(default)] token: String) -> Result<bool, P
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
     current_request()?.service().accounts().reset_password(&token, &password).await?;
-    leptos_axum::redirect("/login");
+    leptos_axum::redirect("/login?reset=1");
     Ok(())
 }
 

@@ -41,6 +41,19 @@ pub fn SignInPage() -> impl IntoView {
     view! {
         <Page title="Sign in">
             <AcceptedNotice parameter="closed" sentence="Your account is closed."/>
+            <AcceptedNotice
+                parameter="reset"
+                sentence="Your password is changed. Sign in with the new one."
+            />
+            {(!next_page().is_empty())
+                .then(|| {
+                    view! {
+                        <p class="notice">
+                            "Sign in to open the page. If you were filling in a form, nothing was \
+                             changed, and the form comes back with your text."
+                        </p>
+                    }
+                })}
             <PostForm form>
                 <input type="hidden" name="next" value=next_page()/>
                 <EmailField form/>

@@ -357,7 +357,7 @@ fn alarms(data: &AccountOverview) -> Option<impl IntoView + use<>> {
 }
 
 fn last_batches(data: &AccountOverview) -> Option<impl IntoView + use<>> {
-    let table = Table::narrow(&data.batches)
+    let table = Table::wide(&data.batches)
         .styled("key", "Batch ID", |batch| {
             let href = format!("/reports/{}", batch.batchid);
             view! { <a href=href>{batch.batchid.to_string()}</a> }

@@ -122,10 +122,13 @@ pub fn LimitTrialSection(reference: Reference) -> impl IntoView {
             <form
                 class="form"
                 method="get"
-                action=format!("/applications/{reference}/settings")
+                action=format!("/applications/{reference}/settings#trial")
                 aria-labelledby="trial"
             >
-                {fields.collect_view()}
+                <fieldset class="choices">
+                    <legend>"Values to try. They change no limit."</legend>
+                    {fields.collect_view()}
+                </fieldset>
                 <button type="submit" class="button button-quiet">"Try these values"</button>
             </form>
         </section>

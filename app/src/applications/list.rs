@@ -11,6 +11,7 @@ use super::account_overview::{AccountOverview, account_overview};
 use super::first_steps::follow_steps;
 use super::first_steps::{FirstSteps, first_steps};
 use super::next_step::{NextStep, next_step};
+use super::{by_default, sender_in_use};
 use crate::account::codes_left;
 use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::page_data::PageData;
@@ -111,7 +112,9 @@ fn listed(data: &ApplicationsView) -> AnyView {
         .with_links()
         .column("Name", ApplicationRecord::display_name)
         .column("Category", |application| link(application, application.category.to_string()))
-        .column("Sender name", |application| sender_name(application, &data.default_sender))
+        .column("Sender name", |application| {
+            sender_name(application, &by_default(&data.default_sender))
+        })
         .state("Status", |application| application.status)
         .money("Balance", &data.currency, |application| application.balance.shown())
         .styled("key", "Reference", |application| {
@@ -136,7 +139,7 @@ fn sender_name(application: &ApplicationRecord, default: &str) -> impl IntoView 
         let (name, status) = (request.name.clone(), request.status);
         view! { <span class="asked">{name} " " <StateMark state=status/></span> }
     });
-    let in_use = super::sender_in_use(application, default);
+    let in_use = sender_in_use(application, default);
     let class = application.sender_name.is_none().then_some("faint");
     view! {
         <span class=class>{in_use}</span>

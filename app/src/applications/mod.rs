@@ -1,7 +1,7 @@
 //! My Applications: the list of applications, a new application, and the pages of an application.
 
 use domain::records::ApplicationRecord;
-use domain::{Category, SenderState};
+use domain::{Category, SenderState, SenderStatus};
 
 mod account_overview;
 mod alarms;
@@ -61,8 +61,8 @@ pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;
 
-/// Returns the sender name that recipients see. `default` is the one of applications without a
-/// name.
+/// Returns the sender name that recipients see. `default` stands for the one of applications
+/// without a name.
 pub fn sender_in_use(application: &ApplicationRecord, default: &str) -> String {
     match (&application.sender_name, application.sender_state, application.category) {
         (Some(name), ..) => name.clone(),
@@ -70,7 +70,23 @@ pub fn sender_in_use(application: &ApplicationRecord, default: &str) -> String {
         (None, SenderState::Pending | SenderState::Rejected, Category::Sms) => {
             "none yet".to_owned()
         }
-        (None, _, Category::Sms) => format!("{default} (default)"),
+        (None, _, Category::Sms) => default.to_owned(),
+    }
+}
+
+/// Returns the default sender, marked as such.
+pub fn by_default(sender: &str) -> String {
+    format!("{sender} (default)")
+}
+
+/// Returns the sender name for staff: the accepted one, or else the one that waits for a decision.
+pub fn sender_for_staff(application: &ApplicationRecord) -> String {
+    let requested = application.requested_sender.as_ref();
+    match requested.filter(|request| request.status == SenderStatus::Pending) {
+        Some(request) if application.sender_name.is_none() => {
+            format!("{} (requested)", request.name)
+        }
+        _ => sender_in_use(application, "default sender"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The banner on the list of applications: it says what keeps the SMS application from sending, and
 //! what to do about it.
 
+use domain::ApplicationStatus;
 use domain::readiness::Blocker;
 use domain::records::ApplicationRecord;
 use leptos::prelude::*;
@@ -39,6 +40,12 @@ impl NextStep {
 }
 
 impl NextStep {
+    /// Whether staff must also approve the application.
+    fn waits_for_activation(&self) -> bool {
+        let ApplicationRecord { status, activation_requested_at, .. } = &self.application;
+        *status == ApplicationStatus::Pending && activation_requested_at.is_some()
+    }
+
     /// Returns the sentence, and the link to the page where the step is taken.
     fn words(&self) -> (String, &'static str, &'static str) {
         let name = self.application.display_name();
@@ -62,7 +69,13 @@ impl NextStep {
                 (because("its sender name wasn't accepted."), "/sender", "Choose another name")
             }
             Blocker::Balance => {
-                let words = format!("{name} can't send: its balance doesn't cover a message.");
+                let why = if self.waits_for_activation() {
+                    "its balance doesn't cover a message, and we are checking your request for \
+                     activation."
+                } else {
+                    "its balance doesn't cover a message."
+                };
+                let words = format!("{name} can't send: {why}");
                 (words, "#deposits", "Make a deposit")
             }
             Blocker::SpendCap(_) => {

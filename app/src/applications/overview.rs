@@ -13,8 +13,8 @@ use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::readiness::Readiness;
 use super::scheduled::{CancelScheduled, Scheduled};
-use super::sender_in_use;
 use super::shown_once::{TakeKeys, shown_once};
+use super::{by_default, sender_in_use};
 use crate::incidents::IncidentNotices;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
@@ -82,7 +82,11 @@ fn Application(
             {shown_once(keys)}
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
-            <Overview application currency=data.currency.clone() default_sender=data.default_sender/>
+            <Overview
+                sender_name=sender_in_use(&application, &by_default(&data.default_sender))
+                application
+                currency=data.currency.clone()
+            />
             <Scheduled reference scheduled=data.scheduled currency=data.currency form=cancel/>
             {sends
                 .then(|| view! { <Deposits reference payment/> })}
@@ -97,11 +101,9 @@ fn Application(
 pub fn Overview(
     application: ApplicationRecord,
     currency: String,
-    /// The sender name that recipients see if the application has none.
-    #[prop(default = "default sender".to_owned())]
-    default_sender: String,
+    /// The sender name, as the reader should see it.
+    sender_name: String,
 ) -> impl IntoView {
-    let sender_name = sender_in_use(&application, &default_sender);
     view! {
         <dl class="facts">
             <Fact term="Status"><StateMark state=application.status/></Fact>
@@ -110,7 +112,9 @@ pub fn Overview(
             </Fact>
             <Fact term="Reference" class="key">{application.reference.to_string()}</Fact>
             <Fact term="Sender name">{sender_name}</Fact>
-            <Fact term="Test balance" class="figures">{application.test_balance.shown()}</Fact>
+            <Fact term="Test balance" class="figures">
+                {format!("{} {currency}", application.test_balance.shown())}
+            </Fact>
             <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=application.created_at/></Fact>
         </dl>
     }

@@ -75,9 +75,11 @@ fn met(data: &ApplicationView, need: Need) -> String {
         }
         Need::Key => match live_key(&data.keys) {
             Some(key) if key.used_at.is_some() => {
-                format!("The API key ending in {} has been used.", key.last_four)
+                format!("The API key ending in {} works. It has been used.", key.last_four)
             }
-            Some(key) => format!("The API key ending in {} hasn't been used yet.", key.last_four),
+            Some(key) => {
+                format!("The API key ending in {} works. It hasn't been used yet.", key.last_four)
+            }
             None => "The application has an API key.".to_owned(),
         },
         Need::Carrier => "A carrier accepts messages.".to_owned(),

@@ -138,7 +138,7 @@ fn price(report: &FileReport, balance: Money, currency: &str) -> impl IntoView +
         .in_region("Price of the file");
     let left = balance.checked_sub(total.cost).filter(|left| *left >= Money::ZERO);
     let covered = if left.is_some() {
-        format!("Your balance of {} {currency} covers it.", balance.shown())
+        format!("Your balance of {} {currency} covers these rows.", balance.shown())
     } else {
         let missing = total.cost.checked_sub(balance).unwrap_or_default();
         format!(

@@ -6,8 +6,8 @@ use leptos::prelude::*;
 use super::bars::Bars;
 use super::chart::{By, Chart};
 use super::delivery_times::{delivery_times, usual_times};
+use super::grouped;
 use super::periods::{DAYS_MAX, Length};
-use super::{counted, grouped};
 use crate::reports::ReportFilter;
 use crate::time_zone::ShownZone;
 use crate::ui::tabs;
@@ -99,9 +99,12 @@ pub fn rate((delivered, completed): (i64, i64)) -> Option<String> {
 fn delivery_rate((delivered, completed): (i64, i64)) -> Option<String> {
     let rate = rate((delivered, completed))?;
     Some(format!(
-        "Delivery rate: {rate}. {} of {} were delivered.",
+        "Delivery rate: {rate}. {} of {} delivered.",
         grouped(delivered),
-        counted(completed, "completed message"),
+        match completed {
+            1 => "1 completed message was".to_owned(),
+            _ => format!("{} completed messages were", grouped(completed)),
+        },
     ))
 }
 
@@ -112,6 +115,8 @@ mod tests {
     #[test]
     fn the_delivery_rate_is_of_completed_messages() {
         assert_eq!(delivery_rate((0, 0)), None);
+        let one = "Delivery rate: 100.0 %. 1 of 1 completed message was delivered.";
+        assert_eq!(delivery_rate((1, 1)).unwrap(), one);
         assert_eq!(
             delivery_rate((1999, 2000)).unwrap(),
             "Delivery rate: 99.9 %. 1,999 of 2,000 completed messages were delivered."

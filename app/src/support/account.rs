@@ -120,7 +120,7 @@ fn Account(data: AccountView, form: FormState) -> impl IntoView {
             <NoteForm id=file.account.id form/>
             <h2>"Audit"</h2>
             {audit_table(&file.audit, &currency)}
-            <p><a href=entries>"All entries about this account"</a></p>
+            <p><a href=entries>"All entries about the account itself"</a></p>
         </Page>
     }
 }

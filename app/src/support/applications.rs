@@ -14,6 +14,7 @@ use super::links::application_link;
 use super::lists::{ListForm, REASONS_HINT};
 use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
+use crate::applications::sender_for_staff;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
@@ -139,9 +140,7 @@ fn listed(
             let (title, email) = (application.email.clone(), application.email.clone());
             view! { <div class="one-line" title=title><MarkedEmail email/></div> }
         })
-        .column("Sender name", |application| {
-            application.sender_name.as_deref().unwrap_or("default sender").to_owned()
-        });
+        .column("Sender name", sender_for_staff);
     // The other lists have applications of one status.
     let table = match list {
         ApplicationList::Waiting => {

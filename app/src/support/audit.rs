@@ -180,7 +180,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Who"
                 name="who"
                 value=filter.who
-                hint="An email, “command line” or “system”."
+                hint="A whole email, “command line” or “system”."
                 form
             />
             <Field

@@ -482,7 +482,7 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
     });
     let of_account = act
         .is_on_account()
-        .then(|| (format!("/support/accounts/{subject}"), "The account".to_owned()));
+        .then(|| (format!("/support/accounts/{subject}"), "Open the account".to_owned()));
     let undo = act.reverse().filter(|_| !subject.is_empty()).map(|reverse| {
         let parameters = [("act", reverse.as_str()), ("subject", subject), ("next", path)];
         (address(CONFIRM_PATH, parameters), "Undo".to_owned())

@@ -4,8 +4,7 @@
 use domain::application::StatusAction;
 use domain::decision::Decided;
 use domain::records::{
-    AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, LineOutcome, SenderCase,
-    SenderRequestRecord,
+    AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, SenderCase, SenderRequestRecord,
 };
 use domain::support::AccountFile;
 use domain::{
@@ -16,6 +15,7 @@ use service::AuditFilter;
 
 use super::desk::is_own;
 use super::incidents;
+use crate::applications::sender_for_staff;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
 use crate::reports::grouped;
@@ -149,13 +149,11 @@ pub fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
 /// Returns the account, the application and its balance as facts.
 fn facts_of(application: &ApplicationRecord, currency: &str) -> Vec<(String, String)> {
     let ApplicationRecord { reference, category, status, balance, .. } = application;
-    let sender = application.sender_name.clone();
-    let sender = sender.unwrap_or_else(|| "default sender".to_owned());
     vec![
         fact("Account", application.email.clone()),
         fact("Application", format!("{reference} ({category})")),
         fact("Name", application.display_name()),
-        fact("Sender name", sender),
+        fact("Sender name", sender_for_staff(application)),
         fact("Status", status.as_str()),
         fact("Balance", format!("{} {currency}", balance.shown())),
     ]
@@ -388,8 +386,8 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
             sentences([
                 "The account's authenticator app, recovery codes and passkeys no longer work, and \
                  its devices are signed out.",
-                "Only the password protects the account then. A member of staff has to set up a \
-                 new second factor at the next sign-in.",
+                "Only the password protects the account then, until its owner sets up a new \
+                 second factor. An owner who is staff must do so at the next sign-in.",
                 "The owner gets a mail about this.",
             ]),
             "You can't undo this. The owner can set up a new second factor.",
@@ -399,6 +397,8 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "The link works once, for 1 hour. Anybody who has it can set a new password. \
                  First make sure that you talk to the account's owner.",
                 "Earlier reset links of the account no longer work.",
+                "If the account has a second factor, the person still needs it. If it is lost, \
+                 reset it too.",
                 "The account's devices stay signed in until the link is used.",
             ]),
             "You can't withdraw the link, but it stops working when you make another one.",
@@ -672,10 +672,7 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     };
     let stored = open.stored_deposit();
     let line = open.line;
-    let currency = match line.outcome {
-        LineOutcome::OtherCurrency => "in another currency",
-        _ => &current.site().currency,
-    };
+    let currency = line.currency.as_deref().unwrap_or(&current.site().currency);
     let amount = format!("{} {currency}", line.amount.shown());
     let mut facts = vec![
         fact("Bank id", line.bank_id),

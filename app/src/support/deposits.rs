@@ -90,9 +90,14 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
             let at = case.deposit.received_at;
             let text = at.to_table();
             let day = text.split(' ').next().unwrap_or_default().to_owned();
-            view! { <time datetime=at.to_string() title=format!("{text} UTC")>{day}</time> }
+            let paid_on = case.deposit.paid_on.clone().map(|day| {
+                view! { <div class="fine">{format!("Paid on {day}")}</div> }
+            });
+            view! {
+                <time datetime=at.to_string() title=format!("{text} UTC")>{day}</time>
+                {paid_on}
+            }
         })
-        .styled("figures", "Paid on", |case| case.deposit.paid_on.clone())
         .styled(BUTTONS, "Application", |case| {
             if case.deposit.is_unmatched() { actions(case) } else { receiver(&case.deposit) }
         })

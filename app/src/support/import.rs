@@ -18,7 +18,7 @@ use super::desk::by;
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::reports::grouped;
+use crate::reports::{counted, grouped};
 use crate::ui::{
     BUTTONS, FileField, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
     next_link, parameter, tabs,
@@ -337,29 +337,40 @@ fn select(
 fn Report(selected: SelectedStatement, currency: String, form: FormState) -> impl IntoView {
     let SelectedStatement { report, confirmed, outcome, lines } = selected;
     let confirmed = confirmed.map(|decided| format!("Imported{}", by(&decided)));
-    let StatementReport { statement, counts, waiting } = report;
+    let StatementReport { statement, counts, credits, waiting } = report;
+    let is_confirmed = statement.confirmed_at.is_some();
     let id = statement.id.to_string();
     let address = |outcome| address_of(statement.id, outcome);
-    let outcomes =
-        counts.iter().map(|(of, _)| (address(Some(*of)), of.label(), outcome == Some(*of)));
+    let outcomes = counts
+        .iter()
+        .map(|(of, _)| (address(Some(*of)), label(*of, is_confirmed), outcome == Some(*of)));
     let lists = [(address(None), "All lines", outcome.is_none())].into_iter().chain(outcomes);
     let next = next_link(&address(outcome), lines.next, "More lines");
     view! {
         <h2>{format!("Statement {id}")}</h2>
         {confirmed.map(|sentence| view! { <p>{sentence}</p> })}
+        {unmatched_link(&statement, &counts)}
         <p role="status">{progress(&statement, &counts, waiting)}</p>
         {Table::narrow(&counts)
-            .column("Outcome", |(outcome, _)| outcome.label())
+            .column("Outcome", |(outcome, _)| label(*outcome, is_confirmed))
             .amount("Lines", |(_, lines)| grouped(*lines))
             .in_region("Outcomes")}
         {tabs("Lines of the statement", lists)}
-        {table(&lines.items, &currency)}
+        {table(&lines.items, &currency, is_confirmed)}
         {next}
-        {statement
-            .confirmed_at
-            .is_none()
+        {(!is_confirmed)
             .then(|| {
+                let lines = counts.iter().find(|(of, _)| *of == LineOutcome::Credited);
+                let lines = counted(lines.map_or(0, |(_, lines)| *lines), "line");
                 view! {
+                    <p>
+                        {format!(
+                            "Import credits {lines}, {} {currency} in total, to their \
+                             applications at once. You can't undo this. Unmatched lines become \
+                             deposits that you assign later.",
+                            credits.shown(),
+                        )}
+                    </p>
                     <PostForm form>
                         <input type="hidden" name="statement" value=id/>
                         <StepUpField form/>
@@ -370,6 +381,15 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
     }
 }
 
+/// Renders where staff assign the unmatched lines of a statement.
+fn unmatched_link(statement: &BankStatement, counts: &[(LineOutcome, i64)]) -> impl IntoView {
+    let (_, lines) = counts.iter().find(|(of, _)| *of == LineOutcome::Unmatched)?;
+    let deposits = counted(*lines, "unmatched line");
+    statement.done_at.map(|_| {
+        view! { <p>{deposits} ". " <a href="/support/deposits">"Assign unmatched deposits"</a></p> }
+    })
+}
+
 fn progress(statement: &BankStatement, counts: &[(LineOutcome, i64)], waiting: i64) -> String {
     let all: i64 = counts.iter().map(|(_, lines)| lines).sum();
     match (statement.confirmed_at, statement.done_at) {
@@ -377,13 +397,13 @@ fn progress(statement: &BankStatement, counts: &[(LineOutcome, i64)], waiting: i
             .to_owned(),
         (Some(_), None) => {
             let (done, all) = (grouped(all - waiting), grouped(all));
-            format!("The lines are being credited: {done} of {all} are done.")
+            format!("The lines are being processed: {done} of {all} are done.")
         }
         (Some(_), Some(_)) => "All lines are done.".to_owned(),
     }
 }
 
-fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
+fn table(lines: &[BankLineCase], currency: &str, is_confirmed: bool) -> AnyView {
     Table::wide(lines)
         .amount("Line", |case| case.line.line)
         .styled("key", "Bank id", |case| {
@@ -401,18 +421,26 @@ fn table(lines: &[BankLineCase], currency: &str) -> AnyView {
         })
         .money("Amount", currency, |case| amount(&case.line))
         .styled("figures", "Paid on", |case| case.line.paid_on.clone())
-        .column("Outcome", |case| case.line.outcome.label())
+        .column("Outcome", |case| label(case.line.outcome, is_confirmed))
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })
         .in_region_or("Lines", "There are no such lines.")
 }
 
-/// Returns the amount of a line that is in the installation's currency.
+/// Formats the amount of a line, with its currency if it isn't the installation's.
 fn amount(line: &BankStatementLine) -> String {
-    match line.outcome {
-        LineOutcome::OtherCurrency => String::new(),
-        _ => line.amount.shown(),
+    match &line.currency {
+        Some(currency) => format!("{} {currency}", line.amount.shown()),
+        None => line.amount.shown(),
+    }
+}
+
+/// Returns the label of an outcome. Nothing is credited before staff confirm the statement.
+fn label(outcome: LineOutcome, is_confirmed: bool) -> &'static str {
+    match outcome {
+        LineOutcome::Credited if !is_confirmed => "Will be credited",
+        _ => outcome.label(),
     }
 }
 

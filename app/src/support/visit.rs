@@ -20,7 +20,7 @@ use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use super::readiness::SendsNow;
 use super::senders::requested_name;
-use crate::applications::{Overview, statement};
+use crate::applications::{Overview, sender_for_staff, statement};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::grouped;
@@ -271,7 +271,11 @@ fn Visit(
                 local_price=data.local_price
                 currency=currency.clone()
             />
-            <Overview application currency=currency.clone()/>
+            <Overview
+                sender_name=sender_for_staff(&application)
+                application
+                currency=currency.clone()
+            />
             {applicant_section(&data.applicant, reference)}
             <h2 id="failures">"Last failures"</h2>
             {refused_table(&data.refused)}

@@ -74,7 +74,8 @@ const LINES_CHARS: usize = 1_000;
 /// The longest URL of a link in the footer.
 const LINK_BYTES: usize = 1_000;
 /// The settings of a demo, unless they are set.
-const DEMO_CONTACT: &str = "support@example.org, +266 2231 0000, Monday to Friday 8:00 to 17:00";
+const DEMO_CONTACT: &str = "support@example.org, +266 2231 0000, Monday to Friday 8:00 to 17:00 \
+                            (Maseru)";
 const DEMO_DEPOSIT_TIME: &str = "1 to 3 working days";
 const DEMO_OPERATOR: &str = "Heliograph demo\n1 Example Street\nTax number: 000000";
 const DEMO_PAYMENT: &str = "Payee: Example SMS Ltd\nBank: Example Bank, account 000 123 456";

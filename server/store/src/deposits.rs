@@ -63,14 +63,15 @@ statements! {
     /// `$1` is `[reference]`.
     const KNOWN_REFERENCES: Sql = Sql {
         sqlite: r"
-            SELECT reference FROM applications
-            WHERE reference IN (SELECT value FROM json_each($1))
-            ORDER BY reference LIMIT $2",
+            SELECT a.reference FROM applications a JOIN accounts c ON c.id = a.account_id
+            WHERE a.reference IN (SELECT value FROM json_each($1)) AND c.closed_at IS NULL
+            ORDER BY a.reference LIMIT $2",
         postgres: r"
-            SELECT reference FROM reference_shards
-            WHERE reference = ANY (
+            SELECT a.reference FROM reference_shards a JOIN accounts c ON c.id = a.account_id
+            WHERE a.reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
-            ORDER BY reference LIMIT $2",
+              AND c.closed_at IS NULL
+            ORDER BY a.reference LIMIT $2",
         ..Sql::ANYWHERE
     };
     const UNMATCHED_SUM: Sql = Sql::same(r"

@@ -24,6 +24,7 @@ macro_rules! judged {
             $select,
             r" FROM (
             SELECT l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose, l.paid_on,
+                l.currency,
                 CASE WHEN l.outcome <> 'waiting' THEN l.outcome
                      WHEN d.bank_id IS NULL AND (a.reference IS NULL OR c.closed_at IS NOT NULL)
                          THEN 'unmatched'
@@ -49,7 +50,7 @@ macro_rules! open {
         Sql::same(concat!(
             r"
         SELECT l.statement_id, l.line, l.bank_id, l.reference, l.amount, l.payer, l.purpose,
-            l.paid_on, l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
+            l.paid_on, l.currency, l.outcome, d.reference AS stored_reference, d.amount AS stored_amount
         FROM bank_statement_lines l
         JOIN bank_statements s ON s.id = l.statement_id
         LEFT JOIN deposits d ON d.bank_id = l.bank_id
@@ -67,14 +68,14 @@ statements! {
         sqlite: r"
             INSERT INTO bank_statement_lines
                 (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
-                    paid_on)
-            VALUES (?9, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    paid_on, currency)
+            VALUES (?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         postgres: r"
             INSERT INTO bank_statement_lines
                 (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
-                    paid_on)
+                    paid_on, currency)
             SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                value ->> 4, value ->> 5, value ->> 6, value ->> 7
+                value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
@@ -114,12 +115,16 @@ statements! {
         "SELECT outcome, COUNT(*) AS lines",
         "GROUP BY outcome ORDER BY outcome"
     );
+    const CREDITS: Sql = judged!(
+        "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount",
+        "WHERE outcome = 'credited'"
+    );
     const LINES: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, currency, outcome",
         "WHERE line > $2 ORDER BY line LIMIT $3"
     );
     const LINES_OF: Sql = judged!(
-        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, outcome",
+        "SELECT line, bank_id, reference, amount, payer, purpose, paid_on, currency, outcome",
         "WHERE line > $2 AND outcome = $4 ORDER BY line LIMIT $3"
     );
     const OPEN: Sql = open!("ORDER BY l.statement_id, l.line LIMIT $1");
@@ -198,6 +203,8 @@ pub struct FileLine {
     pub purpose: Option<String>,
     /// The day of the payment like `2026-11-27`.
     pub paid_on: Option<String>,
+    /// The currency of the amount, if it isn't the installation's.
+    pub currency: Option<String>,
     /// Why the line is skipped, if it is.
     pub skipped: Option<LineOutcome>,
 }
@@ -246,6 +253,7 @@ fn line(row: &Row<'_>) -> Result<BankStatementLine> {
         payer: row.get("payer")?,
         purpose: row.get("purpose")?,
         paid_on: row.get("paid_on")?,
+        currency: row.get("currency")?,
         outcome: outcome(row)?,
     })
 }
@@ -270,8 +278,8 @@ pub async fn insert_lines(
         let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
         let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
         let (payer, purpose) = (line.payer.as_deref(), line.purpose.as_deref());
-        let paid_on = line.paid_on.as_deref();
-        (line.line, bank_id, reference, line.amount, outcome, payer, purpose, paid_on)
+        let (paid_on, currency) = (line.paid_on.as_deref(), line.currency.as_deref());
+        (line.line, bank_id, reference, line.amount, outcome, payer, purpose, paid_on, currency)
     });
     let inserted = query(INSERT_LINE, statement_id).execute_each(conn, rows);
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
@@ -376,6 +384,11 @@ pub async fn done(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<
 /// Returns how many lines of a statement have each outcome, or would get it now.
 pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
     query(COUNTS, id).fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?))).await
+}
+
+/// Returns the sum of the lines of a statement that are credited, or would be now.
+pub async fn credits(conn: &mut dyn Connection, id: i64) -> Result<Money> {
+    query(CREDITS, id).fetch_one(conn, |row| row.get("amount")).await
 }
 
 /// Returns how many lines of a statement are still to be credited.

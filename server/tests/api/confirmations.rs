@@ -471,7 +471,7 @@ fn a_reset_link_that_is_used_or_false_says_so_before_a_password_is_typed() {
     let path = format!("/reset/{token}");
     assert!(browser.get(&path).text().contains("name=\"new_password\""));
     let fields = [("token", token.as_str()), ("new_password", "another correct horse")];
-    assert_eq!(location(&browser.post("reset", &fields)), "/login");
+    assert_eq!(location(&browser.post("reset", &fields)), "/login?reset=1");
     for path in [path.as_str(), "/reset/x"] {
         let page = browser.get(path).text();
         assert!(page.contains("This one was used, is too old"), "{page}");

@@ -146,7 +146,7 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
     browser.post("forgot", &[("email", address)]);
     let token = link(&mails.mail(address, "Reset your password"), "/reset/");
     let fields = [("token", token.as_str()), ("new_password", "another long password")];
-    assert_eq!(location(&browser.post("reset", &fields)), "/login");
+    assert_eq!(location(&browser.post("reset", &fields)), "/login?reset=1");
     mails.mail(address, "Your password was changed");
     // Neither the database nor the log contains the link.
     until("each mail is sent and its text deleted", || {

@@ -418,10 +418,7 @@ fn payment(
     currency: &str,
 ) -> Result<FileLine, &'static str> {
     let cell = |place: usize| cells.get(place).map_or("", String::as_str);
-    let is_ours = columns.currency.is_none_or(|place| {
-        let given = cell(place);
-        given.is_empty() || given.eq_ignore_ascii_case(currency)
-    });
+    let other = optional(cells, columns.currency).filter(|it| !it.eq_ignore_ascii_case(currency));
     let read = match columns.debit {
         Some(debit) => amount_of_two(cell(columns.amount), cell(debit)),
         None => amount(cell(columns.amount)),
@@ -429,13 +426,14 @@ fn payment(
     let read = read.ok_or("the amount can't be read")?;
     let (amount, skipped) = match read {
         Amount::Debit(amount) => (amount, Some(LineOutcome::Debit)),
-        Amount::Payment(amount) if !is_ours => (amount, Some(LineOutcome::OtherCurrency)),
+        Amount::Payment(amount) if other.is_some() => (amount, Some(LineOutcome::OtherCurrency)),
         Amount::Payment(amount) => (amount, None),
     };
     let read = file_line(line, cell(columns.bank_id), cell(columns.reference), amount, skipped)?;
     Ok(FileLine {
         payer: optional(cells, columns.payer),
         purpose: optional(cells, columns.purpose),
+        currency: other,
         ..read
     })
 }
@@ -458,6 +456,7 @@ fn file_line(
         payer: None,
         purpose: None,
         paid_on: None,
+        currency: None,
         skipped,
     })
 }

@@ -304,7 +304,8 @@ impl crate::Money<'_> {
         };
         let counts = statements::counts(&mut conn, id).await?;
         let waiting = statements::waiting(&mut conn, id).await?;
-        Ok(Some(StatementReport { statement, counts, waiting }))
+        let credits = statements::credits(&mut conn, id).await?;
+        Ok(Some(StatementReport { statement, counts, credits, waiting }))
     }
 
     /// Returns a page of a bank statement's lines, in the file's order. With `of`, only those with

@@ -316,7 +316,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 INSERT INTO approvals SELECT 1, '{}', MAX(id), 1 FROM accounts; \
                 INSERT INTO bank_statements VALUES (3, 1, 2, 3, NULL, NULL, 1, 4); \
                 INSERT INTO bank_statement_lines VALUES (3, 1, 'b', '=1+1', 5, 'waiting', 'Ann', \
-                'Rent', '2026-11-27', 6); \
+                'Rent', '2026-11-27', 'EUR', 6); \
                 INSERT INTO billing_details SELECT MAX(id), 'Acme', 'Main Street', '1' \
                 FROM accounts; \
                 INSERT INTO bank_files VALUES (7, 0, 'id;amount', 1); \
