@@ -94,6 +94,10 @@ impl Figures {
     }
 }
 
+/// What the figures count.
+const COUNTED: &str = "ACCEPTED to UNANSWERED count submits: each part of a long message, and each \
+                       attempt. DELIVERED to EXPIRED count receipts.";
+
 /// The figures of some time, with its name.
 type FiguresRow<'a> = (&'static str, &'a Figures);
 
@@ -396,7 +400,8 @@ fn show(carriers: Vec<CarrierRecord>, name: &str, output: Output) -> Result<(), 
         }
         let facts = facts(&rows);
         let connections: Vec<_> = named_connections(carrier).collect();
-        format!("{facts}\n\n{}\n\n{}", figures_table(carrier), connection_table(&connections))
+        let (figures, connections) = (figures_table(carrier), connection_table(&connections));
+        format!("{facts}\n\n{figures}\n{COUNTED}\n\n{connections}")
     })?)
 }
 

@@ -130,7 +130,7 @@ impl Inner {
             && is_due(&mut self.no_id_logged_at, NO_ID_LOG_INTERVAL)
         {
             let (code, error) = (fault.kind.words().code, fault);
-            tracing::warn!(fault = code, %error, "the carrier gives a message no ID");
+            tracing::warn!(fault = code, %error, "the carrier accepted a message without an ID");
         }
         if self.held.take().is_some() {
             tracing::warn!("the carrier accepts messages again");
