@@ -422,7 +422,8 @@ CREATE TABLE bank_statement_lines (
     PRIMARY KEY (statement_id, line)
 );
 CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
-    WHERE handled_at IS NULL AND outcome IN ('conflict', 'refused', 'other-currency');
+    WHERE handled_at IS NULL
+      AND (outcome = 'conflict' OR outcome = 'refused' OR outcome = 'other-currency');
 
 CREATE TABLE bank_files (
     id           BIGINT NOT NULL,

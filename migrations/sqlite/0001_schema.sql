@@ -491,7 +491,8 @@ CREATE TABLE bank_statement_lines (
     PRIMARY KEY (statement_id, line)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX bank_statement_lines_open ON bank_statement_lines (statement_id, line)
-    WHERE handled_at IS NULL AND outcome IN ('conflict', 'refused', 'other-currency');
+    WHERE handled_at IS NULL
+      AND (outcome = 'conflict' OR outcome = 'refused' OR outcome = 'other-currency');
 
 -- Files whose columns staff are choosing, in parts. Deleted once the columns are chosen.
 CREATE TABLE bank_files (

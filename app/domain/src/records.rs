@@ -1013,8 +1013,8 @@ pub struct StatementReport {
     pub statement: BankStatement,
     /// The number of lines with each outcome. Outcomes without lines are left out.
     pub counts: Vec<(LineOutcome, i64)>,
-    /// The sum of the lines that are credited, or would be now.
-    pub credits: Money,
+    /// The sum of the lines that are credited, or would be now. `None` if it is too large.
+    pub credits: Option<Money>,
     /// The number of lines that are still to be credited.
     pub waiting: i64,
 }

@@ -103,7 +103,7 @@ impl Consequences {
             DeskAct::Drain | DeskAct::Resume | DeskAct::Rebind => {
                 of_carrier(current, act, subject).await
             }
-            DeskAct::OpenIncident => incidents::of_opening(subject),
+            DeskAct::OpenIncident => incidents::of_opening(current, subject).await,
             DeskAct::EndIncident => incidents::of_ending(current, subject).await,
             DeskAct::Reload => of_reload(current, subject).await,
             DeskAct::SetBasePrices

@@ -362,13 +362,15 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
             .then(|| {
                 let lines = counts.iter().find(|(of, _)| *of == LineOutcome::Credited);
                 let lines = counted(lines.map_or(0, |(_, lines)| *lines), "line");
+                let total = credits.map_or("an amount that is too large".to_owned(), |credits| {
+                    format!("{} {currency}", credits.shown())
+                });
                 view! {
                     <p>
                         {format!(
-                            "Import credits {lines}, {} {currency} in total, to their \
-                             applications at once. You can't undo this. Unmatched lines become \
-                             deposits that you assign later.",
-                            credits.shown(),
+                            "Import credits up to {lines}, {total} in total, to their applications \
+                             at once. You can't undo this. Payments to your own applications and \
+                             unmatched lines become deposits that are assigned later.",
                         )}
                     </p>
                     <PostForm form>
@@ -386,7 +388,13 @@ fn unmatched_link(statement: &BankStatement, counts: &[(LineOutcome, i64)]) -> i
     let (_, lines) = counts.iter().find(|(of, _)| *of == LineOutcome::Unmatched)?;
     let deposits = counted(*lines, "unmatched line");
     statement.done_at.map(|_| {
-        view! { <p>{deposits} ". " <a href="/support/deposits">"Assign unmatched deposits"</a></p> }
+        let were = if *lines == 1 { "was" } else { "were" };
+        view! {
+            <p>
+                {format!("{deposits} {were} stored as deposits. ")}
+                <a href="/support/deposits">"Assign unmatched deposits"</a>
+            </p>
+        }
     })
 }
 

@@ -45,8 +45,11 @@ pub fn parsed_incident(subject: &str) -> Option<(Option<&str>, &str)> {
 
 /// Returns the consequences of opening a note.
 #[cfg(feature = "ssr")]
-pub fn of_opening(subject: &str) -> Result<Consequences, Problem> {
+pub async fn of_opening(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
     let (carrier, text) = parsed_incident(subject).ok_or(Cause::NotFound)?;
+    let text = &parse_incident(text).map_err(|error| Cause::from(Refusal::from(error)))?;
+    let open = current.service().delivery().incidents().await?;
+    let is_open = open.iter().any(|note| note.text == *text && note.carrier.as_deref() == carrier);
     let confirmation = Confirmation {
         facts: facts(text, carrier),
         effects: sentences([
@@ -56,7 +59,8 @@ pub fn of_opening(subject: &str) -> Result<Consequences, Problem> {
         undo: "You can undo this: end the note.".to_owned(),
         step_up: None,
     };
-    Ok(Consequences { name: String::new(), confirmation, ..Consequences::default() })
+    let refused = is_open.then_some(Refusal::NothingToDo { decided: None });
+    Ok(Consequences { confirmation, refused, ..Consequences::default() })
 }
 
 /// Returns the consequences of ending a note.

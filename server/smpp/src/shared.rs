@@ -24,6 +24,8 @@ const SLOW_WINDOW: usize = 100;
 /// Each step to a bound link usually takes less than this. A longer one is shown as a fault, long
 /// before it is given up.
 const STEP_USUAL: Duration = Duration::from_secs(1);
+/// The same for steps whose fault says what to change.
+const STEP_SLOW: Duration = Duration::from_secs(5);
 
 /// The shared state of a connection. Links work on their own state, and lock this only a few times
 /// per wakeup.
@@ -338,7 +340,12 @@ impl Inner {
         let awaited = self.links.iter().filter_map(|link| link.awaited);
         let (kind, since) = awaited.min_by_key(|(_, since)| *since)?;
         let waited = now - since;
-        (waited >= STEP_USUAL).then(|| {
+        // A slow resolver or handshake isn't a wrong address yet.
+        let usual = match kind {
+            FaultKind::NameUnknown | FaultKind::TlsNotSpoken => STEP_SLOW,
+            _ => STEP_USUAL,
+        };
+        (waited >= usual).then(|| {
             let seconds = waited.as_secs();
             let detail = match kind {
                 FaultKind::BindUnanswered => {

@@ -132,12 +132,12 @@ fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
 /// A fault in words, and when it was last seen if that is known.
 type SeenFault = Option<(String, Option<Instant>)>;
 
-/// Returns both faults of a connection as one. The second one doesn't hide the first one, although
-/// each message shows it anew.
+/// Returns both faults of a connection as one, with the time of the first one. The second one
+/// doesn't hide the first one, although each message shows it anew.
 fn with_both(first: SeenFault, second: SeenFault) -> SeenFault {
     match (first, second) {
         (Some((first, seen)), Some((second, at))) => {
-            Some((format!("{first} Besides: {second}"), seen.max(at)))
+            Some((format!("{first} Besides: {second}"), seen.or(at)))
         }
         (first, second) => first.or(second),
     }

@@ -57,8 +57,9 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
 /// The limits of `raw_receipts_days`.
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
-/// The limits of `text_days` and `mask_numbers_days`.
-const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 0..=36_500;
+/// The limits of `text_days` and `mask_numbers_days`, if they aren't 0. An event about an inbound
+/// message reads it at each attempt, so it must stay as long as events.
+const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 4..=36_500;
 /// The limits of `mail_days` and `security_event_days`.
 const ACCOUNT_DATA_LIMITS_DAYS: RangeInclusive<i64> = 1..=3650;
 /// The limits of `call_log_days`.
@@ -404,6 +405,18 @@ impl Reader<'_> {
         if allowed.contains(&value) { Ok(value) } else { Err(self.refused(name, &wanted)) }
     }
 
+    /// Returns the days after which something is erased, or 0 if it never is.
+    fn redaction_days(&self, name: &str) -> Result<i64, ConfigError> {
+        if self.text(name) == "0" {
+            return Ok(0);
+        }
+        let refused = |_| {
+            let (first, last) = (REDACTION_LIMITS_DAYS.start(), REDACTION_LIMITS_DAYS.end());
+            self.refused(name, &format!("0, or a whole number from {first} to {last}"))
+        };
+        self.within(name, &REDACTION_LIMITS_DAYS).map_err(refused)
+    }
+
     /// Returns the value that a word stands for.
     fn choice<T: Copy>(
         &self,
@@ -540,8 +553,8 @@ impl Reader<'_> {
             withdrawn_messages_max: self.within("withdrawn_messages_max", &(1..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
-            text_days: self.within("text_days", &REDACTION_LIMITS_DAYS)?,
-            mask_numbers_days: self.within("mask_numbers_days", &REDACTION_LIMITS_DAYS)?,
+            text_days: self.redaction_days("text_days")?,
+            mask_numbers_days: self.redaction_days("mask_numbers_days")?,
             event_days: self.within("event_days", &EVENT_LIMITS_DAYS)?,
             raw_receipts_days: self.within("raw_receipts_days", &RAW_RECEIPTS_LIMITS_DAYS)?,
             mail_days: self.within("mail_days", &ACCOUNT_DATA_LIMITS_DAYS)?,

@@ -308,8 +308,7 @@ pub async fn redact(
 }
 
 /// Erases the shared texts of at most `limit` batches that are done and whose messages all have IDs
-/// below `below`.
-/// Returns whether there may be more.
+/// below `below`. Returns whether there may be more.
 pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
     let erased = query(ERASE_SHARED_TEXTS, (below, limit)).execute(conn).await?;
     Ok(erased >= limit.unsigned_abs())

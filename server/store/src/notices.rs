@@ -115,7 +115,8 @@ statements! {
     const BANK_LINES: Sql = Sql::same(waiting!(
         "confirmed_at",
         "FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
-        WHERE l.handled_at IS NULL AND l.outcome IN ('conflict', 'refused', 'other-currency')
+        WHERE l.handled_at IS NULL
+          AND (l.outcome = 'conflict' OR l.outcome = 'refused' OR l.outcome = 'other-currency')
           AND s.confirmed_at <= $1"
     ));
     const INBOUND: Sql = Sql::same(waiting!(

@@ -54,8 +54,9 @@ macro_rules! open {
         FROM bank_statement_lines l
         JOIN bank_statements s ON s.id = l.statement_id
         LEFT JOIN deposits d ON d.bank_id = l.bank_id
-        WHERE l.handled_at IS NULL AND l.outcome IN ('conflict', 'refused', 'other-currency')
-          AND s.confirmed_at IS NOT NULL ",
+        WHERE l.handled_at IS NULL AND s.confirmed_at IS NOT NULL
+          AND (l.outcome = 'conflict' OR l.outcome = 'refused'
+               OR l.outcome = 'other-currency') ",
             $rest
         ))
     };
@@ -115,8 +116,10 @@ statements! {
         "SELECT outcome, COUNT(*) AS lines",
         "GROUP BY outcome ORDER BY outcome"
     );
+    /// The sum would be too large for a number of the database if staff chose a wrong column.
     const CREDITS: Sql = judged!(
-        "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount",
+        "SELECT CAST(COALESCE(SUM(amount / 1000000), 0) AS BIGINT) AS units,
+            CAST(COALESCE(SUM(amount % 1000000), 0) AS BIGINT) AS micros",
         "WHERE outcome = 'credited'"
     );
     const LINES: Sql = judged!(
@@ -132,7 +135,7 @@ statements! {
     const HANDLE: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET handled_at = $3
         WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
-          AND outcome IN ('conflict', 'refused', 'other-currency')");
+          AND (outcome = 'conflict' OR outcome = 'refused' OR outcome = 'other-currency')");
     const WAITING: Sql = Sql::same(r"
         SELECT COUNT(*) AS n
         FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
@@ -386,9 +389,15 @@ pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutco
     query(COUNTS, id).fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?))).await
 }
 
-/// Returns the sum of the lines of a statement that are credited, or would be now.
-pub async fn credits(conn: &mut dyn Connection, id: i64) -> Result<Money> {
-    query(CREDITS, id).fetch_one(conn, |row| row.get("amount")).await
+/// Returns the sum of the lines of a statement that are credited, or would be now. Returns `None`
+/// if it is too large for an amount.
+pub async fn credits(conn: &mut dyn Connection, id: i64) -> Result<Option<Money>> {
+    let read = |row: &Row<'_>| {
+        let (units, micros): (i64, i64) = (row.get("units")?, row.get("micros")?);
+        let sum = units.checked_mul(1_000_000).and_then(|units| units.checked_add(micros));
+        Ok(sum.map(Money::from_micros))
+    };
+    query(CREDITS, id).fetch_one(conn, read).await
 }
 
 /// Returns how many lines of a statement are still to be credited.

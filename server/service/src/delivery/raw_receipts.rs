@@ -243,7 +243,7 @@ impl Delivery<'_> {
         let kept = if self.limits().raw_receipts_days > 0 { rows } else { Vec::new() };
         let (service, name) = (self.0.clone(), carrier.to_owned());
         run_detached(async move {
-            let mut tx = service.store().begin_as(Priority::Bulk).await?;
+            let mut tx = service.store().begin_as(Priority::Results).await?;
             raw_receipts::insert(&mut tx, &kept).await?;
             let counted = i64::try_from(count).unwrap_or(i64::MAX);
             carriers::add_unknown_states(&mut tx, &name, counted).await?;

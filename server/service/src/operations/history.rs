@@ -1,6 +1,6 @@
 //! History: dropping old messages by day or week, removing numbers and texts from those that stay,
-//! folding the counts of past days and quarter
-//! hours, and with PostgreSQL creating the tables of the coming days.
+//! folding the counts of past days and quarter hours, and with PostgreSQL creating the tables of
+//! the coming days.
 
 use std::time::Duration;
 
@@ -271,6 +271,14 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
 async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
+    let mut greatest = 0;
+    for shard in shards {
+        tx.at(*shard);
+        let (message, received) = (messages::greatest(tx).await?, inbound::greatest(tx).await?);
+        greatest = greatest.max(message).max(received);
+    }
+    // The clock may be fast now and be corrected later, so the mark never gets ahead of the rows.
+    swept = swept.min(greatest + 1);
     if low < below {
         let times = [low, below].map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)));
         for shard in shards {

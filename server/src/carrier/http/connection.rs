@@ -191,7 +191,8 @@ impl Inner {
     /// Records whether an accepted message has the ID that its receipt needs.
     fn note_id(&mut self, has_id: bool) {
         let fault = || HttpFault::new(HttpFaultKind::AcceptedWithoutId, "");
-        self.without_id = (!has_id).then(|| (fault(), Instant::now()));
+        let began = self.without_id.take().map_or_else(Instant::now, |(_, began)| began);
+        self.without_id = (!has_id).then(|| (fault(), began));
         if let Some((fault, _)) = &self.without_id
             && is_due(&mut self.no_id_logged_at, NO_ID_LOG_INTERVAL)
         {

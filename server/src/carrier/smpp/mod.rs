@@ -124,8 +124,9 @@ impl Inner {
     /// Records that the carrier accepted a submit, with a message ID or without one.
     fn accepted(&mut self, has_id: bool) {
         self.equal.accepted();
-        self.without_id = (!has_id)
-            .then(|| LastError { fault: Fault::of_answer_without_id(), at: Instant::now() });
+        let began = self.without_id.take().map_or_else(Instant::now, |error| error.at);
+        self.without_id =
+            (!has_id).then(|| LastError { fault: Fault::of_answer_without_id(), at: began });
         if let Some(LastError { fault, .. }) = &self.without_id
             && is_due(&mut self.no_id_logged_at, NO_ID_LOG_INTERVAL)
         {

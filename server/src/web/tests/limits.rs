@@ -90,7 +90,7 @@ async fn the_settings_show_what_limits_would_have_refused() {
     let tried = world.page(&tried, &cookie).await;
     for sentence in [
         "At 7 an hour to a recipient: 0",
-        "At a spend of 1.5 a day: 0",
+        "At a spend of 1.50 a day: 0",
         "Messages to a recipient per day: this must be a whole number",
         "value=\"7\"",
     ] {
@@ -108,7 +108,8 @@ async fn pages_count_what_limits_would_have_refused_and_what_codes_cost() {
     let (new, cookie) = sending_shop(&world).await;
     let own = format!("/applications/{}", new.reference);
     let page = world.page(&format!("{own}/settings"), &cookie).await;
-    let proposed = "At a spend of 0.3 a day, the highest of these days: 0 would have been refused.";
+    let proposed =
+        "At a spend of 0.30 a day, the highest of these days: 0 would have been refused.";
     assert!(page.contains(proposed), "{page}");
     let page = world.page(&format!("{own}/settings?try_day=4&try_spend=0.25"), &cookie).await;
     for sentence in [
