@@ -165,7 +165,6 @@ pub struct CallingPage(pub String);
 /// The current request, as the server puts it into the Leptos context.
 pub type CurrentRequest = Arc<dyn PortalRequest>;
 
-/// Returns the current request.
 pub fn current_request() -> Result<CurrentRequest, Problem> {
     use_context::<CurrentRequest>().ok_or_else(|| {
         tracing::error!("a server function was called without its request in the context");

@@ -51,7 +51,6 @@ pub struct Readings {
     pub shards_skipped: u64,
     /// The inbound messages of this process, by outcome.
     pub inbound: [(&'static str, u64); 4],
-    /// The number of passwords hashed.
     pub password_hashes: u64,
     /// The number of kinds of attempts, such as sign-ins, that are over the limit of all clients
     /// together.

@@ -51,7 +51,6 @@ pub fn names() -> [&'static str; COLUMNS.len()] {
     COLUMNS.map(|column| column.name)
 }
 
-/// Returns a message's cells.
 pub fn row(message: &MessageRecord, currency: &str) -> [String; COLUMNS.len()] {
     COLUMNS.map(|column| safe((column.cell)(message, currency)))
 }
@@ -67,7 +66,6 @@ pub fn file<const N: usize>(
     write(iter::once(names.map(str::to_owned)).chain(rows))
 }
 
-/// Returns lines as CSV.
 pub fn write<const N: usize>(
     lines: impl Iterator<Item = [String; N]>,
 ) -> Result<Vec<u8>, csv::Error> {

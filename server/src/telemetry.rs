@@ -34,7 +34,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging.
 pub fn start(level: Level, format: LogFormat) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
     // Libraries log URIs and headers on their lower levels, so those levels are never enabled. The

@@ -33,7 +33,6 @@ words! {
 pub const RECEIPT_TIMES_S: [u32; 14] =
     [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 21_600, 86_400];
 
-/// The counts of one carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierCounts {
     events: [u64; CarrierEvent::ALL.len()],
@@ -59,7 +58,6 @@ pub struct CountedRefusal {
     pub count: u64,
 }
 
-/// The counts of a carrier in an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HourCounts {
     pub began_at: Timestamp,

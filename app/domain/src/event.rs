@@ -8,7 +8,6 @@ use crate::words::words;
 use crate::{ApplicationId, MessageStatus, Reference, ids};
 
 words! {
-    /// The type of an event.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum EventType {
         Submitted = "message.submitted",

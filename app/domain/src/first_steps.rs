@@ -19,7 +19,6 @@ pub enum Step {
     SendFirstMessage,
 }
 
-/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
     Done,

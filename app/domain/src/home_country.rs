@@ -38,7 +38,6 @@ impl HomeCountry {
         Self::of_code(found.map(|(code, _)| code).max_by_key(|code| code.len()).unwrap_or_default())
     }
 
-    /// Returns the country with a code.
     pub fn of_code(code: &str) -> Self {
         let mut countries = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
         let found = countries.find(|(assigned, _)| *assigned == code);

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::DAY_MS;
 
-/// The number of digits in a reference.
 pub const REFERENCE_DIGITS: usize = 6;
 /// The maximum number of characters in a request ID.
 pub const REQUESTID_CHARS_MAX: usize = 255;
@@ -85,7 +84,6 @@ impl Reference {
         Self(digits)
     }
 
-    /// Returns the 6 digits.
     pub fn as_str(&self) -> &str {
         // The bytes are always ASCII digits, so they are valid UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()

@@ -15,7 +15,6 @@ impl LedgerAccount {
     pub const BANK: Self = Self(-1);
     /// The account of deposits whose reference belongs to no application.
     pub const UNMATCHED: Self = Self(-2);
-    /// The account of the revenue from messages.
     pub const REVENUE: Self = Self(-3);
     /// The account of reservations: the prices of uploads whose rows aren't messages yet.
     pub const RESERVED: Self = Self(-4);

@@ -10,7 +10,6 @@ use crate::timestamp::{DAY_MS, Timestamp};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// A message that was sent.
 #[derive(Clone, Debug)]
 pub struct SentMessage {
     /// When it was accepted.

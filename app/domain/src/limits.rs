@@ -212,7 +212,6 @@ impl LimitsChange {
         Self { replace_characters: Some(are_replaced), ..Self::default() }
     }
 
-    /// Adds a limit.
     pub fn add(&mut self, field: LimitField, text: &str) -> Result<(), InvalidLimit> {
         DEFAULT_LIMITS.clone().set(field, text)?;
         self.fields.push((field, text.to_owned()));

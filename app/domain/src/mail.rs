@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// The kind of a mail.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum MailKind {
@@ -88,7 +87,6 @@ impl MailKind {
 }
 
 words! {
-    /// The state of a mail.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum MailState {

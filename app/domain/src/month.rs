@@ -56,7 +56,6 @@ impl Month {
         day.unwrap_or(Timestamp::from_unix_ms(0))
     }
 
-    /// Returns the next month.
     pub const fn next(self) -> Self {
         let Self { year, month } = self;
         match month {
@@ -65,7 +64,6 @@ impl Month {
         }
     }
 
-    /// Returns the previous month.
     pub const fn previous(self) -> Self {
         let Self { year, month } = self;
         match month {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
-/// The number of digits in a local number.
 pub const LOCAL_DIGITS: usize = 8;
 /// The minimum number of digits in any number.
 pub const DIGITS_MIN: usize = 4;
@@ -38,7 +37,6 @@ words! {
     }
 }
 
-/// Counts of numbers by warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningCounts([u64; NumberWarning::ALL.len()]);
 

@@ -35,7 +35,6 @@ words! {
     }
 }
 
-/// The words that are commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandWords {
     /// Folded words of the commands, in the order of [`Command::ALL`].

@@ -346,7 +346,6 @@ fn records(row: &PriceRow) -> Vec<PriceRecord> {
     }
 }
 
-/// Returns the ID of the change that this one cancels.
 const fn cancelled_by(row: &PriceRow) -> Option<i64> {
     match row.change {
         PriceChange::Cancel(id) => Some(id),

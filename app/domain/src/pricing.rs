@@ -197,7 +197,6 @@ impl UnitPrice {
 /// The pages of several messages, counted separately for each price.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PagesByPrice {
-    /// Pages at base prices.
     base: PageCount,
     /// Pages at the prices of prefixes, by prefix.
     by_prefix: BTreeMap<Prefix, u64>,

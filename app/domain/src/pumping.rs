@@ -14,7 +14,6 @@ const SLOTS: usize = 6;
 /// judged.
 const FINAL_MIN: i64 = 10;
 
-/// The outcomes of messages to a country.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountryOutcomes {
     /// The messages within the last 10 minutes.

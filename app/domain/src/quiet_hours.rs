@@ -6,7 +6,6 @@ use crate::timestamp::DAY_MS;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// A time of day, as hours and minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct TimeOfDay {

@@ -160,7 +160,6 @@ pub struct MarginReport {
     pub total: MarginFigures,
 }
 
-/// An account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRecord {
     pub id: i64,
@@ -185,7 +184,6 @@ pub struct AccountRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountSettings {
     pub account: AccountRecord,
-    /// The requested email, until it takes effect.
     pub new_email: Option<String>,
     /// When the requested email takes effect. `None` until it is confirmed.
     pub new_email_at: Option<Timestamp>,
@@ -372,7 +370,6 @@ impl ApiCallRecord {
     }
 }
 
-/// A request for a sender name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderRequestRecord {
     pub id: i64,
@@ -611,7 +608,6 @@ pub struct ChargeRecord {
 }
 
 words! {
-    /// The status of a batch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum BatchStatus {
@@ -746,7 +742,6 @@ pub struct ConnectionRecord {
     pub state: ConnectionState,
     /// When the connection entered this state.
     pub since: Timestamp,
-    /// The number of submits in flight.
     pub in_flight: i64,
     /// The maximum number of submits in flight.
     pub window: i64,
@@ -830,7 +825,6 @@ pub struct DayCounts {
     pub counts: StatusCounts,
 }
 
-/// All details of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageDetail {
     pub record: MessageRecord,
@@ -982,7 +976,6 @@ impl OpenBankLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBankFile {
     pub id: i64,
-    /// The names of the columns.
     pub names: Vec<String>,
     /// The first rows below the header.
     pub rows: Vec<Vec<String>>,

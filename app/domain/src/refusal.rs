@@ -22,7 +22,6 @@ use crate::sender_name::{SENDER_REQUESTS_PER_DAY, SenderStatus};
 use crate::timestamp::Timestamp;
 use crate::webhook::WEBHOOKS_MAX;
 
-/// The sentence for an internal error that changed nothing.
 pub const FAILED: &str =
     "Something went wrong on our side and nothing was changed. Try again in a few seconds.";
 /// The sentence for an internal error that may have changed something.

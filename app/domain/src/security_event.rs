@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// The kind of a security event.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum SecurityEventKind {
         SignedIn = "sign_in",

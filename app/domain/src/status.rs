@@ -24,7 +24,6 @@ words! {
     }
 }
 
-/// The description of a status.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     /// The status of a message changes only to one with a higher rank. All final statuses have the

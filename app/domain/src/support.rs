@@ -195,7 +195,6 @@ impl ReceiptOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptRecord {
     pub received_at: Timestamp,
-    /// The message ID, as the carrier wrote it.
     pub written_id: Option<String>,
     /// The message ID in the parameter, as the carrier wrote it.
     pub parameter_id: Option<String>,

@@ -13,7 +13,6 @@ pub type Offset = (Timestamp, i32, String);
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 
-/// A time zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
     /// The name in the IANA time zone database.

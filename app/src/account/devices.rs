@@ -189,7 +189,6 @@ fn NameForm(devices: Vec<DeviceRecord>, form: FormState) -> impl IntoView {
     }
 }
 
-/// Returns the device's name, or else the browser's.
 fn title(device: &DeviceRecord) -> String {
     let name = device.name.clone();
     name.unwrap_or_else(|| browser_name(&device.user_agent))

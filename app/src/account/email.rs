@@ -88,7 +88,6 @@ impl EmailForms {
     }
 }
 
-/// The section for the account's email.
 #[component]
 pub fn EmailSection(
     settings: AccountSettings,

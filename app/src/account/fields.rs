@@ -40,7 +40,6 @@ pub fn CodeField(form: FormState) -> impl IntoView {
     view! { <Field label="Code" name="code" autocomplete="one-time-code" required=true form/> }
 }
 
-/// A recovery code.
 #[component]
 pub fn RecoveryCodeField(form: FormState) -> impl IntoView {
     view! { <Field label="Recovery code" name="recovery_code" required=true form/> }

@@ -70,7 +70,6 @@ pub async fn add_passkey(answer: String) -> Result<(), Problem> {
     Ok(added.await?)
 }
 
-/// Removes a passkey.
 #[server(prefix = "/fn", endpoint = "remove-passkey")]
 pub async fn remove_passkey(
     passkey: i64,
@@ -85,7 +84,6 @@ pub async fn remove_passkey(
     Ok(removed.await?)
 }
 
-/// The forms for passkeys.
 #[derive(Clone, Copy)]
 pub struct PasskeyForms {
     begin: FormState,
@@ -199,7 +197,6 @@ fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
     .into_any()
 }
 
-/// The form that removes a passkey.
 fn removal(id: i64, form: FormState) -> impl IntoView {
     let was_sent = form.was_sent("passkey", id.to_string());
     view! {

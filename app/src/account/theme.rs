@@ -20,7 +20,6 @@ pub async fn set_theme(theme: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The form for the theme.
 #[component]
 pub fn ThemeForm(chosen: Theme, form: FormState) -> impl IntoView {
     // The server writes the theme into each page that it renders. This page is already rendered.

@@ -18,7 +18,6 @@ pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The section for the time zone.
 #[component]
 pub fn TimeZoneSection(names: Vec<String>, chosen: Option<String>) -> impl IntoView {
     // The server writes the zone into the next page.

@@ -27,7 +27,6 @@ const DAYS_BEFORE: i64 = 29;
 /// The charges of this many days before today decide how long the balance is estimated to last.
 #[cfg(feature = "ssr")]
 const SPENDING_DAYS: i64 = 7;
-/// The maximum number of failures listed.
 #[cfg(feature = "ssr")]
 const FAILURES: usize = 3;
 /// The maximum number of batches listed.
@@ -133,7 +132,6 @@ impl AccountOverview {
     }
 }
 
-/// Returns the sum of the days from `first` on.
 #[cfg(feature = "ssr")]
 fn sum_from(figures: &FiguresByPeriod, first: i64) -> Figures {
     let mut sum = Figures::default();

@@ -17,7 +17,6 @@ use {
     domain::Reference, domain::decision::Work, domain::records::ApiCallRecord, service::Service,
 };
 
-/// An application, and whether it can send now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationView {
     pub application: ApplicationRecord,

@@ -16,7 +16,6 @@ use {
 /// The path of the server-sent events with the first steps.
 pub const FIRST_STEPS_EVENTS_PATH: &str = "/applications/events";
 
-/// The first steps of an account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstSteps {
     /// Empty once a message was sent.

@@ -68,7 +68,6 @@ pub async fn replace_key(
     Ok(())
 }
 
-/// Removes all endpoints of a key.
 #[cfg(feature = "ssr")]
 async fn remove_all(service: &Service, access: &KeyAccess) -> service::Result<()> {
     for endpoint in service.webhooks().endpoints(access).await? {

@@ -120,7 +120,6 @@ pub async fn set_limits(
     Ok(())
 }
 
-/// The form for the limits.
 #[component]
 pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) -> impl IntoView {
     let LimitsView { mut limits, currency, refusals } = data;
@@ -292,7 +291,6 @@ const GUARDS: [(&str, &str); 3] = [
     (Guard::Off.as_str(), "Do nothing"),
 ];
 
-/// A field for a limit.
 fn field(limit: LimitField, hint: String, value: String, form: FormState) -> AnyView {
     view! { <Field label=limit.label() name=limit.as_str() hint value form/> }.into_any()
 }

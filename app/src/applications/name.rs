@@ -110,7 +110,6 @@ pub fn DeleteSection(
     }
 }
 
-/// The form for the display name.
 #[component]
 pub fn NameSection(application: ApplicationRecord, form: FormState) -> impl IntoView {
     let default = ApplicationRecord { name: None, ..application.clone() }.display_name();

@@ -2,7 +2,6 @@
 
 use domain::TestNumber;
 
-/// The programs in a language.
 pub struct Programs {
     /// The language in the page's address.
     pub language: &'static str,
@@ -12,7 +11,6 @@ pub struct Programs {
     pub receiver: Option<Program>,
 }
 
-/// A program or a shell command.
 pub struct Program {
     /// The file name and the command that runs the file. `None` for a shell command.
     pub file: Option<(&'static str, &'static str)>,

@@ -19,7 +19,6 @@ use crate::ui::{AcceptedNotice, FormState, Loaded, Parts, in_path};
 #[cfg(feature = "ssr")]
 use {super::application_view::owned, crate::portal_request::signed_in, domain::Reason};
 
-/// An application with its settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SettingsView {
     application: ApplicationRecord,

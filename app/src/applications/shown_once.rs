@@ -41,7 +41,6 @@ pub fn Once(children: Children) -> impl IntoView {
     view! { <section class="once" tabindex="-1" node_ref=section>{children()}</section> }
 }
 
-/// The new keys.
 #[component]
 fn KeysShown(keys: NewKeys) -> impl IntoView {
     // A new application has two new keys. A single one replaces another.

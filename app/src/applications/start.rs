@@ -47,7 +47,6 @@ pub struct QuickStartView {
     calls: Vec<CallView>,
 }
 
-/// A program or a shell command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ProgramView {
     /// The file name and the command that runs the file. `None` for a shell command.

@@ -40,7 +40,6 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the description of a value.
     pub fn meaning(self, schema: &'a Value) -> String {
         let (schema, description) = self.resolved(schema);
         if !schema["items"].is_null() {
@@ -116,7 +115,6 @@ impl<'a> Document<'a> {
         ways.map(|(way, description)| (description, way)).collect()
     }
 
-    /// Returns an example of a value.
     pub fn example(self, schema: &'a Value) -> Option<String> {
         let (schema, _) = self.resolved(schema);
         let example = schema.get("example").or(schema["examples"].get(0));

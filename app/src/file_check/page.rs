@@ -40,7 +40,6 @@ pub struct CheckedUpload {
     pub outcome: CheckOutcome,
 }
 
-/// The outcome of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CheckOutcome {
     Report(Box<FileReport>),

@@ -55,7 +55,6 @@ pub use timeline::Timeline;
 
 use domain::Money;
 
-/// Formats a count with its noun.
 pub fn counted(count: i64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(count)) }
 }

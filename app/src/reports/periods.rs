@@ -86,7 +86,6 @@ impl Periods {
         Self { length, first: first * length.of_day(), last: (last + 1) * length.of_day() - 1 }
     }
 
-    /// Returns the days from `first` to `last`.
     pub const fn of_days(first: i64, last: i64) -> Self {
         Self { length: Length::Day, first, last }
     }

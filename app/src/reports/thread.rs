@@ -19,7 +19,6 @@ use crate::ui::{Table, in_zone};
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 20;
 
-/// A message of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadMessage {
     at: Timestamp,

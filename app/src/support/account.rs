@@ -74,7 +74,6 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     Ok(AccountView { file, is_own, sends_mail, currency, link, last_link })
 }
 
-/// Adds a note to an account.
 #[server(prefix = "/fn", endpoint = "add-note")]
 pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;

@@ -32,7 +32,6 @@ use {
     service::{Actor, BankColumns, StatementFile},
 };
 
-/// The path of the page.
 pub const IMPORT_PATH: &str = "/support/import";
 /// The path that the page's form sends a file to.
 pub const IMPORT_FILE_PATH: &str = "/support/import/file";

@@ -8,7 +8,6 @@ use crate::ui::address;
 
 /// The path of the page that assigns a deposit.
 pub const ASSIGN_PATH: &str = "/support/deposits/assign";
-/// The path of the search.
 pub const SEARCH_PATH: &str = "/support/search";
 
 /// Returns the address of the page of the account with an email.

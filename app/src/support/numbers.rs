@@ -20,7 +20,6 @@ use {
     domain::{Keyword, Number, Reference, Refusal},
 };
 
-/// The path of the page.
 const NUMBERS_PATH: &str = "/support/numbers";
 
 /// The data of the page.

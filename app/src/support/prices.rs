@@ -24,7 +24,6 @@ use {
     domain::{Money, Month, Number, Prefix, PriceRequest, Prices, Refusal},
 };
 
-/// The path of the page.
 const PRICES_PATH: &str = "/support/prices";
 
 /// The number of changes that the page shows.

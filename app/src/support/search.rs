@@ -26,7 +26,6 @@ pub struct SearchView {
     currency: String,
 }
 
-/// Searches for a text, for staff.
 #[server(prefix = "/fn", endpoint = "support-search", input = GetUrl)]
 pub async fn load_support_search(#[server(default)] text: String) -> Result<SearchView, Problem> {
     let (current, _) = staff().await?;

@@ -26,7 +26,6 @@ use {super::desk::own_email, super::viewers::view, crate::portal_request::staff}
 #[cfg(feature = "ssr")]
 const CASES: i64 = 25;
 
-/// The path of the page.
 const SENDERS_PATH: &str = "/support/senders";
 
 /// The data of the page.

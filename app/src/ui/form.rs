@@ -135,7 +135,6 @@ impl FormState {
         format!("field-{function}-{field}")
     }
 
-    /// Whether the problem is about a field.
     pub fn is_about(&self, field: &str) -> bool {
         self.problem.with(|problem| {
             problem.as_ref().is_some_and(|problem| problem.sentence_beside(field).is_some())

@@ -13,7 +13,6 @@ const STACKED: &str = "stacks";
 /// The class of tables whose rows take few lines on a narrow screen. The style sheet places their
 /// cells by heading.
 const COMPACT: &str = "stacks compact";
-/// The classes of compact tables whose rows are links as a whole.
 const COMPACT_LINKS: &str = "stacks compact links";
 /// The classes of wide tables whose rows are links as a whole.
 const LINKS: &str = "stacks links";

@@ -12,9 +12,7 @@ pub const DEFAULT_SETTINGS: &str = include_str!("../../../heliograph.default.tom
 /// Limits that an operator can change.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Limits {
-    /// The most pages per message.
     pub message_pages_max: usize,
-    /// The most rows per upload.
     pub bulk_rows_max: u64,
     /// The most bytes per upload.
     pub bulk_bytes_max: u64,

@@ -18,7 +18,6 @@ use store::{accounts, applications};
 pub(crate) struct Shards {
     /// The number of shards. They are numbered from 1.
     count: i64,
-    /// The cached addresses of applications, by reference.
     of: RwLock<HashMap<Reference, Address>>,
     /// The cached shards of applications, by ID.
     of_applications: RwLock<HashMap<ApplicationId, Shard>>,
@@ -115,7 +114,6 @@ impl Service {
         self.inner.shards.only()
     }
 
-    /// Returns the shard of an application.
     pub(crate) async fn shard_of_application(&self, id: ApplicationId) -> Result<Shard> {
         let shards = &self.inner.shards;
         if let Some(shard) = shards.only().or_else(|| shards.of_application(id)) {

@@ -6,7 +6,6 @@ use crate::Service;
 
 const TOKEN_BYTES: usize = 32;
 
-/// How long a reset link is valid.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// How long a link that confirms an email is valid after it was sent.
 pub(crate) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;

@@ -50,7 +50,6 @@ impl BindMode {
     }
 }
 
-/// Appends a PDU.
 pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
     let command = Command::new(CommandStatus::from(status), sequence, pdu);
     // The codec returns only errors of its sink, and appending to memory can't fail.

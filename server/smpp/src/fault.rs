@@ -434,7 +434,6 @@ impl Fault {
         Self::new(kind, error.to_string())
     }
 
-    /// An error of a TLS handshake.
     pub fn handshake(error: &io::Error) -> Self {
         let kind = match tls_error(error) {
             Some(rustls::Error::InvalidCertificate(error)) => match error {

@@ -33,9 +33,7 @@ pub struct Submit {
     pub is_secret: bool,
     /// At most 5 ASCII characters. Usually empty.
     pub service_type: String,
-    /// The source address.
     pub source: Address,
-    /// The destination address.
     pub destination: Address,
     /// SMPP 3.4, 5.2.12.
     pub esm_class: u8,
@@ -75,7 +73,6 @@ pub struct Tlv {
 pub enum Event {
     /// A submit was answered or given up.
     Answer {
-        /// The tag of the submit.
         tag: u64,
         /// The outcome of the submit.
         outcome: Outcome,
@@ -133,7 +130,6 @@ pub enum UnknownCause {
 pub struct Delivery {
     /// The handle that acknowledges the delivery.
     pub handle: DeliveryHandle,
-    /// The digits of the source address.
     pub source: String,
     /// The digits of the destination address.
     pub destination: String,
@@ -179,35 +175,23 @@ pub struct DeliveryHandle {
 pub mod status_code {
     /// No error.
     pub const OK: u32 = 0x00;
-    /// Message length is invalid.
     pub const INVALID_MESSAGE_LENGTH: u32 = 0x01;
-    /// Command length is invalid.
     pub const INVALID_COMMAND_LENGTH: u32 = 0x02;
-    /// Command ID is invalid.
     pub const INVALID_COMMAND_ID: u32 = 0x03;
     /// Not possible in this bind state.
     pub const INCORRECT_BIND_STATUS: u32 = 0x04;
-    /// Already bound.
     pub const ALREADY_BOUND: u32 = 0x05;
-    /// System error.
     pub const SYSTEM_ERROR: u32 = 0x08;
-    /// Source address is invalid.
     pub const INVALID_SOURCE: u32 = 0x0A;
     /// Destination address is invalid.
     pub const INVALID_DESTINATION: u32 = 0x0B;
-    /// The bind failed.
     pub const BIND_FAILED: u32 = 0x0D;
-    /// The password is invalid.
     pub const INVALID_PASSWORD: u32 = 0x0E;
-    /// The system_id is invalid.
     pub const INVALID_SYSTEM_ID: u32 = 0x0F;
     /// The peer's queue is full.
     pub const QUEUE_FULL: u32 = 0x14;
-    /// Service type is invalid.
     pub const INVALID_SERVICE_TYPE: u32 = 0x15;
-    /// The submit failed.
     pub const SUBMIT_FAILED: u32 = 0x45;
-    /// The system_type is invalid.
     pub const INVALID_SYSTEM_TYPE: u32 = 0x53;
     /// The peer's limit is exceeded.
     pub const THROTTLED: u32 = 0x58;
@@ -215,8 +199,6 @@ pub mod status_code {
     pub const INVALID_VALIDITY: u32 = 0x62;
     /// Temporary error at the receiving side.
     pub const TEMPORARY_ERROR: u32 = 0x64;
-    /// The delivery failed.
     pub const DELIVERY_FAILED: u32 = 0xFE;
-    /// Unknown error.
     pub const UNKNOWN_ERROR: u32 = 0xFF;
 }

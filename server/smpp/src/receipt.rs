@@ -28,7 +28,6 @@ pub struct Receipt {
     pub by_text_alone: bool,
     /// The state of the message.
     pub state: State,
-    /// The state as the text has it.
     pub state_text: Option<String>,
     /// The network's error code: the text's `err` as written there, otherwise the TLV's number in
     /// decimal. `None` if there is neither. Most SMSCs write `000` for no error.

@@ -7,7 +7,6 @@ use crate::Fault;
 /// The maximum number of unacknowledged deliveries per link. At this limit, the link stops reading.
 pub const UNACKNOWLEDGED_LIMIT: usize = 1000;
 
-/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Connecting or binding.
@@ -20,10 +19,8 @@ pub enum State {
     Closed,
 }
 
-/// A fault, and when it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
-    /// The fault.
     pub fault: Fault,
     /// When it was last seen.
     pub at: Instant,
@@ -32,7 +29,6 @@ pub struct LastError {
 /// A snapshot of a connection.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// The connection's state.
     pub state: State,
     /// Since when the connection has been bound, or down: the attempts to bind don't change it. If
     /// the connection accepts one submit at a time, since when it does so.
@@ -63,7 +59,6 @@ pub struct Status {
     pub held_until: Option<Instant>,
     /// The number of submits that the peer answered since the start.
     pub answered: u64,
-    /// The number of deliveries since the start.
     pub delivered: u64,
     /// The number of binds that the peer accepted since the start.
     pub binds: u64,

@@ -124,7 +124,6 @@ async fn read(file: &Path) -> io::Result<Vec<u8>> {
     tokio::fs::read(file).await.map_err(|error| named(file, error))
 }
 
-/// Returns an error that names the file.
 fn named(file: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", file.display()))
 }

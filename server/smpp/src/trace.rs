@@ -109,7 +109,6 @@ pub(crate) fn hide_text(octets: &mut [u8]) {
     }
 }
 
-/// Describes a PDU in one line.
 pub fn describe(octets: &[u8]) -> String {
     let pdu = Pdu::parse(octets);
     let mut line = pdu.name();

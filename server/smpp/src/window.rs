@@ -28,7 +28,6 @@ struct Waiting {
     due: Option<Instant>,
 }
 
-/// The submit that an answer is for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
     /// A submit that was waiting for its answer.

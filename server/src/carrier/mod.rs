@@ -148,13 +148,11 @@ fn with_both(first: SeenFault, second: SeenFault) -> SeenFault {
 pub struct ConnectionStatus {
     pub state: ConnectionState,
     pub since: Instant,
-    /// The number of unanswered submits.
     pub in_flight: usize,
     /// The maximum number of unanswered submits.
     pub window: usize,
     /// Since when the carrier has answered nothing although submits are unanswered.
     pub unanswered_since: Option<Instant>,
-    /// The number of answers since the start.
     pub answered: u64,
     /// The number of answers since the start that asked us to slow down.
     pub throttled: u64,

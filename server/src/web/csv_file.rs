@@ -29,7 +29,6 @@ const AMOUNTS: [&str; 7] =
 /// Spreadsheets take a file with this mark for UTF-8.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The name and the form of a CSV file.
 pub struct CsvFile {
     name: String,
     /// The zone of the times, if the file is for spreadsheets. `None` for the form that the API has

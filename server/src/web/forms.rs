@@ -359,7 +359,6 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// The page to request.
     pub const PAGE: &str = "/login";
 
     /// Makes the request for a `base_url`. `key` seals the forms of the installation.

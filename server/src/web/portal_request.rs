@@ -42,7 +42,6 @@ pub struct ServedRequest {
     returned_form: Option<ReturnedForm>,
     new_cookies: NewCookies,
     is_https: bool,
-    /// The theme in the browser's cookie.
     theme: Theme,
     /// The time zone in the browser's cookie.
     browser_zone: Option<String>,

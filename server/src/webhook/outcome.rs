@@ -13,7 +13,6 @@ const KEPT_BYTES_MAX: usize = 1024;
 /// The longest character in UTF-8. With this many more bytes, the last kept character is complete.
 const CHAR_BYTES_MAX: usize = 4;
 
-/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The status of the answer. `None` if none came.

@@ -12,7 +12,6 @@ use super::trials::Trials;
 /// The pause before a retry.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The service, and the token that is cancelled at shutdown.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) service: Service,

@@ -38,7 +38,6 @@ pub use trials::Connections;
 use trials::Trials;
 use watched::{ReadState, WatchedCarrier, WatchedCarriers};
 
-/// The settings of the worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
     /// The time that a sandbox takes to deliver.
@@ -51,7 +50,6 @@ pub struct WorkerSettings {
     pub delivers: bool,
 }
 
-/// A running worker.
 pub struct RunningWorker {
     /// Ends once the worker has stopped and all connections are closed.
     pub task: JoinHandle<()>,

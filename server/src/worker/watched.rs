@@ -21,7 +21,6 @@ pub(super) struct WatchedCarrier {
     pub(super) paces: Paces,
 }
 
-/// Returns the status of a connection.
 pub(super) type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
 /// The carriers that the worker serves now. A reload of the settings changes them.

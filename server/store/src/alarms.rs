@@ -81,7 +81,6 @@ statements! {
     );
 }
 
-/// An alarm to store.
 pub struct NewAlarm<'a> {
     pub application_id: ApplicationId,
     pub kind: AlarmKind,
@@ -161,7 +160,6 @@ pub async fn mark_read(
     query(READ, (application_id, now, up_to)).execute(conn).await.map(drop)
 }
 
-/// Marks the alarms of a kind as read.
 pub async fn mark_kind_read(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

@@ -478,7 +478,6 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
-/// Returns the shard of an application.
 pub async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
     query(SHARD_OF, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
@@ -516,7 +515,6 @@ pub async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
     query(ALL, ()).fetch_all(conn, listed).await
 }
 
-/// Returns the owner of an application.
 pub async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner> {
     let read = |row: &Row<'_>| {
         Ok(Owner {
@@ -603,7 +601,6 @@ pub async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Resul
     query(HAS_SENDERLESS, account_id).finds(conn).await
 }
 
-/// A change of an application's status.
 pub struct StatusChange<'a> {
     pub from: ApplicationStatus,
     pub to: ApplicationStatus,
@@ -700,7 +697,6 @@ pub async fn set_lost_answer(
     query(SET_LOST_ANSWER, (id, policy.as_str())).execute(conn).await.map(drop)
 }
 
-/// Stores the limits of an application.
 pub async fn set_limits(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -834,7 +830,6 @@ pub async fn add_balance(
 pub struct Balances {
     pub balance: Money,
     pub test_balance: Money,
-    /// The day of the test balance.
     pub test_day: i64,
 }
 
@@ -849,7 +844,6 @@ pub async fn balances(conn: &mut dyn Connection, id: ApplicationId) -> Result<Op
     query(BALANCES, id).fetch_optional(conn, read).await
 }
 
-/// The ID and the reference of an application.
 pub struct ApplicationIds {
     pub id: ApplicationId,
     pub reference: Reference,

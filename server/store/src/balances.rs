@@ -39,7 +39,6 @@ statements! {
     };
 }
 
-/// The balance of an application.
 pub struct Balance {
     pub application_id: ApplicationId,
     pub balance: Money,

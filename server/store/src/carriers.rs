@@ -104,7 +104,6 @@ pub async fn add_unknown_states(conn: &mut dyn Connection, name: &str, count: i6
     query(ADD_UNKNOWN_STATES, (name, count)).execute(conn).await.map(drop)
 }
 
-/// Returns the carriers by name.
 pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
     let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
     let drained: Vec<(String, _)> = query(ALL, ())

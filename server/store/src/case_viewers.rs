@@ -29,7 +29,6 @@ statements! {
     const SWEEP: Sql = Sql::same("DELETE FROM case_viewers WHERE seen_at <= $1");
 }
 
-/// A stored viewer.
 pub struct Stored {
     pub viewer: Viewer,
     pub account_id: i64,

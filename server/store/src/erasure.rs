@@ -164,7 +164,6 @@ pub struct NumberOf<'a> {
     /// As messages have it.
     pub digits: &'a str,
     pub kind: Kind,
-    /// As carriers get it.
     pub for_carrier: &'a str,
 }
 

@@ -295,7 +295,6 @@ fn columns(stream: &EventStream) -> (ApplicationId, bool) {
     (stream.application_id, stream.test)
 }
 
-/// The state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamState {
     /// The ID of the newest event, or 0.
@@ -306,7 +305,6 @@ pub struct StreamState {
     pub since: Option<Timestamp>,
 }
 
-/// A stored event.
 pub struct StoredEvent {
     pub id: i64,
     pub kind: EventType,

@@ -10,7 +10,6 @@ use serde::{Deserializer, forward_to_deserialize_any};
 
 use crate::error::{Error, Fault, Result};
 
-/// Reads the columns of a row of this table.
 pub(crate) fn read<T: DeserializeOwned>(row: &rusqlite::Row<'_>, table: &'static str) -> Result<T> {
     let mut columns = Columns { row, next: 0, is_word: false };
     T::deserialize(&mut columns).map_err(|_| columns.corrupt(table))

@@ -36,7 +36,6 @@ pub type Slot = Option<Box<FileConnection>>;
 
 struct State {
     slots: usize,
-    /// The free slots.
     free: Vec<Slot>,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],

@@ -31,7 +31,6 @@ use crate::idempotency::KeptKey;
 /// The timeout of a call, after which its connection counts as lost. It is longer than the server's
 /// statement timeout.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
-/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The statement that runs a commit group. It isn't in `statements!`, because its parameters are

@@ -255,9 +255,7 @@ pub struct Listed<'a> {
     pub from: i64,
     /// Greater than every ID.
     pub below: i64,
-    /// Empty for all numbers.
     pub number: &'a str,
-    /// Empty for all recipients.
     pub recipient: &'a str,
     /// A part of the text. Empty for all texts.
     pub text: &'a str,
@@ -326,7 +324,6 @@ pub async fn forget_seen(conn: &mut dyn Connection, before: Timestamp, limit: i6
     Ok(forgotten >= limit.unsigned_abs())
 }
 
-/// Stores parts of a carrier.
 pub async fn keep_parts(
     conn: &mut dyn Connection,
     parts: &[StoredPart],

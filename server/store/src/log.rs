@@ -126,7 +126,6 @@ impl Drop for LogMover {
     }
 }
 
-/// The number of pages in the log.
 pub struct LogPages {
     pub all: i32,
     /// The number of pages that are in the database file too.

@@ -31,7 +31,6 @@ statements! {
         WHERE token_hash = $1 AND passkey_challenge = $2");
 }
 
-/// A stored passkey.
 pub struct Stored {
     pub record: PasskeyRecord,
     /// The public key and the counter, as JSON.

@@ -29,7 +29,6 @@ pub(crate) async fn stores(folder: &std::path::Path) -> [Store; 2] {
     stores.try_into().ok().unwrap()
 }
 
-/// Opens a connection to the file of a store.
 pub(crate) fn open_file(store: &Store) -> rusqlite::Connection {
     rusqlite::Connection::open(store.dialect().file(store.url()).unwrap()).unwrap()
 }

@@ -47,7 +47,6 @@ pub async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<
     Ok((version.unwrap_or(0), drained.collect()))
 }
 
-/// Returns all price changes.
 pub async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
     let rows = query(CHANGES, ()).fetch_all(conn, change).await?;
     Ok(PriceHistory::new(rows))

@@ -265,7 +265,6 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Reads all rows.
     pub(crate) async fn fetch_all<T>(
         self,
         conn: &mut dyn Connection,

@@ -457,7 +457,6 @@ pub struct QueueState {
     pub oldest: Option<Timestamp>,
 }
 
-/// Returns the state of the queue of all carriers.
 pub async fn state(conn: &mut dyn Connection, now: Timestamp) -> Result<QueueState> {
     let mut state = QueueState { waiting: 0, oldest: None };
     for carrier in carriers(conn).await? {

@@ -39,7 +39,6 @@ pub struct Newest {
 
 pub struct Recounted {
     pub id: i64,
-    /// The change of the balance in micro-units.
     pub change: i64,
     pub balance_after: Option<i64>,
     /// The cost in micro-units of the message that a charge pays for, or -1 if it is missing.

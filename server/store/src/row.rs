@@ -18,7 +18,6 @@ pub fn word<T>(
     parse(&value).ok_or(Error::Failed(Fault::Corrupt { table, column: column.into(), value }))
 }
 
-/// Reads the reference of an application.
 pub fn reference(row: &Row<'_>) -> Result<Reference> {
     let parse = |text: &str| Reference::parse(text).ok();
     word(row, "applications", "reference", parse)
@@ -44,7 +43,6 @@ pub fn status(row: &Row<'_>, table: &'static str) -> Result<MessageStatus> {
     code(row, table, "status", MessageStatus::from_code)
 }
 
-/// Deserializes a message's status from its code.
 pub(crate) fn status_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<MessageStatus, D::Error> {

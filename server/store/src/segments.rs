@@ -263,7 +263,6 @@ pub struct NewSegment {
     /// The number of segments of the message.
     pub segments: u16,
     pub application_id: ApplicationId,
-    /// The carrier message ID.
     pub carrier_message_id: Option<String>,
     pub status: MessageStatus,
 }

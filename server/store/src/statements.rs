@@ -194,7 +194,6 @@ impl BankColumns {
     }
 }
 
-/// A line to store.
 pub struct FileLine {
     /// The number of the line in the file, from 1.
     pub line: i64,

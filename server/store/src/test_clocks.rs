@@ -186,7 +186,6 @@ const FOLLOWING: [FollowingTable; 5] = [
 /// The most rows of a chunk, which takes some milliseconds.
 const CHUNK: i64 = 1000;
 
-/// An application's test clock.
 #[derive(Clone, Debug)]
 pub struct ClockRow {
     pub application_id: ApplicationId,
@@ -245,7 +244,6 @@ pub async fn moved(conn: &mut dyn Connection) -> Result<Vec<ClockRow>> {
     query(MOVED, ()).fetch_all(conn, clock).await
 }
 
-/// Returns the clock of an application.
 pub async fn of(conn: &mut dyn Connection, application_id: ApplicationId) -> Result<TestClock> {
     let found = query(ONE, application_id).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())

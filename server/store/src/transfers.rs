@@ -266,7 +266,6 @@ pub async fn totals(
     })
 }
 
-/// The message or the batch that a transfer is for.
 #[derive(Clone, Copy)]
 pub enum Subject {
     Message(Transid),
@@ -274,7 +273,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns the message ID and the batch ID, one of which is `None`.
     fn ids(self) -> (Option<i64>, Option<i64>) {
         match self {
             Self::Message(id) => (Some(id.0), None),

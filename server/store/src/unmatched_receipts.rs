@@ -137,7 +137,6 @@ impl WaitingReceipt {
     }
 }
 
-/// An unmatched receipt to store.
 pub struct NewUnmatchedReceipt<'a> {
     /// The number of the receipt. It has a row for each carrier message ID that it may mean.
     pub receipt: i64,

@@ -143,7 +143,6 @@ pub struct CodeRow {
     pub resends: Option<i64>,
 }
 
-/// A stored verification.
 pub struct StoredVerification {
     pub row: CodeRow,
     pub state: Verification,

@@ -269,7 +269,6 @@ pub struct WebhookRow {
     pub stream: EventStream,
     pub reference: Reference,
     pub url: String,
-    /// Encrypted.
     pub secret: String,
     /// The secret before the last rotation, encrypted, and until when it signs.
     pub old_secret: Option<(String, Timestamp)>,
@@ -485,7 +484,6 @@ pub async fn release(
     query(RELEASE, (id, token, due_at)).execute(conn).await.map(drop)
 }
 
-/// Ends all leases.
 pub async fn end_leases(conn: &mut dyn Connection) -> Result<()> {
     query(END_LEASES, ()).execute(conn).await.map(drop)
 }

@@ -5,7 +5,6 @@ use crate::printable::printable;
 
 /// The number of leading bytes that [`first_lines`] needs.
 pub const FIRST_BYTES: usize = 4096;
-/// The number of lines shown.
 const LINES: usize = 5;
 /// The number of characters shown of a line.
 const CHARS: usize = 100;

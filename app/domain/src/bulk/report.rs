@@ -18,7 +18,6 @@ pub struct FileReport {
     /// The price of the rows to numbers that have opted out. It is reserved with the rest, and
     /// released when these rows are rejected.
     pub released: Money,
-    /// Rows with doubtful numbers, by warning.
     pub doubtful: Vec<(NumberWarning, Lines)>,
     /// Rows whose recipient is in an earlier row too.
     pub repeated: Lines,

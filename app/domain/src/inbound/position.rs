@@ -6,7 +6,6 @@ pub struct PartPosition {
     /// Equal for all parts of a message. An 8-bit reference, a 16-bit reference and a reference of
     /// the SAR parameters are never equal: bits 16 and 17 are the kind.
     pub reference: u32,
-    /// The number of parts, 2 to 255.
     pub total: u8,
     /// The number of this part, from 1 to `total`.
     pub sequence: u8,

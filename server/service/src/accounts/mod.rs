@@ -220,7 +220,6 @@ impl Accounts<'_> {
         Ok(accounts::by_id(&mut conn, account_id).await?.map(|row| row.record))
     }
 
-    /// Returns the account with this email.
     pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase()).await?.map(|row| row.record))

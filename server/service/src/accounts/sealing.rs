@@ -176,7 +176,6 @@ fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {
     Ok(ChaCha20Poly1305::new(&Key::from(derived(secret, PURPOSE)?)))
 }
 
-/// Derives a key for one purpose.
 fn derived(secret: &str, purpose: &[u8]) -> Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
     let hkdf = Hkdf::<Sha256>::new(None, secret.as_bytes());

@@ -95,7 +95,6 @@ impl<'a> From<Option<&'a str>> for Presented<'a> {
     }
 }
 
-/// One message to one number.
 #[derive(Clone, Debug)]
 pub struct SendRequest {
     pub key: ApiKey,

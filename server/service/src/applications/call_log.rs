@@ -41,7 +41,6 @@ pub struct ApiCall {
     pub from: Option<IpAddr>,
     /// The recipient's number, masked.
     pub recipient: Option<String>,
-    /// The reason for a refusal.
     pub reason: Option<Reason>,
     /// The cause of the refusal, in more detail than the reason.
     pub detail: Option<String>,

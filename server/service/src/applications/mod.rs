@@ -60,7 +60,6 @@ impl Applications<'_> {
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
 
-    /// Returns one of an account's applications.
     pub async fn application(
         &self,
         account_id: i64,

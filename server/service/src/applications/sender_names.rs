@@ -260,7 +260,6 @@ async fn set_state(
     applications::set_sender(conn, row.id, state, None).await
 }
 
-/// Returns a pending request and its application.
 async fn pending(
     conn: &mut dyn Connection,
     id: i64,

@@ -19,7 +19,6 @@ const LINES_MAX: i64 = 1000;
 /// Selects the lines of a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatementFilter<'a> {
-    /// Only transfers of this kind.
     pub kind: Option<TransferKind>,
     /// Only transfers at or after this time.
     pub from: Option<Timestamp>,

@@ -240,7 +240,6 @@ pub(crate) async fn final_below(conn: &mut dyn Connection, now: Timestamp) -> Re
     Ok([due, queued].into_iter().flatten().fold(low, i64::min))
 }
 
-/// Returns the time of an ID.
 const fn time_of(id: i64) -> Timestamp {
     Timestamp::from_unix_ms(ids::id_unix_ms(id))
 }

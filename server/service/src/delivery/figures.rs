@@ -86,7 +86,6 @@ impl Figures {
         }
     }
 
-    /// Returns the counts of answers to submits.
     pub(super) fn answers(&self, carrier: &str, results: &[Submitted]) -> CarrierCounts {
         let mut counts = CarrierCounts::default();
         let mut ids = Vec::new();

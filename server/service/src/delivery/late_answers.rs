@@ -18,7 +18,6 @@ use store::{WriteTx, queue, segments};
 /// The changes by late answers of a carrier.
 #[derive(Default)]
 struct Settled {
-    /// Segments that the carrier accepted.
     accepted: Vec<(Transid, u16)>,
     /// Messages of which the carrier accepted every segment.
     taken: Vec<Taken>,

@@ -69,7 +69,6 @@ impl SubmitOutcome {
     }
 }
 
-/// The outcome of a submit for the whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
     /// The carrier accepted the whole message.

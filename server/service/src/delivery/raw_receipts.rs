@@ -22,7 +22,6 @@ use store::raw_receipts::{self, RawReceiptRow};
 
 /// The maximum length of a raw receipt.
 const RAW_CHARS_MAX: usize = 1024;
-/// The maximum length of a state.
 const STATE_CHARS_MAX: usize = 64;
 /// The maximum length of a number.
 const NUMBER_CHARS_MAX: usize = 32;

@@ -89,7 +89,6 @@ pub struct CarrierReceipt {
 /// matched after the format of message IDs in the settings has been corrected.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenReceipt {
-    /// The message ID in the text.
     pub text_id: Option<String>,
     /// The message ID in the parameter.
     pub parameter_id: Option<String>,

@@ -260,7 +260,6 @@ impl Network {
         self.routes.cost(carrier, &self.facts(message, &number))
     }
 
-    /// Returns a message's number as carriers get it.
     fn address(&self, message: &Message<'_>) -> String {
         let number = Number::from_stored(message.number.to_owned(), message.kind);
         number.for_carrier(&self.country_code)

@@ -39,7 +39,6 @@ impl Delivery<'_> {
         self.inner.figures.test(carrier, ids);
     }
 
-    /// Returns the message of a test, as the carrier gets it.
     pub fn test_message(&self, test: &TestCommand) -> (Lease, Claimed) {
         let (now, number) = (self.now(), test.number());
         let sender = test.sender.as_deref();

@@ -20,7 +20,6 @@ use crate::{Delivery, Service};
 const POLL: Duration = Duration::from_secs(2);
 /// How long a shard claims nothing after a group failed, or for a drained carrier.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The maximum number of messages per claim.
 const CLAIM_MAX: usize = 512;
 /// The maximum number of messages per claim in a group with sends. If twice the number of the
 /// group's sends is more, that is the maximum: with a lower one, the queue would grow under load.

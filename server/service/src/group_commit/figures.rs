@@ -12,7 +12,6 @@ use store::error::Error;
 const BOUNDS_US: [u64; 10] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
 
-/// A histogram of durations.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// Upper bounds in seconds, each with the number of durations up to it.

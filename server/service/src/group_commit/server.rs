@@ -54,7 +54,6 @@ pub(super) struct ServerGroups {
     queries: Arc<()>,
 }
 
-/// The outcome of a group's call.
 enum Stored {
     Answered(Box<GroupAnswer>),
     /// It is unknown whether the call is stored. The task goes on querying.

@@ -16,7 +16,6 @@ use store::error::Result;
 use store::inbound_numbers::{self, Owner};
 use store::{WriteTx, inbound};
 
-/// The messages and commands for one shard.
 #[derive(Default)]
 pub(super) struct OfShard {
     pub(super) messages: Vec<(ApplicationId, InboundRecord)>,

@@ -23,7 +23,6 @@ use store::{WriteTx, inbound_numbers};
 /// for this long.
 const SENT_WITHIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// A command for one application.
 pub(super) struct HandsetCommand {
     /// The application, and whether its test key delivered the command.
     pub(super) list: EventStream,

@@ -20,7 +20,6 @@ const LIMIT_MAX: i64 = 1000;
 pub struct InboundFilter {
     /// Only messages from this handset.
     pub number: Option<Number>,
-    /// Only messages to this number.
     pub recipient: Option<Number>,
     /// Only messages whose text contains this, in any case. Empty for all messages.
     pub text: String,

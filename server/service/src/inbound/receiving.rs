@@ -46,7 +46,6 @@ pub enum InboundContent {
         payload: Vec<u8>,
         /// The position that the SAR parameters state.
         sar: Option<PartPosition>,
-        /// The carrier's default alphabet.
         alphabet: DefaultAlphabet,
     },
     /// A whole text that the carrier decoded.

@@ -19,7 +19,6 @@ use store::{WriteTx, applications, messages};
 
 /// A test message from a handset.
 pub struct TestInbound {
-    /// The handset's number.
     pub number: Number,
     /// The number that the handset sends to. It needs no assignment.
     pub recipient: Number,

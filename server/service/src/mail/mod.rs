@@ -25,7 +25,6 @@ use store::query::Connection;
 
 pub use sending::{MailCounts, OutgoingMail};
 
-/// The settings for mails.
 #[derive(Clone, Debug, Default)]
 pub struct MailSettings {
     /// The base URL of links, without a trailing slash. Passkeys are also created for it.
@@ -38,7 +37,6 @@ pub struct MailSettings {
     pub support_hours: Option<SupportHours>,
 }
 
-/// The recipient of a mail.
 pub(crate) struct Recipient<'a> {
     pub(crate) account_id: i64,
     pub(crate) email: &'a str,

@@ -42,7 +42,6 @@ pub struct DepositRequest {
     pub amount: Money,
 }
 
-/// The status of a deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepositStatus {
     Credited,
@@ -127,7 +126,6 @@ impl crate::Money<'_> {
         Ok(Paged { items, next: page.next })
     }
 
-    /// Returns the deposit with this bank ID.
     pub async fn deposit(&self, bank_id: &str) -> Result<Option<DepositRecord>> {
         if !is_bank_id(bank_id) {
             return Ok(None);

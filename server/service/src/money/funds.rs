@@ -12,7 +12,6 @@ pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
     test_money: Money,
-    /// The number of messages that the test key has sent today.
     test_sent: i64,
     /// The maximum number of messages that the test key may send today. `None` means no limit.
     test_max: Option<i64>,

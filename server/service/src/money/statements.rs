@@ -28,7 +28,6 @@ use store::{Chore, WriteTx, installation, statements};
 const STORED_AT_ONCE: usize = 50;
 /// The number of chunks that may be read from the file while an earlier chunk is being stored.
 const CHUNKS_READ_AHEAD: usize = 2;
-/// The maximum number of lines that one transaction credits.
 const CREDITED_AT_MOST: i64 = 200;
 /// The maximum number of lines that one transaction credits with PostgreSQL, where it locks the
 /// applications of all these lines.

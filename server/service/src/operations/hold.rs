@@ -26,7 +26,6 @@ const CHUNK_LEN: usize = 500;
 /// The subject of entries in the audit log.
 const SUBJECT: &str = "messages";
 
-/// The hold of a restored database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// When the restored database was first opened.
@@ -67,7 +66,6 @@ pub enum Rest {
 /// The outcome of a reconciliation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// The number of messages that receipts showed to be sent.
     pub by_receipts: usize,
     /// The number of messages that the carrier's list showed to be sent.
     pub by_export: usize,
@@ -79,7 +77,6 @@ pub struct Reconciled {
     pub unknown: usize,
     /// The number of messages that are left in the queue.
     pub left: i64,
-    /// Whether the hold has ended.
     pub ended: bool,
 }
 

@@ -50,7 +50,6 @@ pub(super) struct Proof {
     carrier_message_id: Option<String>,
 }
 
-/// A held message that the carrier got.
 pub(super) struct Proven {
     pub(super) shard: Shard,
     pub(super) held: HeldMessage,
@@ -60,7 +59,6 @@ pub(super) struct Proven {
     proofs: Vec<usize>,
 }
 
-/// The proofs of a carrier.
 pub(super) struct Proofs<'a> {
     network: &'a Network,
     carrier: &'a str,

@@ -46,7 +46,6 @@ pub enum OptOutChange {
     Import {
         numbers: NumberList,
         rows: u64,
-        /// The digest of the file.
         digest: Vec<u8>,
         /// The upload slot that the file holds until its numbers are stored.
         slot: Box<dyn Send + Sync>,

@@ -14,7 +14,6 @@ use store::margins::{self, Counted, CountedMessage};
 use store::query::Connection;
 use store::{Chore, installation, messages, tally};
 
-/// The maximum number of days of a report.
 pub const MARGIN_DAYS_MAX: i64 = 92;
 /// The maximum number of prefixes, and of applications, in a report.
 const ROWS_MAX: i64 = 100;
@@ -23,7 +22,6 @@ const LINES_MAX: i64 = 100_000;
 /// The number of messages that are read at a time.
 const CHUNK: i64 = 5_000;
 
-/// The figures of a day.
 type Figures = HashMap<Counted, MarginFigures>;
 
 impl Messages<'_> {

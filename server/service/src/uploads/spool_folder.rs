@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The extension of spool files.
 const EXTENSION: &str = "rows";
 /// The extension of the lock file next to the folder. The serving process holds the lock, because
 /// another process would delete the spool files as leftovers.

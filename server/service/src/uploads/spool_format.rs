@@ -287,7 +287,6 @@ pub(crate) fn read_chunk(path: &Path, offset: i64) -> std::result::Result<Chunk,
     parse_chunk(read_bytes(path, offset)?, offset)
 }
 
-/// Reads the bytes of the chunk at an offset of a file, with the head.
 pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8>, ChunkError> {
     let mut file = File::open(path)?;
     let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;

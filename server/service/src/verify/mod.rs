@@ -77,7 +77,6 @@ impl From<Reason> for StartError {
     }
 }
 
-/// Returns the code of a verification.
 pub(crate) fn code_of(
     secret: &[u8; SECRET_BYTES],
     stream_is_test: bool,

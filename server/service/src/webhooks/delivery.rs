@@ -49,7 +49,6 @@ const GONE: u16 = 410;
 const LEASE_MS: i64 = 30_000;
 /// How long a batch may start requests.
 pub const BATCH_MS: i64 = 10_000;
-/// The most requests at once to an endpoint.
 const AT_ONCE: usize = 8;
 /// After this many failures in a row, a batch ends, and the endpoint is paused. It then gets one
 /// request at a time until it takes an event. So a dead endpoint takes few connections, and most of

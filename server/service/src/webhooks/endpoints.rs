@@ -29,7 +29,6 @@ const MISSED_MS: i64 = 3 * DAY_MS;
 /// The maximum number of attempts on a page.
 const ATTEMPTS_MAX: i64 = 1000;
 
-/// A change of an endpoint.
 #[derive(Clone, Debug)]
 pub enum WebhookChange {
     Create {
@@ -64,7 +63,6 @@ pub struct ChangedWebhook {
     pub attempt: Option<AttemptRecord>,
 }
 
-/// Returns the idempotency key of a change with the digest of the change.
 pub(super) fn once(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookChange) -> Once {
     let mut digest = Digest::new("webhook");
     digest.text(&format!("{change:?}"));

@@ -17,7 +17,6 @@ use store::events::{self, StoredEvent, StreamState};
 use store::query::Connection;
 use store::{batches, inbound, reports};
 
-/// The maximum number of events on a page.
 const PAGE_MAX: i64 = 1000;
 /// The maximum number of events that one call reads. If a filter leaves out most of them, the page
 /// has few events or none, and its cursor continues behind them.
@@ -48,7 +47,6 @@ pub struct EventPage {
     pub since: Timestamp,
 }
 
-/// An event.
 #[derive(Clone, Debug)]
 pub struct EventRecord {
     pub id: EventId,

@@ -59,7 +59,6 @@ pub enum HttpOutcome {
 /// An answer as the upstream wrote it, for staff. It contains nothing private.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnswer {
-    /// The HTTP status.
     pub status: u16,
     /// The HTTP status, the content type and the beginning of the body. Bytes of the body other than
     /// printable ASCII are escaped.

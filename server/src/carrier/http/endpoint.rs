@@ -86,7 +86,6 @@ const INBOUND: Post = ("a message", "carrier.inbound");
 /// The name of a carrier and the secret, from the path.
 type Caller = Result<Path<(String, String)>, PathRejection>;
 
-/// Returns the router for upstreams.
 pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))

@@ -290,7 +290,6 @@ impl HttpFault {
         }
     }
 
-    /// An error while connecting.
     pub fn connect(error: &(dyn Error + 'static), detail: String) -> Self {
         let mut source = Some(error);
         while let Some(inner) = source {

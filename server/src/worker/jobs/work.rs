@@ -7,7 +7,6 @@ use service::{Result, Service};
 
 use crate::worker::context::Context;
 
-/// The work of a job.
 #[async_trait]
 pub(super) trait Work: Send {
     /// Runs once. `woken` is true if the job was woken before its interval was over.
