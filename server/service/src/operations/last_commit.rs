@@ -79,8 +79,8 @@ impl LastCommit {
         let known =
             self.known().filter(|known| known.place == place && now.ms_since(known.at) < COUNTS_MS);
         let (folder, at) = known.map_or((self.fresh, None), |known| (known.folder, Some(known.at)));
-        // Grows with each call, even if the clock was set back. If it stayed the same for a while, a
-        // backup from that time couldn't be recognized.
+        // Grows with each call, even if the clock was set back. Otherwise a backup could have the
+        // time of a later commit.
         let next = at.map_or(now, |at| now.max(at.plus_ms(1)));
         let mut conn = store.read().await?;
         let is_lost = match at {
