@@ -113,6 +113,11 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         tracing::info!("stopped");
         return Ok(());
     };
+    if let Err(error) = service.accounts().load_keys().await {
+        // Otherwise each refused start would use up a slot among the nodes.
+        service.close().await;
+        return Err(error.into());
+    }
     let demo =
         if serve.demo { Some(demo::prepare(&service, &settings.data_dir).await?) } else { None };
     let metrics = Arc::new(Metrics::default());
@@ -127,7 +132,6 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         metrics: Arc::clone(&metrics),
         currency: currency.into(),
     });
-    service.accounts().load_keys().await?;
     let last_command = service.delivery().newest_command().await?;
     let upstreams = Arc::new(Upstreams::default());
     upstreams.set(&settings.carriers.list);

@@ -1,9 +1,9 @@
 //! `heliograph backup` and `heliograph restore`.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, Read as _, Seek as _, Write};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,7 +13,7 @@ use service::Service;
 use tempfile::TempDir;
 use url::Url;
 
-use super::encrypted::{Encrypted, Encrypting};
+use super::encrypted::{Encrypted, Encrypting, NewFile};
 use super::{CommandError, Output};
 use crate::config::Settings;
 
@@ -103,10 +103,34 @@ async fn copy_encrypted(
     let folder = temporary(data_dir)?;
     copy(service, &folder.path().join(DATABASE)).await?;
     let mut archive = tar::Builder::new(encrypting.writer());
-    archive.sparse(false);
-    let packed = archive.append_dir_all("", folder.path()).and_then(|()| archive.finish());
+    let packed = append(&mut archive, folder.path(), Path::new(""));
+    let packed = packed.and_then(|()| archive.finish());
     drop(archive);
-    packed.and_then(|()| encrypting.end()).map_err(|error| error.to_string())
+    packed.map_err(|error| error.to_string())?;
+    encrypting.end()
+}
+
+/// Appends the contents of a folder to an archive. An upload may still be growing, so no more of a
+/// file is read than its header says.
+fn append(archive: &mut tar::Builder<impl Write>, folder: &Path, name: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), name.join(entry.file_name()));
+        let stat = entry.metadata()?;
+        if stat.is_dir() {
+            archive.append_dir(&name, &path)?;
+            append(archive, &path, &name)?;
+            continue;
+        }
+        let mut header = tar::Header::new_gnu();
+        header.set_metadata(&stat);
+        let mut file = File::open(&path)?.take(stat.len());
+        archive.append_data(&mut header, &name, &mut file)?;
+        if file.limit() > 0 {
+            return Err(io::Error::other(format!("{} has become shorter", path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Decrypts an archive into a folder. Returns the database in it.
@@ -121,32 +145,27 @@ fn unpack(encrypted: &Encrypted, folder: &Path) -> std::result::Result<PathBuf, 
     Ok(database)
 }
 
-/// Creates a folder that is removed when it is dropped.
+/// Creates a folder that only its owner may read, and that is removed when it is dropped.
 fn temporary(data_dir: &Path) -> std::result::Result<TempDir, Why> {
-    let made = std::fs::create_dir_all(data_dir);
-    let made = made.and_then(|()| tempfile::Builder::new().prefix("backup-").tempdir_in(data_dir));
+    let mut new = tempfile::Builder::new();
+    new.prefix("backup-").permissions(Permissions::from_mode(0o700));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
+    let made = made.and_then(|()| new.tempdir_in(data_dir));
     made.map_err(|error| format!("{}: {error}", data_dir.display()))
 }
 
 /// Dumps a PostgreSQL database into a new file, and reads the list of its contents back.
 fn dump(url: &str, file: &Path) -> std::result::Result<(), String> {
-    if file.exists() {
-        return Err("the file exists already; choose another name".to_owned());
-    }
-    // A file with the final name is whole.
-    let part = file.with_added_extension("part");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(&part).map_err(|error| error.to_string())?;
+    let new = NewFile::begin(file)?;
     let mut dumping = tool("pg_dump", url)?;
-    dumping.args(["--format=custom", "--file"]).arg(&part);
+    dumping.args(["--format=custom", "--file"]).arg(new.part());
     run(dumping, None)?;
     let mut listing = Command::new("pg_restore");
     listing.arg("--list");
-    if !run(listing, Some(&part))?.contains("TABLE DATA") {
+    if !run(listing, Some(new.part()))?.contains("TABLE DATA") {
         return Err("pg_dump wrote no tables".to_owned());
     }
-    std::fs::rename(&part, file).map_err(|error| error.to_string())
+    new.publish()
 }
 
 /// Dumps a PostgreSQL database into a new file, which is encrypted as it is written.
@@ -163,8 +182,11 @@ fn dump_encrypted(
         Some(mut dump) => std::io::copy(&mut dump, encrypting.writer()),
         None => Ok(0),
     };
-    running.end()?;
-    copied.and_then(|_| encrypting.end()).map_err(|error| error.to_string())
+    // If writing failed, such as on a full disk, the tool's pipe is broken, too.
+    let ended = running.end();
+    copied.map_err(|error| error.to_string())?;
+    ended?;
+    encrypting.end()
 }
 
 /// Restores a dump that is decrypted as it is read.

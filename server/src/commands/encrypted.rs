@@ -1,18 +1,19 @@
 //! Encrypted backups, in the format of the program `age`.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use age::stream::{StreamReader, StreamWriter};
 use age::x25519::Recipient;
 use age::{DecryptError, Decryptor, Encryptor, Identity, IdentityFile};
+use tempfile::NamedTempFile;
 
 type Result<T> = std::result::Result<T, String>;
 
 /// The beginning of an encrypted file.
 const START: &[u8] = b"age-encryption.org/";
+const EXISTS: &str = "the file exists already; choose another name";
 const CHANGED: &str = "it is cut off, or was changed since it was made; use another backup";
 
 /// Reads the recipients of the command line and of a file with one a line.
@@ -38,27 +39,60 @@ pub fn recipients(named: &[String], file: Option<&Path>) -> Result<Vec<Recipient
     }
 }
 
-/// An encrypted file that is being written. It gets its name once it is whole.
-pub struct Encrypting {
+/// A file that is being written, which only its owner may read. It gets its name once it is whole.
+/// Until then it is removed when it is dropped.
+pub struct NewFile {
     file: PathBuf,
-    part: PathBuf,
+    part: NamedTempFile,
+}
+
+impl NewFile {
+    pub fn begin(file: &Path) -> Result<Self> {
+        if file.exists() {
+            return Err(EXISTS.to_owned());
+        }
+        let prefix = file.file_name().ok_or("it isn't the name of a file")?;
+        let part =
+            tempfile::Builder::new().prefix(prefix).suffix(".part").tempfile_in(folder(file));
+        Ok(Self { file: file.to_owned(), part: part.map_err(|error| error.to_string())? })
+    }
+
+    /// Returns the path of the file until it is whole.
+    pub fn part(&self) -> &Path {
+        self.part.path()
+    }
+
+    /// Gives the file its name, unless another file has got it meanwhile.
+    pub fn publish(self) -> Result<()> {
+        self.part.as_file().sync_all().map_err(|error| error.to_string())?;
+        self.part.persist_noclobber(&self.file).map_err(|error| match error.error.kind() {
+            ErrorKind::AlreadyExists => EXISTS.to_owned(),
+            _ => error.to_string(),
+        })?;
+        let synced = File::open(folder(&self.file)).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| error.to_string())
+    }
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// An encrypted file that is being written.
+pub struct Encrypting {
+    new: NewFile,
     writer: StreamWriter<File>,
 }
 
 impl Encrypting {
     /// Begins a new file that only its owner may read.
     pub fn begin(file: &Path, recipients: &[Recipient]) -> Result<Self> {
-        if file.exists() {
-            return Err("the file exists already; choose another name".to_owned());
-        }
+        let new = NewFile::begin(file)?;
         let recipients = recipients.iter().map(|recipient| recipient as &dyn age::Recipient);
         let encryptor = Encryptor::with_recipients(recipients).map_err(|e| e.to_string())?;
-        let part = file.with_added_extension("part");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let writer = options.open(&part).and_then(|part| encryptor.wrap_output(part));
-        let writer = writer.map_err(|error| error.to_string())?;
-        Ok(Self { file: file.to_owned(), part, writer })
+        let part = new.part.as_file().try_clone();
+        let writer = part.and_then(|part| encryptor.wrap_output(part));
+        Ok(Self { new, writer: writer.map_err(|error| error.to_string())? })
     }
 
     /// Returns where to write what is encrypted.
@@ -66,9 +100,9 @@ impl Encrypting {
         &mut self.writer
     }
 
-    pub fn end(self) -> std::io::Result<()> {
-        self.writer.finish()?.sync_all()?;
-        std::fs::rename(&self.part, &self.file)
+    pub fn end(self) -> Result<()> {
+        self.writer.finish().map_err(|error| error.to_string())?;
+        self.new.publish()
     }
 }
 
@@ -122,5 +156,32 @@ impl Encrypted {
             DecryptError::UnknownFormat => "a newer version of age made it".to_owned(),
             _ => CHANGED.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use age::x25519::Identity;
+
+    use super::*;
+
+    #[test]
+    fn of_two_backups_to_one_name_the_first_stays_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("backup");
+        let begin = || {
+            let mut new = Encrypting::begin(&file, &[Identity::generate().to_public()]).unwrap();
+            new.writer().write_all(b"rows").unwrap();
+            new
+        };
+        let (first, second, cut) = (begin(), begin(), begin());
+        first.end().unwrap();
+        let whole = std::fs::read(&file).unwrap();
+        assert_eq!(second.end().unwrap_err(), EXISTS);
+        drop(cut);
+        assert!(std::fs::read(&file).unwrap() == whole);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
     }
 }

@@ -381,12 +381,17 @@ impl Store {
             return Err(OpenError::DatabaseExists(to.to_owned()));
         }
         find_file(dialect, from, Missing::Refuse)?;
-        // A file with the final name is whole.
-        let part = to.with_added_extension("part");
-        sqlite::make_file(&part).map_err(OpenError::File)?;
-        std::fs::copy(from, &part).map_err(OpenError::File)?;
+        // A file with the final name is whole. Until then it is removed when it is dropped.
+        let folder = sqlite::make_folder(to).map_err(OpenError::File)?;
+        let mut part = tempfile::Builder::new()
+            .prefix("restore-")
+            .tempfile_in(folder)
+            .map_err(OpenError::File)?;
+        File::open(from)
+            .and_then(|mut from| std::io::copy(&mut from, &mut part))
+            .map_err(OpenError::File)?;
         let found = blocking(|| {
-            let conn = rusqlite::Connection::open(&part)?;
+            let conn = rusqlite::Connection::open(part.path())?;
             let found: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
             conn.execute(hold::MARK_RESTORED, ())?;
             Ok(found)
@@ -394,8 +399,12 @@ impl Store {
         if found != "ok" {
             return Err(OpenError::Damaged(from.to_owned(), found));
         }
-        File::open(&part).and_then(|file| file.sync_all()).map_err(OpenError::File)?;
-        std::fs::rename(&part, to).map_err(OpenError::File)
+        part.as_file().sync_all().map_err(OpenError::File)?;
+        part.persist_noclobber(to).map_err(|error| match error.error.kind() {
+            std::io::ErrorKind::AlreadyExists => OpenError::DatabaseExists(to.to_owned()),
+            _ => OpenError::File(error.error),
+        })?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(OpenError::File)
     }
 
     pub fn is_closed(&self) -> bool {

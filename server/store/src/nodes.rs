@@ -8,9 +8,9 @@ use crate::error::Result;
 
 statements! {
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM nodes");
-    /// The slot that has been free the longest.
+    /// The slot that has been unused the longest. Its process may have ended without freeing it.
     const FREE: Sql = Sql::same(r"
-        SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1");
+        SELECT slot FROM nodes WHERE seen_at < $1 ORDER BY seen_at LIMIT 1");
     const TAKE: Sql = Sql::same(r"
         INSERT INTO nodes (slot, token, name, started_at, seen_at)
         VALUES ($1, $2, $3, $4, $4)
@@ -44,7 +44,7 @@ pub async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
-/// Returns a slot that has been free since this time.
+/// Returns a slot that no process has used since this time.
 pub async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
     query(FREE, since).fetch_optional(conn, |row| row.get("slot")).await
 }

@@ -22,17 +22,23 @@ pub(crate) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 1
 /// the files that SQLite creates next to them, because they contain phone numbers, texts and
 /// password hashes.
 pub(crate) fn make_file(file: &Path) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
-    }
+    make_folder(file)?;
     match make_new_file(file) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
+}
+
+/// Creates the folder of a file, which only its owner may read.
+pub(crate) fn make_folder(file: &Path) -> std::io::Result<&Path> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    Ok(folder)
 }
 
 pub(crate) fn make_new_file(file: &Path) -> std::io::Result<()> {

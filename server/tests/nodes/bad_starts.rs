@@ -108,6 +108,25 @@ fn starts_that_cannot_work_say_what_to_do() {
 }
 
 #[test]
+fn a_refused_start_uses_up_no_slot_of_a_node() {
+    let server = Server::start();
+    let place = Place::on(&server.url);
+    place.funded("one@example.org", "1");
+    // It was sealed with a key file that this place doesn't have.
+    database::execute(
+        &server,
+        &["INSERT INTO second_factors (account_id, secret, created_at, last_step) \
+             VALUES (1, 'sealed', 1, 1)"],
+    );
+    let url = Url::of(&server.url);
+    let start = place.command(&["serve"]).env("HELIOGRAPH_ALLOW_SANDBOX", "true").output();
+    url.check(&["serve"], &start.unwrap(), "secret.key");
+    let taken = "SELECT COUNT(*) FROM nodes WHERE token <> 0";
+    assert_eq!(database::number(&server, taken), 0);
+    assert_eq!(database::number(&server, "SELECT COUNT(*) FROM nodes"), 1);
+}
+
+#[test]
 fn a_start_waits_for_a_database_that_is_away() {
     let server = Server::start();
     let place = Place::on(&server.url);

@@ -51,8 +51,10 @@ fn back_up(place: &Place, folder: &Path) -> Identity {
     let words = place.refused(&["backup", "backup", "--recipient", "age1nobody"]);
     assert!(words.contains("age1nobody isn't a recipient"), "{words}");
     place.json(&["backup", "backup", "--recipient", &recipient]);
+    let first = std::fs::read(place.path().join("backup")).unwrap();
     let words = place.refused(&["backup", "backup", "--recipient", &recipient]);
     assert!(words.contains("exists already"), "{words}");
+    assert!(std::fs::read(place.path().join("backup")).unwrap() == first);
     let listed = format!("# both\n{recipient}\n{}\n", other.to_public());
     std::fs::write(place.path().join("recipients"), listed).unwrap();
     place.json(&["backup", "for-two", "--recipients-file", "recipients"]);

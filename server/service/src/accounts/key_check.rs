@@ -28,11 +28,16 @@ impl Accounts<'_> {
     pub async fn load_keys(&self) -> Result<()> {
         let keys = self.keys().await?;
         let file = self.inner.sealing.path();
-        if file.exists() {
-            return Ok(());
-        }
         // On PostgreSQL the key may be in the database.
         match must_open_newest(self.store(), |about, sealed| keys.open(about, sealed)).await {
+            // The server starts, because only what is sealed needs the right key.
+            Err(Error::Failed(Fault::Sealed)) if file.exists() => {
+                tracing::error!(
+                    file = %file.display(),
+                    "this key doesn't open what was sealed last: is it the file of this database?"
+                );
+                Ok(())
+            }
             Err(Error::Failed(Fault::Sealed)) => {
                 Err(Refusal::SecretKeyMissing { file: file.display().to_string() }.into())
             }

@@ -183,10 +183,17 @@ fn derived(secret: &str, purpose: &[u8]) -> Result<[u8; KEY_BYTES]> {
     Ok(key)
 }
 
-/// Reads the key file. Returns `None` if there is no such file.
+/// Reads the key file. Returns `None` if there is no such file. Refuses a file without a key, such
+/// as an empty one, because a key could be derived from any text.
 pub(crate) fn read(file: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
+        Ok(text) if hex::decode(text.trim()).is_ok_and(|key| key.len() == KEY_BYTES) => {
+            Ok(Some(text))
+        }
+        Ok(_) => {
+            let why = format!("{} isn't a key of 64 hex digits; restore its copy", file.display());
+            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

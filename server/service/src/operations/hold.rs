@@ -97,7 +97,7 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
     let mut tx = store.begin().await?;
     match hold::known_place(&mut tx).await? {
         Some(known) if known != here => {
-            begin(&mut tx, &Actor::System, last_id, now).await?;
+            begin(&mut tx, &Actor::System, after(last_id), now).await?;
             tracing::warn!("this database was restored from a backup or copied. {HELD}");
         }
         _ => {}
@@ -111,15 +111,20 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
 pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages reconcile` \
                     has sorted the messages that were queued";
 
+/// Returns the first time after that of an ID.
+pub(super) fn after(id: i64) -> Timestamp {
+    Timestamp::from_unix_ms(id_unix_ms(id)).plus_ms(1)
+}
+
+/// Begins a hold of the messages until now, or until `least`: the clock may be behind that of the
+/// backup.
 pub(super) async fn begin(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
-    last_id: i64,
+    least: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
-    // The clock may be behind that of the backup.
-    let since = now.max(Timestamp::from_unix_ms(id_unix_ms(last_id)).plus_ms(1));
-    hold::begin(tx, since).await?;
+    hold::begin(tx, now.max(least)).await?;
     audit::insert(tx, now, actor, "messages.hold", SUBJECT, None).await
 }
 
@@ -160,7 +165,7 @@ impl Operations<'_> {
     /// Holds messages, for a copy of the disk or of the whole server, which looks like the original.
     pub async fn begin_hold(&self, actor: &Actor) -> Result<()> {
         let actor = *actor;
-        self.in_transaction(work!(|tx, now| begin(tx, &actor, 0, now).await)).await?;
+        self.in_transaction(work!(|tx, now| begin(tx, &actor, now, now).await)).await?;
         self.inner.wake(Wakeup::Drained);
         Ok(())
     }

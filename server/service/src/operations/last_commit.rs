@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -79,6 +79,9 @@ impl LastCommit {
         let known =
             self.known().filter(|known| known.place == place && now.ms_since(known.at) < COUNTS_MS);
         let (folder, at) = known.map_or((self.fresh, None), |known| (known.folder, Some(known.at)));
+        // Grows with each call, even if the clock was set back. Otherwise a backup could have the
+        // time of a later commit.
+        let next = at.map_or(now, |at| now.max(at.plus_ms(1)));
         let mut conn = store.read().await?;
         let is_lost = match at {
             Some(at) => !data_folders::has(&mut conn, folder, at).await?,
@@ -87,8 +90,9 @@ impl LastCommit {
         if is_lost {
             drop(conn);
             let mut tx = store.begin().await?;
-            hold::begin(&mut tx, &Actor::System, last_id, now).await?;
-            data_folders::note(&mut tx, folder, now).await?;
+            // The lost messages may be newer than the clock.
+            hold::begin(&mut tx, &Actor::System, hold::after(last_id).max(next), now).await?;
+            data_folders::note(&mut tx, folder, next).await?;
             tx.commit().await?;
             tracing::warn!(
                 "the database lacks commits that this process has seen: it was restored from a \
@@ -96,10 +100,9 @@ impl LastCommit {
                 hold::HELD
             );
         } else {
-            data_folders::note(&mut conn, folder, now).await?;
+            data_folders::note(&mut conn, folder, next).await?;
         }
-        let at = at.map_or(now, |at| at.max(now));
-        self.keep(Known { place, folder, at }).await
+        self.keep(Known { place, folder, at: next }).await
     }
 
     fn known(&self) -> Option<Known> {
@@ -110,8 +113,9 @@ impl LastCommit {
         let (file, line) = (self.file.clone(), known.line());
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         let written = run_blocking(move || write(&file, &line)).await?;
+        let was_unwritable = self.is_unwritable.swap(written.is_err(), Ordering::Relaxed);
         if let Err(error) = written
-            && !self.is_unwritable.swap(true, Ordering::Relaxed)
+            && !was_unwritable
         {
             tracing::warn!(
                 file = %self.file.display(),
@@ -126,12 +130,10 @@ impl LastCommit {
 /// Replaces the file. Other processes may have the same data folder. The file isn't synced, because
 /// an older one only recognizes less.
 fn write(file: &Path, line: &str) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let part = file.with_added_extension(std::process::id().to_string());
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(&part)?.write_all(line.as_bytes())?;
-    fs::rename(part, file)
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut part = tempfile::Builder::new().prefix("last_commit.").tempfile_in(folder)?;
+    part.write_all(line.as_bytes())?;
+    part.persist(file)?;
+    Ok(())
 }

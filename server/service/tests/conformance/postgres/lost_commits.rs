@@ -90,3 +90,47 @@ async fn a_process_with_another_data_folder_knows_of_no_commits() {
     let sending = sending.reopen().await;
     assert!(held_since(&sending).await.is_some());
 }
+
+#[tokio::test]
+async fn a_clock_behind_the_last_commit_begins_one_hold_that_can_be_ended() {
+    let sending = Sending::by_acme(Backend::SHARED).await;
+    let operations = sending.world.service.operations();
+    sending.world.pass(HOUR_MS);
+    operations.renew_node().await.unwrap();
+    let id = sent_to(&sending, "12345671").await;
+    sending.world.pass(-HOUR_MS);
+    set_back(&sending).await;
+    operations.renew_node().await.unwrap();
+    // The message is newer than the clock.
+    assert_eq!(operations.hold().await.unwrap().map(|hold| hold.waiting), Some(1));
+    sending.assert_nothing_due("acme").await;
+    assert!(reconcile(&sending, rest()).await.ended);
+    for _ in 0..2 {
+        sending.world.pass(5000);
+        operations.renew_node().await.unwrap();
+        assert_eq!(held_since(&sending).await, None);
+    }
+    let sending = sending.reopen().await;
+    assert_eq!(held_since(&sending).await, None);
+    sending.world.pass(HOUR_MS);
+    assert_eq!(submit_all(&sending).await, [id].into());
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_hides_no_lost_commits() {
+    let sending = Sending::by_acme(Backend::SHARED).await;
+    let operations = sending.world.service.operations();
+    sending.world.pass(HOUR_MS);
+    operations.renew_node().await.unwrap();
+    sending.world.pass(-HOUR_MS);
+    let mut conn = sending.world.database.connect().await;
+    conn.execute("CREATE TABLE backup AS SELECT * FROM data_folders").await.unwrap();
+    sending.world.pass(5000);
+    operations.renew_node().await.unwrap();
+    assert_eq!(held_since(&sending).await, None);
+    let restore = "UPDATE data_folders SET used_at = backup.used_at FROM backup \
+                   WHERE backup.id = data_folders.id";
+    conn.execute(restore).await.unwrap();
+    operations.renew_node().await.unwrap();
+    assert!(held_since(&sending).await.is_some());
+}

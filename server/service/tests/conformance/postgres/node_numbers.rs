@@ -73,6 +73,10 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     assert_eq!(slot(sent.unwrap().transid.unwrap().0), 77);
     let refused = open(&world, 2, Limits::default()).await;
     assert!(matches!(refused.err(), Some(OpenError::TooManyNodes)));
+    // A process that ended without releasing its number, while no other one ran.
+    let killed = "UPDATE nodes SET token = 5, seen_at = 1 WHERE slot = 78";
+    conn.execute(killed).await.unwrap();
+    peer(&world, 2).await;
 }
 
 #[tokio::test]

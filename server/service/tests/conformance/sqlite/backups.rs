@@ -96,6 +96,12 @@ async fn a_server_without_its_key_does_not_start() {
     let expected = Refusal::SecretKeyMissing { file: file.display().to_string() };
     assert_eq!(refused.refusal(), Some(&expected));
     assert!(!file.exists());
+    for malformed in [String::new(), "\n".to_owned(), "0".repeat(63), "0g".repeat(32)] {
+        std::fs::write(&file, malformed).unwrap();
+        let refused = world.service.accounts().load_keys().await.unwrap_err();
+        assert!(refused.for_operator().contains("isn't a key of 64 hex digits"), "{refused:?}");
+    }
+    // The server only logs that this is another key.
     std::fs::write(&file, "00".repeat(32)).unwrap();
     world.service.accounts().load_keys().await.unwrap();
 }
