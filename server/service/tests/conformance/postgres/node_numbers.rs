@@ -63,6 +63,7 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     .await
     .unwrap();
     world.pass(HOUR_MS);
+    world.service.operations().renew_node().await.unwrap();
     let refused = open(&world, 1, Limits::default()).await;
     assert!(matches!(refused.err(), Some(OpenError::TooManyNodes)));
     world.pass(1);
