@@ -203,7 +203,7 @@ pub struct PagesByPrice {
 }
 
 impl PagesByPrice {
-    /// Counts the pages of a message at the price for the recipient's number.
+    /// Adds the pages of a message to the count for the price of the recipient's number.
     pub fn add(&mut self, prices: &PricesInForce, (kind, digits): (Kind, &str), pages: u64) {
         let Some((prefix, _)) = prices.longest(kind, digits) else {
             return self.base.add(kind, pages);

@@ -86,8 +86,8 @@ pub(crate) struct Link {
     pub(crate) answered_at: Option<Instant>,
     /// Whether the link ends because the peer no longer answers submits.
     pub(crate) unresponsive: bool,
-    /// Whether the link gave up a submit since the last `publish` and the peer has answered no
-    /// submit since the link wrote that one.
+    /// True if the link gave up a submit since the last `publish`, and the peer has answered no
+    /// submit after that submit was written.
     pub(crate) unanswered: bool,
     /// Why we are shutting down the link. The link ends when the pending bytes are written. The
     /// rest of a partly written submit is among them.
@@ -102,9 +102,8 @@ pub(crate) struct Link {
     /// The serial numbers of unacknowledged deliveries.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
-    /// Whether the peer refuses all submits. Each answer since the last `publish` that shows this
-    /// replaces the value: a refusal that concerns all submits by true, an acceptance by false.
-    /// `None` if no answer has shown it.
+    /// Whether the peer refuses all submits. A refusal that concerns all submits sets this to true,
+    /// an acceptance sets it to false. `None` if neither came since the last `publish`.
     pub(crate) held: Option<bool>,
     /// Events since the last `publish`.
     pub(crate) events: Vec<Event>,
@@ -383,7 +382,8 @@ impl Link {
             None => {}
         }
         inner.end(self.finished, self.answered, Instant::now());
-        // All these answers came before the link gave up a submit, so `unanswered` overrides them.
+        // If the link gave up a submit, all answers came before that. So `unanswered` overrides
+        // them.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.settle_limit(Instant::now());
         inner.throttled += self.throttled;

@@ -273,7 +273,9 @@ impl Delivery<'_> {
         let after = self.now().plus_ms(-HOUR_MS);
         let mut conn = self.store().read().await?;
         let mut refusals = carrier_figures::refusals(&mut conn, MINUTE_MS, after).await?;
-        refusals.values_mut().for_each(|of_carrier| of_carrier.truncate(REFUSALS_SHOWN));
+        for of_carrier in refusals.values_mut() {
+            of_carrier.truncate(REFUSALS_SHOWN);
+        }
         Ok(refusals)
     }
 

@@ -70,7 +70,7 @@ pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
     /// The part of each key's rate limit that this process took from the database. `None` if no
-    /// other process counts requests, so that the limit is in memory.
+    /// other process counts requests. The limit is in memory then.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
@@ -276,9 +276,9 @@ impl AdmittedSends {
         is_pumping.then_some(Reason::TrafficPumping)
     }
 
-    /// Counts a send against the rate limit of its key, and subtracts the price from the balance
-    /// that this group has left for the application. A dry run counts against the rate limit, too,
-    /// but subtracts nothing.
+    /// Counts a send against the rate limit of its key, and subtracts its price from the
+    /// application's balance. The prices of earlier sends of this group are subtracted already. A
+    /// dry run counts against the rate limit, too, but subtracts nothing.
     fn charge(
         &mut self,
         service: &Service,
@@ -428,7 +428,7 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
 
-/// Returns the recipient of a send, as the watch on traffic pumping identifies it.
+/// Returns the recipient of a send, in the form that the watch on traffic pumping uses.
 pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }

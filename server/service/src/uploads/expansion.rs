@@ -170,7 +170,8 @@ impl Messages<'_> {
         tx.at(shard);
         // On PostgreSQL, this commit doesn't wait for the disk. If a crash undoes the commit, the
         // stored offset is undone, too, and the rows are expanded again. No message can have been
-        // submitted by then: its claim is a later commit, which waits until both are on disk.
+        // submitted by then: its claim is committed later, and that commit waits until both commits
+        // are on disk.
         let dialect = self.store().dialect();
         dialect.commit_without_waiting(&mut tx).await?;
         let now = self.now();
@@ -210,8 +211,8 @@ impl Messages<'_> {
             self.reject_opted_out(&mut tx, &upload, step.rows, now).await?;
             limited.reject(&mut tx, now).await?;
         }
-        // The counts and the batch's row are written last, because they lock the row, and results
-        // of the batch's messages wait for this lock.
+        // Writing the counts and the batch's row locks that row, and results of the batch's
+        // messages wait for this lock. Therefore they are written last.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);
@@ -308,8 +309,8 @@ impl Messages<'_> {
         Ok(carriers.zip(slots).map(queued).collect())
     }
 
-    /// Moves the price of these rows from the reservation to revenue. If no carrier accepts a
-    /// message later, its price is released from there.
+    /// Moves the price of these rows from the reservation to revenue. If no carrier accepts
+    /// one of the messages, its price is later released from revenue.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
@@ -406,8 +407,8 @@ impl Messages<'_> {
 }
 
 /// Returns whether the rows of an upload have expired, so that they don't become messages. While
-/// the upload is held, its rows never count as expired: they may have been submitted before the
-/// hold, and only messages can be reconciled.
+/// the upload is held, its rows never count as expired. They may have been submitted before the
+/// hold, so they must become messages, because only messages can be reconciled.
 async fn has_expired(
     conn: &mut dyn Connection,
     upload: &UnexpandedBatch,
