@@ -173,7 +173,7 @@ impl Watch {
             let standings = &mut self.standings;
             records.extend((1..).zip(seen).map(|(number, (state, seen))| {
                 let lost = state.lost;
-                let mut record = record(&watched.carrier, number, state, seen, health, now);
+                let mut record = record(&watched.carrier, number, &state, seen, health, now);
                 standings.update(&mut record, lost);
                 record
             }));
@@ -416,7 +416,7 @@ fn owned(error: SeenError<'_>) -> Option<(String, Option<Instant>)> {
 fn record(
     carrier: &str,
     number: i64,
-    state: ConnectionStatus,
+    state: &ConnectionStatus,
     seen: &Seen,
     health: &Health,
     now: Timestamp,

@@ -143,8 +143,10 @@ pub async fn contents(world: &World) -> String {
     String::from_utf8_lossy(&contents).into_owned()
 }
 
-fn shared(text: &str) -> Option<MessageText> {
-    Some(MessageText::parse(text.to_owned(), 10).unwrap())
+/// Returns a batch whose rows share a text.
+fn shared(text: &str) -> BatchRequest {
+    let message = MessageText::parse(text.to_owned(), 10).unwrap();
+    BatchRequest { message: Some(message), ..plain() }
 }
 
 /// Sends messages with texts that are erased in every way. Returns the ID of one that is scheduled.
@@ -154,12 +156,12 @@ async fn fill_with_texts(world: &World, customer: &Customer) -> Transid {
     messages.send(request(&customer.live, "12345678", "single whisper")).await.unwrap();
     messages.send(request(&customer.test, "12345678", "test whisper")).await.unwrap();
     accepted(world, customer, "12345678,row whisper\n").await;
-    let batch = BatchRequest { message: shared("shared whisper"), ..plain() };
+    let batch = shared("shared whisper");
     upload(&world.service, &customer.live, None, "12345678\n12345679\n", batch).await.unwrap();
     world.expand_all().await;
     end_all(world).await;
     let schedule = at(world, 20 * DAY_MS);
-    let batch = BatchRequest { message: shared("withdrawn whisper"), schedule, ..plain() };
+    let batch = BatchRequest { schedule, ..shared("withdrawn whisper") };
     let batch = upload(&world.service, &customer.live, None, "12345678\n", batch).await.unwrap();
     let access = world.access(&customer.live).await;
     let target = CancelTarget::Batch(batch.batchid.unwrap());
@@ -222,7 +224,7 @@ async fn old_texts_are_erased_once_their_messages_are_final(backend: Backend) {
     assert!(!contents(&world).await.contains("late text"));
 
     // An upload keeps its text until its rows are messages and final.
-    let batch = BatchRequest { message: shared("unexpanded text"), ..plain() };
+    let batch = shared("unexpanded text");
     upload(&world.service, &customer.live, None, "12345678\n", batch).await.unwrap();
     erase(40).await;
     assert!(contents(&world).await.contains("unexpanded text"));
