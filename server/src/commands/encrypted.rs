@@ -153,7 +153,7 @@ impl Encrypted {
             DecryptError::NoMatchingKeys => {
                 format!("no key in {} opens it", self.key_file.display())
             }
-            DecryptError::UnknownFormat => "a newer version of age made it".to_owned(),
+            DecryptError::UnknownFormat => format!("{CHANGED}, or a newer version of age made it"),
             _ => CHANGED.to_owned(),
         })
     }

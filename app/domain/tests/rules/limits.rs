@@ -132,10 +132,10 @@ fn addresses_are_compared_with_all_ranges() {
 fn differences_name_only_what_changed() {
     let before = set(&[(LimitField::PerRecipientHour, "2")]);
     let mut after = set(&[(LimitField::SpendPerDay, "5"), (LimitField::PerRecipientHour, "2")]);
-    assert_eq!(after.differences(&before), "spend_per_day 5");
+    assert_eq!(after.differences(&before), "spend_per_day 5.00");
     assert_eq!(before.differences(&after), "spend_per_day none");
     after.changed_by_api = true;
-    assert_eq!(after.differences(&before), "spend_per_day 5, changes by API allowed");
+    assert_eq!(after.differences(&before), "spend_per_day 5.00, changes by API allowed");
     let replaced = LimitsChange::of_characters(true).applied_to(&after);
     assert_eq!(replaced.differences(&after), "characters outside GSM-7 replaced");
     assert_eq!(after.differences(&replaced), "characters outside GSM-7 unchanged");

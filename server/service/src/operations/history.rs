@@ -148,9 +148,14 @@ impl Operations<'_> {
         let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let shards: Vec<Shard> = self.shards().collect();
-        let below = id_of_day(self.now().day() - days);
-        let below = swept_below(&mut tx, &shards, below).await?;
+        let day = id_of_day(self.now().day() - days);
+        let below = swept_below(&mut tx, &shards, day).await?;
         let from = installation::redacted_low(&mut tx, redaction).await?;
+        if from > day {
+            // The clock was fast and has been corrected, or the setting was raised. Otherwise the
+            // rows up to the mark would never be redacted.
+            installation::set_redacted_low(&mut tx, redaction, day).await?;
+        }
         if from >= below {
             tx.commit().await?;
             return Ok(false);
@@ -271,14 +276,6 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
 async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
-    let mut greatest = 0;
-    for shard in shards {
-        tx.at(*shard);
-        let (message, received) = (messages::greatest(tx).await?, inbound::greatest(tx).await?);
-        greatest = greatest.max(message).max(received);
-    }
-    // The clock may be fast now and be corrected later, so the mark never gets ahead of the rows.
-    swept = swept.min(greatest + 1);
     if low < below {
         let times = [low, below].map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)));
         for shard in shards {

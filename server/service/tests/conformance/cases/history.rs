@@ -17,6 +17,7 @@ on_each_backend![
     old_days_are_dropped_and_the_sums_of_money_still_agree,
     old_numbers_are_masked_once_their_messages_are_final,
     old_texts_are_erased_once_their_messages_are_final,
+    a_clock_that_was_fast_keeps_no_text,
     a_day_with_a_message_that_is_not_final_is_not_dropped,
     the_counts_of_a_day_are_merged_once_all_its_messages_are_final,
 ];
@@ -231,6 +232,26 @@ async fn old_texts_are_erased_once_their_messages_are_final(backend: Backend) {
     world.expand_all().await;
     erase(0).await;
     assert!(!contents(&world).await.contains("unexpanded text"));
+}
+
+async fn a_clock_that_was_fast_keeps_no_text(backend: Backend) {
+    let mut world = World::new(backend).await;
+    world.limits.text_days = 30;
+    let world = world.reopen().await;
+    let customer = world.active("one@example.org", "10").await;
+    let erase = async |days: i64| {
+        world.pass(days * DAY_MS);
+        world.service.operations().erase_texts().await.unwrap();
+    };
+    erase(100).await;
+    erase(-100).await;
+    let messages = world.service.messages();
+    messages.send(request(&customer.live, "12345678", "late text")).await.unwrap();
+    end_all(&world).await;
+    world.pass(3 * DAY_MS);
+    world.service.delivery().expire().await.unwrap();
+    erase(28).await;
+    assert!(!contents(&world).await.contains("late text"));
 }
 
 async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend) {
