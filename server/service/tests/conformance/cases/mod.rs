@@ -40,7 +40,7 @@ mod review;
 mod routes;
 mod schedules;
 mod search;
-mod second_factors;
+pub mod second_factors;
 mod segments;
 mod sender_names;
 mod sends;

@@ -1,6 +1,6 @@
 //! Databases that the service refuses to open.
 
-use service::{KeyPlace, OpenError, Refusal, Service, examine};
+use service::{KeyPlace, OpenError, Service, examine};
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use super::second_factors::set_up;
@@ -71,30 +71,4 @@ async fn an_examination_changes_nothing(backend: Backend) {
     let mut config = world.config();
     "EUR".clone_into(&mut config.currency);
     assert!(matches!(examine(&config).await, Err(OpenError::Currency { .. })));
-}
-
-/// SQLite: `sqlite::backups`.
-#[tokio::test]
-async fn a_process_without_the_key_file_that_others_had_does_not_start() {
-    let world = World::new(Backend::SHARED).await;
-    let account = world.account("one@example.org").await;
-    let file = world.folder().join("data/secret.key");
-    // The key in the database is enough for what it sealed.
-    set_up(&world, &account).await;
-    let world = world.reopen().await;
-    world.service.accounts().load_keys().await.unwrap();
-    std::fs::write(&file, "11".repeat(32)).unwrap();
-    let world = world.reopen().await;
-    world.service.accounts().load_keys().await.unwrap();
-    world.pass(HOUR_MS);
-    set_up(&world, &world.account("two@example.org").await).await;
-    std::fs::remove_file(&file).unwrap();
-    let world = world.reopen().await;
-    let refused = world.service.accounts().load_keys().await.unwrap_err();
-    let expected = Refusal::SecretKeyMissing { file: file.display().to_string() };
-    assert_eq!(refused.refusal(), Some(&expected));
-    let found = examine(&world.config()).await.unwrap().installation.unwrap();
-    assert!(found.secret_key.is_err());
-    std::fs::write(&file, "11".repeat(32)).unwrap();
-    world.reopen().await.service.accounts().load_keys().await.unwrap();
 }

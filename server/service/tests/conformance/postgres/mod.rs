@@ -7,6 +7,7 @@ mod clocks;
 mod contention;
 mod copy;
 mod cuts;
+mod key_file;
 mod killed_server;
 mod late_answers;
 mod lost_commits;

@@ -10,7 +10,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as 
 use crate::database::{Backend, Database};
 
 /// Tables that only PostgreSQL has, and where SQLite's only process keeps the same data.
-const ONLY_POSTGRES: [(&str, &str); 6] = [
+const ONLY_POSTGRES: [(&str, &str); 7] = [
+    ("data_folders", "a restored file is recognized by its place on the disk"),
     ("reference_shards", "nowhere: a reference is unique by its application's row"),
     ("rate_buckets", "in memory"),
     ("spool_chunks", "in files of the data folder"),
