@@ -285,7 +285,7 @@ export class Portal {
     await this.button('Check the file').click();
     await this.at(/^\/support\/import\?statement=/);
     await this.hydrated();
-    await expect(this.row(credited)).toContainText('Credited');
+    await expect(this.row(credited)).toContainText('Will be credited');
     await this.button('Import').click();
     await expect(async () => {
       await this.page.reload();

@@ -28,7 +28,7 @@ pub mod limits;
 mod lost_answers;
 mod mails;
 mod margins;
-mod migrations;
+pub mod migrations;
 mod model;
 mod opening;
 mod opt_outs;

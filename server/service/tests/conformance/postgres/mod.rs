@@ -11,6 +11,7 @@ mod key_file;
 mod killed_server;
 mod late_answers;
 mod lost_commits;
+mod migrations;
 mod node_numbers;
 mod prices;
 mod schema;
