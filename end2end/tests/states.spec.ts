@@ -273,6 +273,7 @@ test('the longest email and text from right to left fit on every page', async ({
   await desk.open('/support/carriers');
   await desk.page.getByLabel('Note').fill(RIGHT_TO_LEFT);
   await desk.button('Open note').click();
+  await desk.confirms('Open note');
   await expect(desk.row(RIGHT_TO_LEFT)).toHaveCount(1);
 
   for (const size of [WIDE, NARROWEST]) {
@@ -297,5 +298,6 @@ test('the longest email and text from right to left fit on every page', async ({
   await portal.open('/reports');
   await expect(portal.main.getByText(RIGHT_TO_LEFT)).toBeVisible();
   await desk.row(RIGHT_TO_LEFT).getByRole('button', { name: /^End / }).click();
+  await desk.confirms('End');
   await expect(desk.row(RIGHT_TO_LEFT)).toHaveCount(0);
 });
