@@ -12,7 +12,7 @@ use super::carrier::{
     reload_warning,
 };
 use super::confirm::confirm_button;
-use super::incidents::{AskIncident, Incidents};
+use super::incidents::{AskIncident, CARRIERS_PATH, Incidents};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Page, TableRegion};
@@ -71,9 +71,6 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     let (current, _) = staff().await?;
     Ok(CarriersNow::read(current.service()).await?)
 }
-
-/// The path of the page.
-pub const CARRIERS_PATH: &str = "/support/carriers";
 
 #[component]
 pub fn CarriersPage() -> impl IntoView {

@@ -24,9 +24,10 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::consequences::{Consequences, last_mark, parsed_batch, parsed_line, parsed_number},
+    super::consequences::{
+        Consequences, last_mark, parsed_batch, parsed_incident, parsed_line, parsed_number,
+    },
     super::desk::APPROVALS_PATH,
-    super::incidents::parsed_incident,
     super::reset_link::keep_reset_link,
     crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
     domain::approval::StaffAct,

@@ -3,6 +3,7 @@
 
 use domain::application::StatusAction;
 use domain::decision::Decided;
+use domain::incident::parse_incident;
 use domain::records::{
     AccountRecord, ApplicationRecord, BatchStatus, CarrierRecord, SenderCase, SenderRequestRecord,
 };
@@ -14,7 +15,6 @@ use domain::{
 use service::AuditFilter;
 
 use super::desk::is_own;
-use super::incidents;
 use crate::applications::sender_for_staff;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
@@ -44,7 +44,7 @@ const CHANGES: [&str; 18] = [
 ];
 /// How many entries of the audit log are searched for such a change.
 const ENTRIES: i64 = 50;
-pub const CANT_UNDO: &str = "You can't undo this.";
+const CANT_UNDO: &str = "You can't undo this.";
 
 /// An action and its consequences for a subject in its current state.
 #[derive(Default)]
@@ -103,8 +103,8 @@ impl Consequences {
             DeskAct::Drain | DeskAct::Resume | DeskAct::Rebind => {
                 of_carrier(current, act, subject).await
             }
-            DeskAct::OpenIncident => incidents::of_opening(current, subject).await,
-            DeskAct::EndIncident => incidents::of_ending(current, subject).await,
+            DeskAct::OpenIncident => of_new_incident(current, subject).await,
+            DeskAct::EndIncident => of_open_incident(current, subject).await,
             DeskAct::Reload => of_reload(current, subject).await,
             DeskAct::SetBasePrices
             | DeskAct::SetPrice
@@ -137,12 +137,12 @@ async fn last_change(current: &CurrentRequest, subject: &str) -> Result<Option<D
     Ok(change.map(|entry| Decided { by: entry.who, at: entry.at }))
 }
 
-pub fn fact(term: &str, text: impl Into<String>) -> (String, String) {
+fn fact(term: &str, text: impl Into<String>) -> (String, String) {
     (term.to_owned(), text.into())
 }
 
 /// Returns sentences as texts.
-pub fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
+fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
     sentences.map(str::to_owned).to_vec()
 }
 
@@ -659,6 +659,56 @@ async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequenc
 /// Returns the text that marks the last usable carrier, for the end of a carrier's state.
 pub const fn last_mark(is_last: bool) -> &'static str {
     if is_last { ", the last one" } else { "" }
+}
+
+/// Returns the carrier and the text of a note, from the subject of the action that opens it.
+pub fn parsed_incident(subject: &str) -> Option<(Option<&str>, &str)> {
+    let (carrier, text) = subject.split_once(' ')?;
+    Some((Some(carrier).filter(|name| !name.is_empty()), text))
+}
+
+/// Returns the consequences of opening a note.
+async fn of_new_incident(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
+    let (carrier, text) = parsed_incident(subject).ok_or(Cause::NotFound)?;
+    let text = &parse_incident(text).map_err(|error| Cause::from(Refusal::from(error)))?;
+    let open = current.service().delivery().incidents().await?;
+    let is_open = open.iter().any(|note| note.text == *text && note.carrier.as_deref() == carrier);
+    let confirmation = Confirmation {
+        facts: facts_of_incident(text, carrier),
+        effects: sentences([
+            "Every customer sees this note on the pages of applications and reports, with the time.",
+            "It stays there until staff end it.",
+        ]),
+        undo: "You can undo this: end the note.".to_owned(),
+        step_up: None,
+    };
+    let refused = is_open.then_some(Refusal::NothingToDo { decided: None });
+    Ok(Consequences { confirmation, refused, ..Consequences::default() })
+}
+
+/// Returns the consequences of ending a note.
+async fn of_open_incident(
+    current: &CurrentRequest,
+    subject: &str,
+) -> Result<Consequences, Problem> {
+    let id: i64 = subject.parse().map_err(|_| Cause::NotFound)?;
+    let open = current.service().delivery().incidents().await?;
+    let name = format!("note {id}");
+    let Some(note) = open.into_iter().find(|note| note.id == id) else {
+        let refused = Some(Refusal::NothingToDo { decided: None });
+        return Ok(Consequences { name, refused, ..Consequences::default() });
+    };
+    let confirmation = Confirmation {
+        facts: facts_of_incident(&note.text, note.carrier.as_deref()),
+        effects: sentences(["Customers no longer see this note."]),
+        undo: CANT_UNDO.to_owned(),
+        step_up: None,
+    };
+    Ok(Consequences { name, confirmation, ..Consequences::default() })
+}
+
+fn facts_of_incident(text: &str, carrier: Option<&str>) -> Vec<(String, String)> {
+    vec![fact("Note", text), fact("Carrier (only for staff)", carrier.unwrap_or("none"))]
 }
 
 async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {

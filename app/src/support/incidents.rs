@@ -4,23 +4,18 @@ use domain::DeskAct;
 use domain::incident::{INCIDENT_CHARS_MAX, IncidentRecord};
 use leptos::prelude::*;
 
-use super::carriers::CARRIERS_PATH;
-use super::confirm::confirm_button;
 #[cfg(feature = "ssr")]
-use super::{
-    confirm::CONFIRM_PATH,
-    consequences::{CANT_UNDO, Consequences, fact, sentences},
-};
+use super::confirm::CONFIRM_PATH;
+use super::confirm::confirm_button;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, Choice, Field, FormState, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
-use crate::{
-    portal_request::{CurrentRequest, staff},
-    problem::Cause,
-    ui::{Confirmation, address},
-};
+use crate::{portal_request::staff, problem::Cause, ui::address};
 #[cfg(feature = "ssr")]
 use domain::{Refusal, incident::parse_incident};
+
+/// The path of the page.
+pub const CARRIERS_PATH: &str = "/support/carriers";
 
 /// Checks a note, and opens the confirmation.
 #[server(prefix = "/fn", endpoint = "ask-incident")]
@@ -34,57 +29,6 @@ pub async fn ask_incident(text: String, #[server(default)] carrier: String) -> R
     let parameters = [("act", act), ("subject", &subject), ("next", CARRIERS_PATH)];
     leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
     Ok(())
-}
-
-/// Returns the carrier and the text of a note, from the subject of the action that opens it.
-#[cfg(feature = "ssr")]
-pub fn parsed_incident(subject: &str) -> Option<(Option<&str>, &str)> {
-    let (carrier, text) = subject.split_once(' ')?;
-    Some((Some(carrier).filter(|name| !name.is_empty()), text))
-}
-
-/// Returns the consequences of opening a note.
-#[cfg(feature = "ssr")]
-pub async fn of_opening(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
-    let (carrier, text) = parsed_incident(subject).ok_or(Cause::NotFound)?;
-    let text = &parse_incident(text).map_err(|error| Cause::from(Refusal::from(error)))?;
-    let open = current.service().delivery().incidents().await?;
-    let is_open = open.iter().any(|note| note.text == *text && note.carrier.as_deref() == carrier);
-    let confirmation = Confirmation {
-        facts: facts(text, carrier),
-        effects: sentences([
-            "Every customer sees this note on the pages of applications and reports, with the time.",
-            "It stays there until staff end it.",
-        ]),
-        undo: "You can undo this: end the note.".to_owned(),
-        step_up: None,
-    };
-    let refused = is_open.then_some(Refusal::NothingToDo { decided: None });
-    Ok(Consequences { confirmation, refused, ..Consequences::default() })
-}
-
-/// Returns the consequences of ending a note.
-#[cfg(feature = "ssr")]
-pub async fn of_ending(current: &CurrentRequest, subject: &str) -> Result<Consequences, Problem> {
-    let id: i64 = subject.parse().map_err(|_| Cause::NotFound)?;
-    let open = current.service().delivery().incidents().await?;
-    let name = format!("note {id}");
-    let Some(note) = open.into_iter().find(|note| note.id == id) else {
-        let refused = Some(Refusal::NothingToDo { decided: None });
-        return Ok(Consequences { name, refused, ..Consequences::default() });
-    };
-    let confirmation = Confirmation {
-        facts: facts(&note.text, note.carrier.as_deref()),
-        effects: sentences(["Customers no longer see this note."]),
-        undo: CANT_UNDO.to_owned(),
-        step_up: None,
-    };
-    Ok(Consequences { name, confirmation, ..Consequences::default() })
-}
-
-#[cfg(feature = "ssr")]
-fn facts(text: &str, carrier: Option<&str>) -> Vec<(String, String)> {
-    vec![fact("Note", text), fact("Carrier (only for staff)", carrier.unwrap_or("none"))]
 }
 
 /// Renders the open notes, and the form that opens another one.
