@@ -115,7 +115,9 @@ pub fn Overview(
             <Fact term="Test balance" class="figures">
                 {format!("{} {currency}", application.test_balance.shown())}
             </Fact>
-            <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=application.created_at/></Fact>
+            <Fact term=in_zone("Created (UTC)") class="figures">
+                <DateTime at=application.created_at/>
+            </Fact>
         </dl>
     }
 }

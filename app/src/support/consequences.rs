@@ -1,5 +1,5 @@
-//! What staff read before they confirm an action: the subject, the consequences, and whether the
-//! action can be undone.
+//! The texts that staff read before they confirm an action: the subject, the consequences, and
+//! whether the action can be undone.
 
 use domain::application::StatusAction;
 use domain::decision::Decided;

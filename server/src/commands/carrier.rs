@@ -94,7 +94,7 @@ impl Figures {
     }
 }
 
-/// What the figures count.
+/// Explains which events the figures count.
 const COUNTED: &str = "ACCEPTED to UNANSWERED count submits: each part of a long message, and each \
                        attempt. DELIVERED to EXPIRED count receipts.";
 

@@ -1,4 +1,4 @@
-//! What operators see of carriers and do with them: their state, draining and resuming.
+//! The state of carriers as operators see it, and draining and resuming them.
 
 use std::collections::BTreeSet;
 

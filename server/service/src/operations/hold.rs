@@ -108,8 +108,8 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
 }
 
 /// The log's line while messages are held.
-pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages reconcile` \
-                    has sorted the messages that were queued";
+pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages \
+                               reconcile` has sorted the messages that were queued";
 
 /// Returns the first time after that of an ID.
 pub(super) fn after(id: i64) -> Timestamp {

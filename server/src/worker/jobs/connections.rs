@@ -56,7 +56,7 @@ pub(super) struct Watch {
     written_at: Option<Instant>,
 }
 
-/// What is kept of a carrier between two runs.
+/// The state of a carrier that is kept between two runs.
 struct Reported {
     connections: Vec<Seen>,
     health: Health,
@@ -66,7 +66,7 @@ struct Reported {
     unusable_since: Option<Instant>,
 }
 
-/// What is kept of a connection between two runs.
+/// The state of a connection that is kept between two runs.
 struct Seen {
     /// How often the connection had been lost until the last run.
     lost: u64,
