@@ -18,11 +18,11 @@ impl Disk {
         self.0.environment("DISK_FAULT")
     }
 
-    /// Makes the disk fail. With `write` or `sync`, that operation fails for files whose path ends
-    /// with `ending`. With `kill`, the process is killed at the end of the first sync after it
-    /// wrote the text in `ending`.
-    pub fn fail(&self, what: &str, ending: &str) {
-        self.0.order(&format!("{what}\n{ending}\n"));
+    /// Makes the disk fail. With `write` or `sync`, that operation fails for files whose path contains
+    /// `part`. With `kill`, the process is killed at the end of the first sync after it wrote the
+    /// text in `part`.
+    pub fn fail(&self, what: &str, part: &str) {
+        self.0.order(&format!("{what}\n{part}\n"));
     }
 
     pub fn heal(&self) {

@@ -5,11 +5,14 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::faults::Disk;
+
 /// A server that is removed when this is dropped.
 pub struct Server {
     /// The URL for the server's superuser.
     pub url: String,
     folder: PathBuf,
+    disk: Option<Disk>,
     _within: TempDir,
 }
 
@@ -33,18 +36,31 @@ impl End {
 
 impl Server {
     pub fn start() -> Self {
+        Self::on(tempfile::tempdir().unwrap(), None)
+    }
+
+    /// Starts a server on a disk that can be made to fail.
+    pub fn on_failing_disk() -> Self {
         let within = tempfile::tempdir().unwrap();
+        let disk = Disk::new(within.path());
+        Self::on(within, Some(disk))
+    }
+
+    fn on(within: TempDir, disk: Option<Disk>) -> Self {
         let folder = within.path().join("postgres");
-        let started = script("start", &folder, &[]).stderr(Stdio::inherit()).output().unwrap();
+        let mut server = Self { url: String::new(), folder, disk, _within: within };
+        let started = server.script("start", &[]).stderr(Stdio::inherit()).output().unwrap();
         assert!(
             started.status.success(),
             "PostgreSQL doesn't start; `.make/setup postgres` gets it"
         );
-        Self {
-            url: String::from_utf8(started.stdout).unwrap().trim().to_owned(),
-            folder,
-            _within: within,
-        }
+        server.url = String::from_utf8(started.stdout).unwrap().trim().to_owned();
+        server
+    }
+
+    /// Returns the disk of [`Self::on_failing_disk`].
+    pub fn disk(&self) -> &Disk {
+        self.disk.as_ref().unwrap()
     }
 
     /// Makes a base backup.
@@ -52,7 +68,7 @@ impl Server {
         let within = tempfile::tempdir().unwrap();
         let folder = within.path().join("postgres");
         self.must("copy", &[folder.to_str().unwrap()]);
-        BaseBackup(Self { url: self.url.clone(), folder, _within: within })
+        BaseBackup(Self { url: self.url.clone(), folder, disk: None, _within: within })
     }
 
     /// Returns the server's folder, which contains `data`.
@@ -74,8 +90,16 @@ impl Server {
     }
 
     fn must(&self, verb: &str, more: &[&str]) {
-        let done = script(verb, &self.folder, more).stdout(Stdio::null()).status().unwrap();
+        let done = self.script(verb, more).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "{verb} of PostgreSQL failed");
+    }
+
+    fn script(&self, verb: &str, more: &[&str]) -> Command {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut command = Command::new(root.join(".make/postgres"));
+        command.arg(verb).arg(&self.folder).args(more);
+        command.envs(self.disk.iter().flat_map(Disk::environment));
+        command
     }
 }
 
@@ -94,13 +118,6 @@ impl BaseBackup {
 impl Drop for Server {
     fn drop(&mut self) {
         // Nothing can be done about a failure here.
-        let _ = script("remove", &self.folder, &[]).status();
+        let _ = self.script("remove", &[]).status();
     }
-}
-
-fn script(verb: &str, folder: &Path, more: &[&str]) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut command = Command::new(root.join(".make/postgres"));
-    command.arg(verb).arg(folder).args(more);
-    command
 }

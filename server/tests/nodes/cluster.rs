@@ -23,7 +23,7 @@ pub struct Cluster {
     pub carrier: Carrier,
     pub networks: Networks,
     /// With SQLite, the disk of the data folder.
-    pub disk: Option<Disk>,
+    pub data_disk: Option<Disk>,
     /// The clock of each node's machine, if they can be wrong.
     pub clocks: Vec<Clock>,
     pub place: Place,
@@ -44,7 +44,11 @@ impl Cluster {
     /// Creates a cluster with this many nodes, which aren't started yet. `more` is added to the
     /// carrier's settings.
     pub fn new(nodes: usize, more: &str) -> Self {
-        let database = Server::start();
+        Self::on(Server::start(), nodes, more)
+    }
+
+    /// The same on a database server of the caller.
+    pub fn on(database: Server, nodes: usize, more: &str) -> Self {
         let place = Place::on(&database.url);
         let nodes = (1..=nodes).map(|n| Node::new(&n.to_string())).collect();
         Self::with(nodes, place, Some(database), more)
@@ -65,8 +69,8 @@ impl Cluster {
             networks.carrier.address
         );
         std::fs::write(place.path().join(SETTINGS), settings).unwrap();
-        let disk = database.is_none().then(|| Disk::new(place.path()));
-        Self { nodes, carrier, networks, disk, clocks: Vec::new(), place, database }
+        let data_disk = database.is_none().then(|| Disk::new(place.path()));
+        Self { nodes, carrier, networks, data_disk, clocks: Vec::new(), place, database }
     }
 
     /// Lets the clock of each node's machine be set wrong.
@@ -80,9 +84,14 @@ impl Cluster {
         self.database.as_ref().unwrap()
     }
 
+    /// Returns the disk of the database.
+    pub fn disk(&self) -> &Disk {
+        self.data_disk.as_ref().unwrap_or_else(|| self.database().disk())
+    }
+
     /// Starts a node behind the proxies, on the disk and with the clock that can fail.
     pub fn start(&self, node: usize) {
-        let disk = self.disk.as_ref().map(Disk::environment);
+        let disk = self.data_disk.as_ref().map(Disk::environment);
         let clock = self.clocks.get(node).map(Clock::environment);
         let shims = disk.into_iter().chain(clock);
         let (libraries, orders): (Vec<_>, Vec<_>) =
@@ -113,7 +122,7 @@ impl Cluster {
         std::fs::copy(self.place.path().join(SETTINGS), place.path().join(SETTINGS)).unwrap();
         place.json(&["restore", backup.to_str().unwrap()]);
         self.networks.url = self.networks.url.as_deref().map(restored);
-        self.disk = self.database.is_none().then(|| Disk::new(place.path()));
+        self.data_disk = self.database.is_none().then(|| Disk::new(place.path()));
         self.place = place;
     }
 

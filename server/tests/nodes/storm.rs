@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use testing::postgres::End;
+use testing::postgres::{End, Server};
 use testing::proxy::{Network, Proxy};
 
 use crate::cluster::Cluster;
@@ -51,7 +51,7 @@ enum Event {
     Carrier(Failure),
     /// The network to the database fails.
     Database(Failure),
-    /// Nothing can be written to files with this ending.
+    /// Nothing can be written to files with this part in their path.
     FullDisk(&'static str),
     /// The clock of a node's machine jumps by these seconds, and back. With PostgreSQL, nodes follow
     /// the database's clock, so it must have no effect.
@@ -66,7 +66,8 @@ enum Failure {
 }
 
 /// The events with nodes on PostgreSQL.
-const ON_POSTGRES: [Event; 12] = [
+const ON_POSTGRES: [Event; 13] = [
+    Event::FullDisk("/base/"),
     Event::Sleep,
     Event::Clock(JUMP_S),
     Event::Kill,
@@ -161,11 +162,10 @@ impl<'a> Storm<'a> {
             Event::Database(failure) => {
                 failure.last(cluster.networks.database.as_ref().unwrap(), time);
             }
-            Event::FullDisk(ending) => {
-                let disk = cluster.disk.as_ref().unwrap();
-                disk.fail("write", ending);
+            Event::FullDisk(part) => {
+                cluster.disk().fail("write", part);
                 std::thread::sleep(time);
-                disk.heal();
+                cluster.disk().heal();
             }
             Event::Clock(seconds) => {
                 cluster.clocks[node].shift(seconds);
@@ -209,16 +209,22 @@ fn events(kinds: &[Event]) -> usize {
 
 #[test]
 fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
-    let sent = weather(Cluster::new(NODES, CARRIER), &ON_POSTGRES);
-    refusals_say_that_waiting_helps(&sent);
+    let sent = weather(Cluster::on(Server::on_failing_disk(), NODES, CARRIER), &ON_POSTGRES);
+    refusals_say_that_waiting_helps(&without_full_disk(sent));
 }
 
 #[test]
 fn full_disks_and_bad_networks_lose_nothing_on_sqlite() {
-    let sent = weather(Cluster::on_sqlite(CARRIER), &ON_SQLITE);
-    // The answer while the disk is full.
+    without_full_disk(weather(Cluster::on_sqlite(CARRIER), &ON_SQLITE));
+}
+
+/// Removes the requests that were answered while the disk was full. There must be some.
+fn without_full_disk(mut sent: Vec<Sent>) -> Vec<Sent> {
+    let count = sent.len();
     let full = Outcome::Refused(500, 500, "internal".to_owned());
-    assert!(sent.iter().any(|sent| sent.outcome == full), "the disk was never full");
+    sent.retain(|sent| !sent.answers.contains(&full));
+    assert!(sent.len() < count, "the disk was never full");
+    sent
 }
 
 /// Lets a storm rage under load, waits until it has no effect any more, and judges the result.
@@ -271,7 +277,7 @@ fn weather(cluster: Cluster, kinds: &'static [Event]) -> Vec<Sent> {
     }
     assert!(held.cancelled > 0 && resent.cancelled > 0, "the storm cancelled nothing");
     jumps.judge(&cluster);
-    if cluster.disk.is_some() {
+    if cluster.data_disk.is_some() {
         let log = cluster.nodes[0].log(&cluster.place);
         assert!(log.contains("this machine's clock was set back"), "the clock never jumped");
     }

@@ -1,5 +1,5 @@
 /* A disk that fails on demand, loaded before libc (LD_PRELOAD). It reads its instructions from the file named
- * by DISK_FAULT. If the first line is "sync" or "write", that operation fails for files whose path ends with
+ * by DISK_FAULT. If the first line is "sync" or "write", that operation fails for files whose path contains
  * the second line. If the first line is "kill", the process is killed at the end of the first sync after it
  * wrote the text in the second line. The disk works normally while the file doesn't exist. */
 #define _GNU_SOURCE
@@ -32,12 +32,13 @@ static void notice(const void *bytes, size_t count) {
 }
 
 static int fails(int fd, const char *what) {
-    char ending[64], link[64], path[4096];
-    if (!is_ordered(what, ending)) return 0;
+    char part[64], link[64], path[4096];
+    if (!is_ordered(what, part)) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
-    size_t wanted = strlen(ending);
-    return length >= (ssize_t)wanted && memcmp(path + length - wanted, ending, wanted) == 0;
+    if (length < 0) return 0;
+    path[length] = 0;
+    return strstr(path, part) != NULL;
 }
 
 #define SYNC(name)                                                        \
@@ -68,3 +69,13 @@ ssize_t write(int fd, const void *bytes, size_t count) {
     }
 PWRITE(pwrite, off_t)
 PWRITE(pwrite64, off64_t)
+
+#define PWRITEV(name, offset_t)                                                               \
+    ssize_t name(int fd, const struct iovec *parts, int count, offset_t offset) {             \
+        if (fails(fd, "write")) { errno = ENOSPC; return -1; }                                \
+        ssize_t (*next)(int, const struct iovec *, int, offset_t) =                           \
+            (ssize_t (*)(int, const struct iovec *, int, offset_t))dlsym(RTLD_NEXT, #name);   \
+        return next(fd, parts, count, offset);                                                \
+    }
+PWRITEV(pwritev, off_t)
+PWRITEV(pwritev64, off64_t)
