@@ -354,20 +354,25 @@ impl Store {
     /// `NoFileDatabase`, `FileExists`.
     pub fn copy(&self, file: &Path, now: Timestamp) -> Result<()> {
         let from = self.file().ok_or(Refusal::NoFileDatabase)?;
-        sqlite::make_new_file(file).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),
-            _ => Error::Failed(Fault::File(error)),
-        })?;
-        let name = file.to_string_lossy();
+        // A file with the final name is whole. Until then it is removed when it is dropped.
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let part = tempfile::Builder::new()
+            .prefix("backup-")
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .map_err(Fault::File)?;
         blocking(|| {
             let conn = rusqlite::Connection::open(from)?;
-            conn.execute(COPY, [name])?;
-            let copy = rusqlite::Connection::open(file)?;
+            conn.execute(COPY, [part.path().to_string_lossy()])?;
+            let copy = rusqlite::Connection::open(part.path())?;
             copy.execute(hold::MARK, [now.unix_ms()])?;
-            drop(copy);
-            std::fs::File::open(file).and_then(|copy| copy.sync_all()).map_err(Fault::File)?;
             Ok(())
-        })
+        })?;
+        part.as_file().sync_all().map_err(Fault::File)?;
+        part.persist_noclobber(file).map_err(|error| match error.error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::Refused(Refusal::FileExists),
+            _ => Error::Failed(Fault::File(error.error)),
+        })?;
+        Ok(())
     }
 
     /// Copies a backup to the path of the SQLite database, where no file may exist. Checks the

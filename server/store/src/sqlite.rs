@@ -41,7 +41,7 @@ pub(crate) fn make_folder(file: &Path) -> std::io::Result<&Path> {
     Ok(folder)
 }
 
-pub(crate) fn make_new_file(file: &Path) -> std::io::Result<()> {
+fn make_new_file(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
