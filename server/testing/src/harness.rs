@@ -1,5 +1,6 @@
 //! Starts the real binary in its own folder.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -84,6 +85,11 @@ impl Place {
         // Cargo sets this variable when it runs tests and benchmarks of the binary's package.
         let binary = std::env::var_os("CARGO_BIN_EXE_heliograph")
             .expect("only the tests of the package `server` have the binary");
+        self.command_of(&binary, arguments)
+    }
+
+    /// Prepares a command of another release's binary.
+    pub fn command_of(&self, binary: &OsStr, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HELIOGRAPH_") {

@@ -1,5 +1,6 @@
 //! One process, which ends and starts again while clients use it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -8,6 +9,8 @@ use std::sync::{Mutex, MutexGuard};
 use serde_json::Value;
 use testing::client::{Answer, bare, exchange};
 use testing::harness::{Place, Running, until};
+
+const SERVE: &[&str] = &["serve", "--json"];
 
 pub struct Node {
     log: String,
@@ -27,10 +30,18 @@ impl Node {
     }
 
     pub fn start(&self, place: &Place, environment: &[(&str, &str)]) {
+        self.start_with(place.command(SERVE), place, environment);
+    }
+
+    /// Starts the node with another release's binary.
+    pub fn start_release(&self, binary: &OsStr, place: &Place, environment: &[(&str, &str)]) {
+        self.start_with(place.command_of(binary, SERVE), place, environment);
+    }
+
+    fn start_with(&self, mut serve: Command, place: &Place, environment: &[(&str, &str)]) {
         let path = place.path().join(&self.log);
         let log = File::options().create(true).append(true).open(&path).unwrap();
-        let mut child = place
-            .command(&["serve", "--json"])
+        let mut child = serve
             .env("HELIOGRAPH_LEASE_SECONDS", "10")
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())

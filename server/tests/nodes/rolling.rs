@@ -1,5 +1,6 @@
 //! The nodes are restarted one after the other, behind a proxy that checks whether they are ready.
-//! Every request succeeds.
+//! Every request succeeds. If `HELIOGRAPH_PREVIOUS_BIN` names the binary of the previous release,
+//! the nodes start with it and are upgraded.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -122,8 +123,13 @@ fn exchange(
 fn restarting_nodes_one_by_one_refuses_no_send() {
     let cluster = Cluster::new(NODES, "connections = 2\nwindow = 10");
     let keys = cluster.holding();
+    let previous = std::env::var_os("HELIOGRAPH_PREVIOUS_BIN");
+    let start = |node: &Node, is_upgraded: bool| match &previous {
+        Some(binary) if !is_upgraded => node.start_release(binary, &cluster.place, &DELAY),
+        _ => node.start(&cluster.place, &DELAY),
+    };
     for node in &cluster.nodes {
-        node.start(&cluster.place, &DELAY);
+        start(node, false);
     }
     let proxy = Proxy::new(&cluster.nodes);
     std::thread::scope(|scope| {
@@ -144,7 +150,8 @@ fn restarting_nodes_one_by_one_refuses_no_send() {
             let node = &cluster.nodes[round % NODES];
             node.stop();
             proxy.until_sent();
-            node.start(&cluster.place, &DELAY);
+            // Once all are upgraded, one goes back to the previous release.
+            start(node, round != NODES);
         }
         proxy.until_sent();
         drop(over);
