@@ -79,7 +79,7 @@ pub enum Command {
     #[command(subcommand)]
     Audit(Audit),
     /// Find accounts, applications, messages, batches and deposits by one text: an email or its
-    /// beginning, a reference, a transid, a batchid or a bank id. A number or a request id finds
+    /// beginning, a reference, a transid, a batchid or a bank ID. A number or a request id finds
     /// messages of the last 7 days. To find older messages too, write the account's email or the
     /// application's reference before it ("123456 57000001").
     Search { text: String },
@@ -309,7 +309,7 @@ pub enum InboundNumber {
 
 #[derive(Debug, Subcommand)]
 pub enum Deposit {
-    /// Credit money from the bank. A bank id is credited only once.
+    /// Credit money from the bank. A bank ID is credited only once.
     Add {
         /// The reference that the payer wrote. Money with an unknown reference waits until it is
         /// assigned.

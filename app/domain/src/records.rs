@@ -919,7 +919,7 @@ impl LineOutcome {
             Self::Credited => "Credited",
             Self::Unmatched => "Unmatched",
             Self::Known => "Known already",
-            Self::Conflict => "Conflict: the bank id is known with other data",
+            Self::Conflict => "Conflict: the bank ID is known with other data",
             Self::Refused => "Refused: the balance would be too large",
             Self::Debit => "Skipped: no money came in",
             Self::OtherCurrency => "Not credited: another currency",

@@ -320,11 +320,11 @@ pub enum Refusal {
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
     #[serde(skip)]
-    #[error("The bank id must have 1 to 255 characters, none of them a control character.")]
+    #[error("The bank ID must have 1 to 255 characters, none of them a control character.")]
     InvalidBankId,
     #[serde(skip)]
     #[error(
-        "The bank id {bank_id} is known with another reference or amount; nothing was credited."
+        "The bank ID {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
     #[error("An application has this number with this keyword already. Remove it there first.")]
@@ -337,7 +337,7 @@ pub enum Refusal {
     KeywordInvalid,
     #[error("This word is a command for opt-outs, such as STOP. Choose another keyword.")]
     KeywordIsCommand,
-    #[error("There is no deposit with this bank id.")]
+    #[error("There is no deposit with this bank ID.")]
     NoSuchDeposit,
     #[error("This deposit was credited before.")]
     DepositAssigned,

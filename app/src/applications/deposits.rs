@@ -140,7 +140,7 @@ fn Receipt(data: ReceiptView) -> impl IntoView {
                     <DateTime at=deposit.received_at/>
                 </Fact>
                 <Fact term="Application" class="key">{reference.to_string()}</Fact>
-                <Fact term="Bank id" class="key">{deposit.bank_id}</Fact>
+                <Fact term="Bank ID" class="key">{deposit.bank_id}</Fact>
                 <Fact term="Reference as written">{deposit.reference}</Fact>
                 {optional_fact("Payer", "", deposit.payer)}
             </dl>

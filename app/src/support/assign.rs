@@ -230,7 +230,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}
                 </Fact>
-                <Fact term="Bank id" class="key">{deposit.bank_id.clone()}</Fact>
+                <Fact term="Bank ID" class="key">{deposit.bank_id.clone()}</Fact>
                 <Fact term="Reference as written">{deposit.reference.clone()}</Fact>
                 {optional_fact("Payer", "", deposit.payer.clone())}
                 {optional_fact("Purpose", "", deposit.purpose.clone())}

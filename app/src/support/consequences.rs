@@ -141,7 +141,6 @@ fn fact(term: &str, text: impl Into<String>) -> (String, String) {
     (term.to_owned(), text.into())
 }
 
-/// Returns sentences as texts.
 fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
     sentences.map(str::to_owned).to_vec()
 }
@@ -172,7 +171,7 @@ async fn of_application(
         DeskAct::Suspend => (
             StatusAction::Suspend,
             sentences([
-                "From now on, the application's API key is refused with the code 503.",
+                "From now on, both API keys of the application are refused with the code 503.",
                 "The application's queued messages wait. They expire when their validity ends, \
                  usually 48 hours after they were accepted.",
                 "The owner gets a mail with your reason.",
@@ -184,7 +183,8 @@ async fn of_application(
             StatusAction::Reinstate,
             sentences([
                 "The application gets back the status that it had before it was suspended.",
-                "If that was Active, its API key works again, and queued messages are sent.",
+                "Its test key works again. If the status was Active, the live key works, too, and \
+                 queued messages are sent.",
                 "The owner gets a mail.",
             ]),
             "You can undo this: suspend the application again. Messages that are sent meanwhile \
@@ -362,7 +362,8 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
         DeskAct::Enable => (
             sentences([
                 "The owner can sign in again.",
-                "The keys of the account's applications work again, and queued messages are sent.",
+                "The keys of the account's applications work again, and queued messages are sent, \
+                 except for suspended applications.",
             ]),
             "You can undo this: disable the account.",
         ),
@@ -372,7 +373,8 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "Their devices are signed out. They need their second factor to sign in again.",
                 "They get a mail about this.",
             ]),
-            "You can undo this: demote the account. What the person does meanwhile stays done.",
+            "You can undo this: demote the account. That doesn't reverse what the person has \
+             changed.",
         ),
         DeskAct::Demote => (
             sentences([
@@ -395,7 +397,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
         DeskAct::MakeResetLink => (
             sentences([
                 "The link works once, for 1 hour. Anybody who has it can set a new password. \
-                 First make sure that you talk to the account's owner.",
+                 First check that the person you are talking to owns the account.",
                 "Earlier reset links of the account no longer work.",
                 "If the account has a second factor, the person still needs it. If it is lost, \
                  reset it too.",
@@ -405,7 +407,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
         ),
         _ => (
             vec![
-                format!("Signed-in devices: {devices}. All of them are signed out."),
+                format!("All signed-in devices ({devices}) are signed out."),
                 "The keys of the account's applications continue to work.".to_owned(),
             ],
             "You can't undo this. The owner can sign in again.",
@@ -453,18 +455,25 @@ async fn of_number(
         .into_iter()
         .any(|one| one.number == digits && one.keyword == keyword && one.reference == reference);
     let decided = last_change(current, written).await?;
+    let messages = keyword.as_ref().map_or_else(
+        || "messages to this number".to_owned(),
+        |word| format!("messages to this number that begin with {word}"),
+    );
     let (effects, undo) = if act == DeskAct::RemoveNumber {
         (
-            sentences([
-                "The application gets no more messages to this number. It keeps the messages that \
-                 it has already received.",
-                "If no other application gets a message, it is listed under Unassigned messages.",
-            ]),
+            vec![
+                format!(
+                    "The application gets no more {messages}. It keeps the messages that it has \
+                     already received."
+                ),
+                "Messages that no application gets are listed under Unassigned messages."
+                    .to_owned(),
+            ],
             "You can undo this: add the number again, and assign the messages that came meanwhile.",
         )
     } else {
         (
-            sentences(["The application gets the messages to this number from now on."]),
+            vec![format!("From now on, the application gets {messages}.")],
             "You can undo this: remove the number.",
         )
     };
@@ -578,8 +587,8 @@ async fn of_carrier(
     let (effects, undo) = match act {
         DeskAct::Drain => {
             let waiting = if is_last {
-                "No other carrier takes messages now. All messages wait until a carrier is \
-                 resumed. They expire when their validity ends, usually after 48 hours."
+                "No other carrier takes messages now. All messages wait until a carrier can take \
+                 them. They expire when their validity ends, usually after 48 hours."
             } else {
                 "Waiting messages take another route if there is one."
             };
@@ -656,7 +665,7 @@ async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequenc
     })
 }
 
-/// Returns the text that marks the last usable carrier, for the end of a carrier's state.
+/// Returns the text to append to a carrier's state if no other carrier is usable.
 pub const fn last_mark(is_last: bool) -> &'static str {
     if is_last { ", the last one" } else { "" }
 }
@@ -725,7 +734,7 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     let currency = line.currency.as_deref().unwrap_or(&current.site().currency);
     let amount = format!("{} {currency}", line.amount.shown());
     let mut facts = vec![
-        fact("Bank id", line.bank_id),
+        fact("Bank ID", line.bank_id),
         fact("Reference as written", line.reference),
         fact("Amount", amount),
         fact("Outcome", line.outcome.label()),
@@ -739,7 +748,8 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     facts.extend(more.into_iter().filter_map(|(term, text)| Some(fact(term, text?))));
     let effects = sentences([
         "The line is no longer pending work. The statement still shows it.",
-        "No money is credited or moved. First make sure that the money is where it belongs.",
+        "No money is credited or moved. First check that the payment was credited to the right application, or \
+         returned.",
     ]);
     Ok(Consequences {
         name,
@@ -873,14 +883,18 @@ fn price_confirmation(
             "You can't undo this for messages that are accepted from now on. You can set another \
                  price at any time."
         }
-        Some(_) => "You can undo this until a minute before: cancel the change on the page Prices.",
+        Some(_) => {
+            "You can undo this until one minute before the price comes into force: cancel the change \
+             on the page Prices."
+        },
     };
     Confirmation {
         facts,
         effects: sentences([
             "Every customer pays the new price for messages that are accepted from then on. \
              Messages and batches that were accepted before keep their prices.",
-            "Customers see the new price in the portal and in the API as soon as you confirm.",
+            "As soon as the change is stored, customers see the new price in the portal and in the \
+             API.",
         ]),
         undo: undo.to_owned(),
         step_up: None,

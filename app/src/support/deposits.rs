@@ -76,7 +76,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         DepositList::All => "There is no deposit.",
     };
     Table::wide(deposits)
-        .column("Bank id and reference as written", |case| {
+        .column("Bank ID and reference as written", |case| {
             let DepositRecord { bank_id, reference, .. } = &case.deposit;
             view! {
                 <div class="one-line" title=bank_id.clone()>{deposit_link(bank_id)}</div>

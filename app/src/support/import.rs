@@ -258,7 +258,7 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
 fn Columns(file: KeptBankFile, form: FormState) -> impl IntoView {
     let KeptBankFile { id, names, rows, suggested } = file;
     let choice = |label, name, chosen| select(label, name, &names, chosen, false);
-    let bank_id = choice("Bank id", "bank_id", suggested.bank_id);
+    let bank_id = choice("Bank ID", "bank_id", suggested.bank_id);
     let reference = choice("Reference", "reference", suggested.reference);
     let amount = choice("Amount, or money in", "amount", suggested.amount);
     let optional = |label, name, chosen| select(label, name, &names, chosen, true);
@@ -413,7 +413,7 @@ fn progress(statement: &BankStatement, counts: &[(LineOutcome, i64)], waiting: i
 fn table(lines: &[BankLineCase], currency: &str, is_confirmed: bool) -> AnyView {
     Table::wide(lines)
         .amount("Line", |case| case.line.line)
-        .styled("key", "Bank id", |case| {
+        .styled("key", "Bank ID", |case| {
             // Only payments that came in are stored as deposits.
             match case.line.outcome {
                 LineOutcome::Debit | LineOutcome::OtherCurrency => {
@@ -466,7 +466,7 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoVi
             let line = format!(", line {}", open.line.line);
             view! { <a href=href>{open.statement_id}</a> {line} }
         })
-        .styled("key", "Bank id", |open| deposit_link(&open.line.bank_id))
+        .styled("key", "Bank ID", |open| deposit_link(&open.line.bank_id))
         .column("Reference as written", |open| open.line.reference.clone())
         .column("Payer and purpose", |open| {
             details(open.line.payer.as_deref(), open.line.purpose.as_deref())

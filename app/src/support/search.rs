@@ -127,7 +127,7 @@ fn batches(found: &Found) -> Option<AnyView> {
 
 fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.deposits)
-        .styled("key", "Bank id", |deposit: &DepositRecord| deposit_link(&deposit.bank_id))
+        .styled("key", "Bank ID", |deposit: &DepositRecord| deposit_link(&deposit.bank_id))
         .time("Time (UTC)", |deposit| deposit.received_at)
         .column("Reference as written", |deposit| deposit.reference.clone())
         .column("Payer and purpose", payer_and_purpose)

@@ -175,7 +175,7 @@ async fn not_creditable(service: &Service, id: i64) -> Result<Option<String>, Co
     ] {
         let first = service.money().statement_lines(id, Some(outcome), None, LINES_SHOWN).await?;
         lines.extend(first.items.into_iter().map(|case| {
-            format!("line {}: the bank id {} {why}", case.line.line, case.line.bank_id)
+            format!("line {}: the bank ID {} {why}", case.line.line, case.line.bank_id)
         }));
     }
     Ok((!lines.is_empty()).then(|| lines.join("; ")))

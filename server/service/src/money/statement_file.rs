@@ -228,7 +228,7 @@ impl OpenStatement {
             let what = match read {
                 Err(what) => Some(Cow::Borrowed(what)),
                 Ok(read) => payments.conflict(&read).map(|earlier| {
-                    let what = "it has the bank id of line";
+                    let what = "it has the bank ID of line";
                     Cow::Owned(format!("{what} {earlier}, but another reference or amount"))
                 }),
             };
@@ -446,7 +446,7 @@ fn file_line(
     skipped: Option<LineOutcome>,
 ) -> Result<FileLine, &'static str> {
     if skipped.is_none() && !is_bank_id(bank_id) {
-        return Err("the bank id must have 1 to 255 characters, none of them a control character");
+        return Err("the bank ID must have 1 to 255 characters, none of them a control character");
     }
     Ok(FileLine {
         line: i64::try_from(line).unwrap_or(i64::MAX),

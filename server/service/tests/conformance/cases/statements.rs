@@ -81,7 +81,7 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     let StatementFile::Bad(BadStatement::Lines { first, total: 1 }) = &refused else {
         panic!("{refused:?}")
     };
-    let what = "it has the bank id of line 4, but another reference or amount";
+    let what = "it has the bank ID of line 4, but another reference or amount";
     assert_eq!((first[0].0, first[0].1.as_ref()), (9, what));
     let expected = [
         (LineOutcome::Credited, 1),
