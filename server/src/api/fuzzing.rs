@@ -17,7 +17,7 @@ use super::upload::{self, Fields, File, Files};
 /// The longest small parameter of an upload, in characters.
 const CHARACTERS_MAX: usize = 320;
 /// The largest file of an upload, in bytes.
-const FILE_BYTES_MAX: u64 = 16 * 1024;
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The content of an upload, or its refusal.
 pub type Uploaded = Result<UploadedFields, String>;

@@ -17,6 +17,8 @@ use crate::api::multipart::{self, PARTS_MAX, unreadable};
 /// The most bytes that multer may buffer before a part's content: the part's headers, and any text
 /// before the first part.
 const PART_HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of the body that multer gets at once.
+const PIECE_BYTES_MAX: usize = PART_HEAD_BYTES_MAX / 2;
 
 /// Passes every part to the fields by its name. File names and content types are ignored.
 pub async fn read<F: Files>(
@@ -57,24 +59,28 @@ async fn read_parts<F: Files>(
     Err(multipart::too_many_parts())
 }
 
-/// Yields the body one piece at a time. Otherwise multer would buffer all available pieces before
-/// it parses any of them.
+/// Yields the body in small pieces, one at a time. Otherwise multer would buffer all available
+/// pieces before it parses any of them. Before the first part, it buffers two at once.
 fn pieces<'a>(
     frames: &'a mut Frames,
     unparsed: &'a AtomicUsize,
 ) -> impl Stream<Item = Result<Bytes, Stopped>> + Send + 'a {
-    try_unfold(frames, move |frames| async move {
+    try_unfold((frames, Bytes::new()), move |(frames, mut rest)| async move {
         tokio::task::yield_now().await;
         if unparsed.load(Ordering::Relaxed) > PART_HEAD_BYTES_MAX {
             return Err(Stopped(unreadable(
                 "The boundary between the parts wasn't found, or a part's headers are too long.",
             )));
         }
-        let Some(piece) = frames.next().await.map_err(Stopped)? else {
-            return Ok(None);
-        };
+        while rest.is_empty() {
+            let Some(frame) = frames.next().await.map_err(Stopped)? else {
+                return Ok(None);
+            };
+            rest = frame;
+        }
+        let piece = rest.split_to(rest.len().min(PIECE_BYTES_MAX));
         unparsed.fetch_add(piece.len(), Ordering::Relaxed);
-        Ok(Some((piece, frames)))
+        Ok(Some((piece, (frames, rest))))
     })
 }
 
