@@ -157,7 +157,7 @@ impl Cause {
             Self::SenderName => return Cow::Owned(InvalidSenderName.to_string()),
             Self::ApplicationName => return Cow::Owned(InvalidApplicationName.to_string()),
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
-            Self::Amount => "Enter an amount like 10 or 9.50.",
+            Self::Amount => "Enter an amount like 10 or 9.50, without a currency or a comma.",
             Self::Time => "Enter a day and a time, like 2026-11-21 08:30.",
             Self::Category => "Choose a category.",
             Self::NoPasskeyMade => {

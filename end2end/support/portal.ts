@@ -219,8 +219,8 @@ export class Portal {
   ): Promise<void> {
     const [open, confirm] =
       kind === 'live'
-        ? ['Get a new API key', 'Replace key']
-        : ['Get a new test key', 'Replace test key'];
+        ? ['Replace the API key', 'Replace key']
+        : ['Replace the test key', 'Replace test key'];
     await this.open(`/applications/${reference}/keys`);
     await this.link(open).click();
     await this.form(confirm).getByLabel('Password').fill(password);

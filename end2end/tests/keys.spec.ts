@@ -53,7 +53,7 @@ test('Enter in a field never replaces the other key', async ({ portal, server })
   await portal.open(`/applications/${customer.reference}/keys`);
   // The page asks for the password only after a person has chosen a key.
   await expect(portal.main.getByLabel('Password')).toHaveCount(0);
-  await portal.link('Get a new test key').click();
+  await portal.link('Replace the test key').click();
   const password = portal.form('Replace test key').getByLabel('Password');
   await expect(portal.button('Replace key')).toHaveCount(0);
   await password.fill(customer.password);

@@ -4,6 +4,7 @@ import { type Account, type Portal, unique } from '../support/portal.js';
 /** The user agent of another browser, which makes it a new device. */
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const FACTOR_CHANGED = 'The second factor of your account changed';
+const CODE_USED = 'A recovery code of your account was used';
 
 /** Registers an account, and confirms its email with the link in the mail. */
 async function confirmed(portal: Portal, mails: MailServer): Promise<Account> {
@@ -50,7 +51,7 @@ test('a lost phone: recovery code, new factor, and a mail about each', async ({
   await other.page.getByLabel('Recovery code').fill(old.codes[0]!);
   await other.button('Confirm').click();
   await other.at('/applications');
-  const used = await mails.mail(account.email, FACTOR_CHANGED, 'A recovery code was used');
+  const used = await mails.mail(account.email, CODE_USED, 'A recovery code was used');
   leadsTo(portal, used, '/account/two-factor');
   const device = await mails.mail(account.email, 'New sign-in to your account');
   expect(device.body).toContain('Firefox on Linux');

@@ -73,7 +73,7 @@ test('a file of opt-outs is imported, or its bad lines are shown', async ({ port
   await expect(portal.main).toContainText('The file has 3 numbers. 2 numbers are new on the list.');
   await expect(portal.row('+26671234569')).toHaveCount(1);
   expect(await server.send(testKey, '71234569', 'Hi')).toMatchObject({ status: 403 });
-  await portal.link('Live key').click();
+  await portal.link('API key').click();
   await portal.hydrated();
   await expect(portal.main).toContainText('No number is on the list.');
 });

@@ -105,7 +105,7 @@ pub enum Command {
         recipients_file: Option<PathBuf>,
     },
     /// Restore a backup where there is no database yet. The server then holds all messages until
-    /// `messages reconcile`.
+    /// `message reconcile`.
     Restore {
         file: PathBuf,
         /// The file of a key that opens an encrypted backup, as `age-keygen` writes it.

@@ -27,7 +27,7 @@ impl Need {
         [Self::Activation, Self::SenderName, Self::Balance, Self::Key, Self::Carrier];
 }
 
-/// The limit on the day's spend, if it leaves too little for a page to a local number.
+/// The limit on the day's spend, if it leaves too little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendCap {
     pub max: Money,

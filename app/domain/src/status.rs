@@ -77,7 +77,7 @@ impl MessageStatus {
             Self::Scheduled => Description {
                 rank: 0,
                 meaning: "Accepted, stored and charged; waits for its time.",
-                step: "Accepted and charged. The message waits for its time.",
+                step: "Accepted and charged. The message waits for its time, or until your quiet hours end.",
                 trouble: None,
                 mark: Mark::Waiting,
                 bar: bar(3, Mark::Waiting, 45, 1),

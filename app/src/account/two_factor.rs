@@ -307,7 +307,7 @@ fn confirmation(
 #[component]
 fn ConfirmFirst(missing: Refusal, form: FormState) -> impl IntoView {
     view! {
-        <p class="lead">"Confirm it's you. Then we show what your new phone needs."</p>
+        <p class="lead">"Confirm it's you. Then we show what your authenticator app needs."</p>
         <PostForm form>
             <StepUpField form code_label="Code of the app in use, or a recovery code" missing=Some(missing)/>
             <SubmitButton label="Confirm it's you" form primary=true/>

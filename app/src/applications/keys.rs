@@ -152,13 +152,13 @@ fn Key(
         KeyKind::Live => (
             "API key",
             "Sends real messages, which are paid from the balance.",
-            "Get a new API key",
+            "Replace the API key",
         ),
         KeyKind::Test => (
             "Test key",
             "Sends to nobody and costs nothing. It has its own test balance, which is filled up \
              every day.",
-            "Get a new test key",
+            "Replace the test key",
         ),
     };
     let purpose = match category {

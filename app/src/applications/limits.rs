@@ -133,7 +133,7 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
             <p>
                 "Limits protect your money and your recipients if a program fails or a key is \
                  stolen. A message that a limit refuses costs nothing. The numbers are counted \
-                 separately for the live key and the test key."
+                 separately for the API key and the test key."
             </p>
             {refused(&refusals)}
             {is_proposed
@@ -167,7 +167,7 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                 {choice(
                     LimitField::LeakedKey,
                     &GUARDS,
-                    "A live key has leaked if a browser or a link preview uses it, or if it comes \
+                    "An API key has leaked if a browser or a link preview uses it, or if it comes \
                      over plain HTTP.",
                     limits.text(LimitField::LeakedKey),
                     form,
@@ -177,7 +177,7 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
                     name=BY_API
                     options=vec![
                         (LOCKED.to_owned(), "Limits change on this page only".to_owned()),
-                        (ALLOWED.to_owned(), "The live key may change the limits".to_owned()),
+                        (ALLOWED.to_owned(), "The API key may change the limits".to_owned()),
                     ]
                     chosen=by_api
                 />
@@ -190,7 +190,7 @@ pub fn LimitsSection(reference: Reference, data: LimitsView, form: FormState) ->
 
 /// The fields for what may be sent, how much, and from where.
 fn of_messages(limits: &SendLimits, currency: &str, form: FormState) -> AnyView {
-    let zone = limits.zone.as_deref().unwrap_or("UTC");
+    let zone = limits.zone.as_deref().unwrap_or("UTC, until you choose a time zone under Account");
     view! {
         {choice(
             LimitField::International,

@@ -73,8 +73,9 @@ pub fn NoticesSection(
                     label="Low balance"
                     name="low_balance"
                     hint=format!(
-                        "An amount in {currency}: you get a mail each time that the balance falls \
-                         below it. Leave the field empty for none.",
+                        "An amount in {currency}: you get a mail when you set it, if the balance is \
+                         below it, and each time that the balance falls below it. Leave the field \
+                         empty for none.",
                     )
                     value=threshold.map(|amount| amount.to_string()).unwrap_or_default()
                     form

@@ -1,7 +1,7 @@
 //! `/applications/{reference}`: the overview of an application, and whether it can send now.
 
 use domain::records::ApplicationRecord;
-use domain::{Category, Reference};
+use domain::{Category, Reference, SenderStatus};
 use leptos::prelude::*;
 
 use super::alarms::{Alarms, ReadAlarms};
@@ -83,7 +83,7 @@ fn Application(
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
             <Overview
-                sender_name=sender_in_use(&application, &by_default(&data.default_sender))
+                sender_name=sender_name(&application, &data.default_sender)
                 application
                 currency=data.currency.clone()
             />
@@ -94,6 +94,18 @@ fn Application(
             {done}
         </ApplicationFrame>
     }
+}
+
+/// Returns the sender name in use, and the requested one.
+fn sender_name(application: &ApplicationRecord, default: &str) -> String {
+    let in_use = sender_in_use(application, &by_default(default));
+    let Some(request) = &application.requested_sender else { return in_use };
+    let state = match request.status {
+        SenderStatus::Pending => "is being checked",
+        SenderStatus::Rejected => "was rejected",
+        SenderStatus::Accepted | SenderStatus::Replaced | SenderStatus::Withdrawn => return in_use,
+    };
+    format!("{in_use} ({} {state})", request.name)
 }
 
 /// An application's main facts.

@@ -71,7 +71,10 @@ fn met(data: &ApplicationView, need: Need) -> String {
             ),
         },
         Need::Balance => {
-            format!("The balance is {} {}.", data.application.balance.shown(), data.currency)
+            let (balance, currency) = (data.application.balance, &data.currency);
+            let low = data.application.low_balance.filter(|low| balance < *low);
+            let low = low.map(|low| format!(", below the {} {currency} that you set", low.shown()));
+            format!("The balance is {} {currency}{}.", balance.shown(), low.unwrap_or_default())
         }
         Need::Key => match live_key(&data.keys) {
             Some(key) if key.used_at.is_some() => {

@@ -199,6 +199,7 @@ fn by_day(
             <section class="not-printed">
                 <h3>"Transfers of " {date}</h3>
                 {transfers(&last_day.items, "/reports/", currency)}
+                {receipts(page, &last_day.items)}
                 {more}
             </section>
         }

@@ -3,6 +3,7 @@
 //! that nothing has to be stored in between.
 
 use domain::bulk::FileReport;
+use domain::readiness::SpendCap;
 use domain::records::ApplicationRecord;
 use domain::{Category, Reference};
 use leptos::either::Either;
@@ -54,6 +55,8 @@ pub enum CheckOutcome {
 pub struct FileCheckView {
     application: ApplicationRecord,
     checked: Option<CheckedUpload>,
+    /// The limit on the day's spend, if it refuses the file.
+    spend_cap: Option<SpendCap>,
     currency: String,
     country_code: String,
     rows_max: u64,
@@ -67,10 +70,22 @@ pub async fn load_file_check(reference: String) -> Result<FileCheckView, Problem
     let (current, account) = signed_in().await?;
     let application = owned(current.service(), account.id, &reference).await?;
     let request = use_context::<http::request::Parts>();
+    let checked = request.and_then(|request| request.extensions.get::<CheckedUpload>().cloned());
+    let cost = checked.as_ref().and_then(|checked| match &checked.outcome {
+        CheckOutcome::Report(report) => report.cost(),
+        CheckOutcome::Refused(_) | CheckOutcome::Busy(_) => None,
+    });
+    let spend_cap = match cost {
+        Some(cost) => {
+            current.service().applications().spend_cap(application.reference, cost).await?
+        }
+        None => None,
+    };
     let limits = current.service().limits();
     Ok(FileCheckView {
         application,
-        checked: request.and_then(|request| request.extensions.get::<CheckedUpload>().cloned()),
+        checked,
+        spend_cap,
         currency: current.site().currency.clone(),
         country_code: current.site().home.code.clone(),
         rows_max: limits.bulk_rows_max,
@@ -120,11 +135,11 @@ fn checks(data: FileCheckView, is_list: bool) -> impl IntoView {
     let checked = data.checked.filter(|checked| checked.is_list == is_list);
     let (message, outcome) =
         checked.map_or((String::new(), None), |checked| (checked.message, Some(checked.outcome)));
-    let (balance, currency) = (data.application.balance, data.currency);
+    let (balance, spend_cap, currency) = (data.application.balance, data.spend_cap, data.currency);
     let outcome = outcome.map(|outcome| match outcome {
         CheckOutcome::Report(report) => {
-            view! { <Report report=*report balance currency country_code=data.country_code/> }
-                .into_any()
+            let country_code = data.country_code;
+            view! { <Report report=*report balance spend_cap currency country_code/> }.into_any()
         }
         CheckOutcome::Refused(sentence) | CheckOutcome::Busy(sentence) => {
             view! { <p class="alert" role="alert">{sentence}</p> }.into_any()

@@ -2,12 +2,13 @@
 
 use domain::bulk::{FileFinding, FileReport, ForeignFile, Lines, PartReport};
 use domain::number::LOCAL_DIGITS;
+use domain::readiness::SpendCap;
 use domain::{Money, NumberWarning};
 use leptos::prelude::*;
 
 use super::export::how_to_export;
 use crate::reports::{counted, grouped};
-use crate::ui::Table;
+use crate::ui::{DateTime, Table};
 
 /// Rows that the user should check: a description, the API's warning if it has one, and the lines.
 struct Doubt {
@@ -20,6 +21,7 @@ struct Doubt {
 pub fn Report(
     report: FileReport,
     balance: Money,
+    spend_cap: Option<SpendCap>,
     currency: String,
     country_code: String,
 ) -> impl IntoView {
@@ -33,6 +35,7 @@ pub fn Report(
             {verdict(&report)}
             {is_bad.then(|| faults(&report))}
             {has_good.then(|| price(&report, balance, &currency))}
+            {spend_cap.map(|cap| above_limit(cap, &currency))}
             {doubts}
             {is_bad.then(how_to_export)}
         </section>
@@ -155,6 +158,16 @@ fn price(report: &FileReport, balance: Money, currency: &str) -> impl IntoView +
         {of_good}
         {table}
         <p>{covered}</p>
+    }
+}
+
+fn above_limit(cap: SpendCap, currency: &str) -> impl IntoView + use<> {
+    let max = format!("{} {currency}", cap.max.shown());
+    view! {
+        <p>
+            "The API would refuse the file, because today's limit of " {max}
+            " doesn't leave enough for it. The limit begins anew " <DateTime at=cap.until with_zone=true/> "."
+        </p>
     }
 }
 

@@ -117,7 +117,7 @@ fn OptOuts(data: OptOutsView, forms: Forms) -> impl IntoView {
     let OptOutsView { application, query, found, file } = data;
     let (reference, kind) = (application.reference, query.kind());
     let tab = |of, text| (OptOutsQuery::of(of).address(reference, ""), text, of == kind);
-    let tabs = tabs("Keys", [tab(KeyKind::Live, "Live key"), tab(KeyKind::Test, "Test key")]);
+    let tabs = tabs("Keys", [tab(KeyKind::Live, "API key"), tab(KeyKind::Test, "Test key")]);
     let confirmation = (!query.remove.is_empty()).then(|| {
         let number = query.remove.clone();
         view! { <Removal reference kind number form=forms.remove/> }

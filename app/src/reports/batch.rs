@@ -1,13 +1,13 @@
 //! The page of a batch. It updates itself while the batch is being sent.
 
 use domain::records::{BatchRecord, BatchStatus};
-use domain::{MessageStatus, Money, Reference};
+use domain::{MessageStatus, Money, Reference, Refusal};
 use leptos::prelude::*;
 
 use super::filter::CSV_PATH;
 use super::progress::{progress, spoken};
 use super::stop::{CANCEL, PAUSE, RESUME, Stop, StopAction};
-use super::{counted, grouped};
+use super::{application_fact, counted, grouped};
 use crate::ui::{
     Confirmation, DateTime, Downloads, Fact, FormState, StateMark, Table, in_zone, optional_fact,
 };
@@ -20,6 +20,9 @@ pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
 pub fn BatchContent(
     batch: BatchRecord,
     reference: Reference,
+    application_name: String,
+    /// The refusal that asks for step-up authentication, if it is needed now.
+    missing: Option<Refusal>,
     currency: String,
     affected: Option<(i64, Money)>,
     form: FormState,
@@ -34,8 +37,8 @@ pub fn BatchContent(
     crate::ui::follow(&format!("{address}/events"), live, |batch| batch.done_at.is_none());
     view! {
         <div class="visually-hidden" role="status">{move || live.with(spoken)}</div>
-        {move || facts(live.get(), reference, &currency)}
-        <Stop id actions form/>
+        {move || facts(live.get(), application_fact(reference, &application_name), &currency)}
+        <Stop id actions missing form/>
         <h2>"Messages by status"</h2>
         {move || live.with(counts)}
         {move || live.with(unlisted).map(|sentence| view! { <p>{sentence}</p> })}
@@ -126,7 +129,7 @@ fn messages_of(batch: &BatchRecord) -> String {
 }
 
 /// Renders the facts of a batch, which change while it is being sent.
-fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
+fn facts(batch: BatchRecord, application: AnyView, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
     let send_at = batch.send_at.map(|at| view! { <DateTime at/> });
     let done = batch.done_at.map(|at| view! { <DateTime at/> });
@@ -141,9 +144,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
             </Fact>
             <Fact term="Rows" class="figures">{grouped(batch.rows)}</Fact>
             <Fact term="Pages" class="figures">{grouped(batch.pages)}</Fact>
-            <Fact term="Application" class="key">
-                <a href=format!("/applications/{reference}")>{reference.to_string()}</a>
-            </Fact>
+            {application}
             <Fact term="Uploaded with">
                 {if batch.test { "the test key (not sent to a phone)" } else { "the API key" }}
             </Fact>
@@ -182,7 +183,7 @@ fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
             "because no carrier accepted some of the messages"
         };
         format!(
-            "{} {currency} were reserved. You weren't charged {} {currency} of it, {why}. ",
+            "The batch reserved {} {currency}. You aren't charged {} {currency} of that, {why}. ",
             batch.cost.shown(),
             batch.released.shown()
         )

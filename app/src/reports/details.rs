@@ -1,7 +1,7 @@
 //! `/reports/{transid}` and `/reports/{batchid}`: the page of a message or a batch.
 
 use domain::records::{BatchRecord, MessageDetail};
-use domain::{Money, Reference};
+use domain::{Money, Reference, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Page, in_path, parameter};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::signed_in,
+    super::stop::CANCEL,
+    crate::portal_request::{missing_step_up, signed_in},
     crate::problem::Cause,
     domain::{BatchId, Transid},
 };
@@ -27,10 +28,14 @@ use {
 pub struct Report {
     /// The application that the message or batch belongs to.
     reference: Reference,
+    application_name: String,
     subject: Subject,
     /// The number of messages that a change of the batch is about, and their cost. Only if the page
     /// asks to confirm a change.
     affected: Option<(i64, Money)>,
+    /// The refusal that asks for step-up authentication, if the page asks to confirm a cancellation
+    /// and it is needed.
+    missing: Option<Refusal>,
     /// The messages to and from the number of the message.
     thread: Vec<ThreadMessage>,
     currency: String,
@@ -66,9 +71,22 @@ pub async fn load_report(id: String, confirm: Option<String>) -> Result<Report, 
         conversation = thread(service, account.id, reference, &detail.record).await?;
         (reference, Subject::Message(detail))
     };
-    let currency = current.site().currency.clone();
-    let text_days = service.limits().text_days;
-    Ok(Report { reference, subject, affected, thread: conversation, currency, text_days })
+    let missing = if confirm.as_deref() == Some(CANCEL) {
+        missing_step_up(&current, &account).await?
+    } else {
+        None
+    };
+    let application = service.applications().application(account.id, reference).await?;
+    Ok(Report {
+        reference,
+        application_name: application.ok_or(Cause::NotFound)?.display_name(),
+        subject,
+        affected,
+        missing,
+        thread: conversation,
+        currency: current.site().currency.clone(),
+        text_days: service.limits().text_days,
+    })
 }
 
 #[component]
@@ -84,20 +102,21 @@ pub fn ReportPage() -> impl IntoView {
 
 #[component]
 fn ReportContent(report: Report, form: FormState) -> impl IntoView {
-    let (reference, currency) = (report.reference, report.currency);
-    let text_days = report.text_days;
+    let Report { reference, application_name, missing, currency, text_days, .. } = report;
     let (title, content) = match report.subject {
         Subject::Message(detail) => {
             let thread = thread_section(&report.thread);
             let content = view! {
-                <MessageContent detail reference currency text_days form/>
+                <MessageContent detail reference application_name missing currency text_days form/>
                 {thread}
             };
             ("Message", content.into_any())
         }
         Subject::Batch(batch) => {
             let affected = report.affected;
-            let content = view! { <BatchContent batch reference currency affected form/> };
+            let content = view! {
+                <BatchContent batch reference application_name missing currency affected form/>
+            };
             ("Batch", content.into_any())
         }
     };

@@ -1,20 +1,23 @@
 //! The page of a message.
 
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord};
-use domain::{MessageStatus, Money, Reference};
+use domain::{MessageStatus, Money, Reference, Refusal};
 use leptos::prelude::*;
 
-use super::counted;
 use super::explained::{advice, meaning};
 use super::stop::{CANCEL, Stop, StopAction};
 use super::text::{MessageText, erased};
 use super::timeline::Timeline;
+use super::{application_fact, counted};
 use crate::ui::{Confirmation, DateTime, Fact, FormState, StateMark, in_zone, optional_fact};
 
 #[component]
 pub fn MessageContent(
     detail: MessageDetail,
     reference: Reference,
+    application_name: String,
+    /// The refusal that asks for step-up authentication, if it is needed now.
+    missing: Option<Refusal>,
     currency: String,
     /// How many days texts are kept, or 0.
     text_days: i64,
@@ -29,14 +32,10 @@ pub fn MessageContent(
         text => view! { <MessageText text/> }.into_any(),
     };
     let advice = advice(record.status, record.error.as_deref());
-    let application = view! {
-        <Fact term="Application" class="key">
-            <a href=format!("/applications/{reference}")>{reference.to_string()}</a>
-        </Fact>
-    };
+    let application = application_fact(reference, &application_name);
     view! {
-        <MessageFacts record batches="/reports/" application=application.into_any()/>
-        <Stop id actions form/>
+        <MessageFacts record batches="/reports/" application/>
+        <Stop id actions missing form/>
         {advice
             .map(|advice| {
                 view! {

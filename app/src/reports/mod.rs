@@ -53,7 +53,10 @@ pub use results::{REPORT_EVENTS_PATH, is_under_way};
 pub use text::{MessageText, count};
 pub use timeline::Timeline;
 
-use domain::Money;
+use domain::{Money, Reference};
+use leptos::prelude::*;
+
+use crate::ui::Fact;
 
 pub fn counted(count: i64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(count)) }
@@ -76,6 +79,13 @@ pub fn grouped(count: i64) -> String {
 /// Formats an amount for a column of costs. Amounts of the test balance are marked.
 fn price(amount: Money, test: bool) -> String {
     if test { format!("{} test", amount.shown()) } else { amount.shown() }
+}
+
+/// Returns the fact that names the application of a message or a batch.
+fn application_fact(reference: Reference, name: &str) -> AnyView {
+    let text = format!("{name} ({reference})");
+    let href = format!("/applications/{reference}");
+    view! { <Fact term="Application"><a href=href>{text}</a></Fact> }.into_any()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The buttons that cancel a message, and that cancel, pause or resume a batch. Each has a
 //! confirmation.
 
+use domain::Refusal;
 use leptos::prelude::*;
 
 use crate::problem::Problem;
@@ -86,7 +87,13 @@ pub struct StopAction {
 
 /// Renders the buttons, or the confirmation of one of them.
 #[component]
-pub fn Stop(id: String, actions: Vec<StopAction>, form: FormState) -> impl IntoView {
+pub fn Stop(
+    id: String,
+    actions: Vec<StopAction>,
+    /// The refusal that asks for step-up authentication, if a cancellation needs it now.
+    missing: Option<Refusal>,
+    form: FormState,
+) -> impl IntoView {
     let confirm = parameter("confirm");
     let notices = [
         ("cancelled", "It is cancelled."),
@@ -101,6 +108,8 @@ pub fn Stop(id: String, actions: Vec<StopAction>, form: FormState) -> impl IntoV
         let chosen = actions.iter().find(|it| Some(it.action) == chosen.as_deref());
         if let Some(StopAction { action, label, confirmation }) = chosen.cloned() {
             let (id, danger) = (id.clone(), action == CANCEL);
+            let step_up = missing.clone().filter(|_| danger);
+            let confirmation = Confirmation { step_up, ..confirmation };
             return view! {
                 <ConfirmationForm confirmation label danger back=address form>
                     <input type="hidden" name="id" value=id/>

@@ -163,7 +163,7 @@ pub fn held_warning() -> impl IntoView {
         <p class="notice">
             "The database was restored from a backup. No messages are sent until the operator has \
              decided about those that were waiting then. Ask the operator to run "
-            <code>"heliograph messages reconcile"</code>"."
+            <code>"heliograph message reconcile"</code>"."
         </p>
     }
 }

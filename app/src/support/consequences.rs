@@ -171,7 +171,7 @@ async fn of_application(
         DeskAct::Suspend => (
             StatusAction::Suspend,
             sentences([
-                "From now on, both API keys of the application are refused with the code 503.",
+                "From now on, the application's API key and test key are refused with the code 503.",
                 "The application's queued messages wait. They expire when their validity ends, \
                  usually 48 hours after they were accepted.",
                 "The owner gets a mail with your reason.",
@@ -183,7 +183,7 @@ async fn of_application(
             StatusAction::Reinstate,
             sentences([
                 "The application gets back the status that it had before it was suspended.",
-                "Its test key works again. If the status was Active, the live key works, too, and \
+                "Its test key works again. If the status was Active, its API key works, too, and \
                  queued messages are sent.",
                 "The owner gets a mail.",
             ]),
@@ -886,7 +886,7 @@ fn price_confirmation(
         Some(_) => {
             "You can undo this until one minute before the price comes into force: cancel the change \
              on the page Prices."
-        },
+        }
     };
     Confirmation {
         facts,

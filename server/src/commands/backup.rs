@@ -19,7 +19,7 @@ use crate::config::Settings;
 
 /// The text that is printed after a restore.
 const NEXT: &str = "Copy secret.key into data_dir if it was there, then start the server. It holds \
-                    all messages until you run `heliograph messages reconcile`.";
+                    all messages until you run `heliograph message reconcile`.";
 
 /// The name of the database in an encrypted backup of SQLite. The folder of its uploads is named
 /// like it, too.

@@ -389,7 +389,7 @@ fn show(carriers: Vec<CarrierRecord>, name: &str, output: Output) -> Result<(), 
             ("Unknown states", carrier.receipts_unknown_state.to_string()),
         ];
         if let Some(at) = &carrier.held_since {
-            let held = format!("{}; run `heliograph messages reconcile`", at.0.to_table());
+            let held = format!("{}; run `heliograph message reconcile`", at.0.to_table());
             rows.push(("Held since", held));
         }
         let refusals = carrier.refusals.iter();

@@ -131,6 +131,14 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
         );
         Finding::warning(CHECK, text)
     }));
+    if !settings.site_root.join("pkg").is_dir() {
+        let text = format!(
+            "{} has no folder pkg, so the portal has neither styles nor scripts. Set site_root to \
+             the folder that the package or `make build` made",
+            shown(&settings.site_root)
+        );
+        found.push(Finding::warning(CHECK, text));
+    }
     if found.is_empty() {
         let text =
             format!("user {} owns the files in {folder}, and others can't read them", owner.uid);
@@ -211,7 +219,7 @@ fn of_installation(found: &Installation) -> [Finding; 3] {
             "hold",
             format!(
                 "all messages are held since {} UTC, because a backup was restored. Run \
-                 `heliograph messages reconcile`",
+                 `heliograph message reconcile`",
                 since.to_table()
             ),
         ),

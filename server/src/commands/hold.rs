@@ -1,4 +1,4 @@
-//! `heliograph messages reconcile` and `heliograph messages hold`.
+//! `heliograph message reconcile` and `heliograph message hold`.
 
 use std::path::Path;
 

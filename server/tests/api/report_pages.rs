@@ -128,7 +128,8 @@ fn what_was_given_back_is_no_cost() {
 
     let batch = page(&mut browser, &format!("/reports/{batchid}"));
     assert!(
-        batch.contains("0.10 USD were reserved. You weren") && batch.contains("t charged 0.05 USD"),
+        batch.contains("The batch reserved 0.10 USD. You aren")
+            && batch.contains("t charged 0.05 USD of that"),
         "{batch}"
     );
     assert!(batch.contains("2 of 2 completed"), "{batch}");

@@ -503,7 +503,7 @@ impl Accounts<'_> {
     }
 }
 
-/// A change to a second factor.
+/// How a second factor was changed or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FactorChange {
     SetUp,
@@ -520,14 +520,24 @@ impl FactorChange {
         match self {
             Self::SetUp => "An authenticator app was set up.",
             Self::Removed => {
-                "The authenticator app was removed. Signing in now needs only the password."
+                "The authenticator app, all passkeys and all recovery codes were removed. Signing in \
+                 now needs only the password."
             }
             Self::NewCodes => "New recovery codes were created. The old ones no longer work.",
-            Self::CodeUsed => "A recovery code was used to sign in. It no longer works.",
+            Self::CodeUsed => {
+                "A recovery code was used to sign in or to confirm an action. It no longer works."
+            }
             Self::PasskeyAdded => {
                 "A passkey was added. It can be used in place of a code from the authenticator app."
             }
             Self::PasskeyRemoved => "A passkey was removed. It no longer works.",
+        }
+    }
+
+    const fn subject(self) -> &'static str {
+        match self {
+            Self::CodeUsed => "A recovery code of your account was used",
+            _ => "The second factor of your account changed",
         }
     }
 
@@ -541,7 +551,8 @@ impl FactorChange {
     }
 }
 
-/// A change to a second factor. The transaction of the change records it and mails the owner.
+/// The security event and the mail about a change to a second factor. The transaction of the change
+/// stores both.
 pub(crate) struct FactorChanged {
     account_id: i64,
     change: FactorChange,
@@ -557,7 +568,7 @@ impl FactorChanged {
 
     pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
         if let Some(row) = accounts::by_id(conn, self.account_id).await? {
-            let mail = texts::second_factor(self.change.sentence());
+            let mail = texts::second_factor(self.change.subject(), self.change.sentence());
             mail::put(conn, &row.record, &mail, now).await?;
         }
         self.event.store(conn, now).await

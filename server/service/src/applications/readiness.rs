@@ -17,7 +17,7 @@ impl Applications<'_> {
     }
 
     /// Returns the limit on the day's spend if it refuses `cost` now.
-    async fn spend_cap(&self, reference: Reference, cost: Money) -> Result<Option<SpendCap>> {
+    pub async fn spend_cap(&self, reference: Reference, cost: Money) -> Result<Option<SpendCap>> {
         let Some(row) = self.0.messages().key_row(reference).await? else {
             return Ok(None);
         };

@@ -173,7 +173,7 @@ impl Operations<'_> {
         self.in_transaction(work!(|tx, _| outbox::keep(tx).await.map(drop))).await
     }
 
-    /// Returns the mails of the last 30 days, newest first.
+    /// Returns the kept mails, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.

@@ -218,12 +218,12 @@ pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail
     }
 }
 
-/// `change` is the sentence that describes the change.
-pub(crate) fn second_factor(change: &str) -> Mail {
+/// `event` is the sentence that describes what happened.
+pub(crate) fn second_factor(subject: &str, event: &str) -> Mail {
     Mail {
         kind: MailKind::SecondFactor,
-        subject: "The second factor of your account changed".to_owned(),
-        body: format!("{change}\n\n{NOT_YOU}"),
+        subject: subject.to_owned(),
+        body: format!("{event}\n\n{NOT_YOU}"),
         path: Some("/account/two-factor".to_owned()),
     }
 }
@@ -349,8 +349,10 @@ pub(crate) fn sender_rejected(reference: Reference, name: &str, reason: &str) ->
 
 pub(crate) fn deposit(reference: Reference, amount: Money, balance: Money, currency: &str) -> Mail {
     let body = format!(
-        "A deposit of {amount} {currency} was added to your application {reference}. Its balance \
-         is {balance} {currency} now."
+        "A deposit of {} {currency} was added to your application {reference}. Its balance is {} \
+         {currency} now.",
+        amount.shown(),
+        balance.shown()
     );
     of_application(MailKind::Deposit, reference, "Deposit received", body)
 }
@@ -402,11 +404,11 @@ pub(crate) fn low_balance(
     currency: &str,
 ) -> Mail {
     let body = format!(
-        "The balance of your application {reference} is {balance} {currency}, which is below the \
-         {threshold} {currency} that you set. Messages that cost more than \
-         the balance are refused.\n\nMake a deposit by bank transfer, and give the reference \
-         {reference} as the \
-         reason for payment."
+        "The balance of your application {reference} is {} {currency}, which is below the {} \
+         {currency} that you set. Messages that cost more than the balance are refused.\n\nMake a \
+         deposit by bank transfer, and give the reference {reference} as the reason for payment.",
+        balance.shown(),
+        threshold.shown()
     );
     of_application(MailKind::LowBalance, reference, "Low balance", body)
 }

@@ -466,7 +466,8 @@ async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backen
     assert_eq!(mails.len(), 2);
     assert_eq!(mails[0].kind, MailKind::Deposit);
     assert!(
-        mails[0].text.contains("A deposit of 1.5 USD") && mails[0].text.contains("is 1.5 USD now"),
+        mails[0].text.contains("A deposit of 1.50 USD")
+            && mails[0].text.contains("is 1.50 USD now"),
         "{:?}",
         mails[0]
     );
