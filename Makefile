@@ -101,7 +101,7 @@ fuzz: setup ## Fuzz every parser for ten minutes (FUZZ_SECONDS, FUZZ_TARGET)
 	@.make/fuzz "$${FUZZ_SECONDS:-600}" $${FUZZ_TARGET:-}
 
 .PHONY: bench
-bench: build ## Compare the release build with Kannel and a bare handler (45 minutes)
+bench: build ## Compare the release build with Kannel (50 minutes)
 	@.make/setup kannel postgres
 	@[ -z "$${CITUS_SOURCE:-}" ] || .make/setup citus
 	@cargo bench -p server --bench sends
