@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::support::NoteRecord;
 
 use super::audit::Actor;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ fn note(row: &Row<'_>) -> Result<NoteRecord> {
 }
 
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     author: &Actor,
     text: &str,
@@ -37,6 +37,6 @@ pub async fn insert(
 }
 
 /// Returns the notes on an account, newest first.
-pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<NoteRecord>> {
+pub async fn of_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<NoteRecord>> {
     query(OF_ACCOUNT, account_id).fetch_all(conn, note).await
 }

@@ -4,7 +4,7 @@ use domain::ids::id_unix_ms;
 use domain::records::AlarmRecord;
 use domain::{AlarmKind, ApplicationId, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -91,12 +91,7 @@ pub struct NewAlarm<'a> {
 
 /// Stores an alarm, or adds to the newest one of its kind if that one isn't older than `since`.
 /// Returns true if the alarm is new. `id` begins with the time of the alarm.
-pub async fn note(
-    conn: &mut dyn Connection,
-    new: &NewAlarm<'_>,
-    id: i64,
-    since: i64,
-) -> Result<bool> {
+pub async fn note(conn: Conn<'_>, new: &NewAlarm<'_>, id: i64, since: i64) -> Result<bool> {
     let NewAlarm { application_id, kind, count, example, detail } = *new;
     let repeating = query(REPEAT, (application_id, kind.as_str(), since, count));
     if repeating.execute(&mut *conn).await? > 0 {
@@ -110,7 +105,7 @@ pub async fn note(
 /// Stores that an application sent to an international number on a day. Returns true if it hasn't
 /// done so in the `days` before that, and was created even earlier.
 pub async fn is_first_international(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     day: i64,
     days: i64,
@@ -124,14 +119,14 @@ pub async fn is_first_international(
 }
 
 /// Deletes alarms with IDs below this one, and the counts of days before this one.
-pub async fn forget(conn: &mut dyn Connection, below: i64, before_day: i64) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, below: i64, before_day: i64) -> Result<()> {
     query(FORGET, below).execute(&mut *conn).await?;
     query(FORGET_COUNTS, before_day).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` alarms that the owner hasn't marked as read, newest first.
 pub async fn unread(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     limit: i64,
 ) -> Result<Vec<AlarmRecord>> {
@@ -152,7 +147,7 @@ fn read(row: &Row<'_>) -> Result<AlarmRecord> {
 
 /// Marks alarms up to this ID as read.
 pub async fn mark_read(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     up_to: i64,
     now: Timestamp,
@@ -161,7 +156,7 @@ pub async fn mark_read(
 }
 
 pub async fn mark_kind_read(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     kind: AlarmKind,
     now: Timestamp,
@@ -171,7 +166,7 @@ pub async fn mark_kind_read(
 
 /// Counts requests that an application's limits refused on a day.
 pub async fn count(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     (reason, n): (&str, i64),
     day: i64,
@@ -181,7 +176,7 @@ pub async fn count(
 
 /// Returns the number of requests that an application's limits refused since a day, by reason.
 pub async fn counts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     since: i64,
 ) -> Result<Vec<(String, i64)>> {

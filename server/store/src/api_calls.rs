@@ -3,7 +3,7 @@
 use domain::records::ApiCallRecord;
 use domain::{KeyKind, Reason, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
@@ -52,7 +52,7 @@ statements! {
 /// Stores calls of an application and deletes all but its last `kept` calls. Does nothing if the
 /// account is closed.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     calls: &[ApiCallRecord],
     kept: usize,
@@ -77,7 +77,7 @@ pub async fn insert(
 
 /// Returns the last calls of an application, newest first.
 pub async fn of_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     limit: usize,
 ) -> Result<Vec<ApiCallRecord>> {
@@ -107,13 +107,13 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
 }
 
 /// Deletes calls that came before a time, at most `limit`, oldest first.
-pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<()> {
+pub async fn forget_old(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<()> {
     query(FORGET_OLD, (before, limit)).execute(conn).await.map(drop)
 }
 
 /// Deletes the calls and the replaced keys of an application. The caller must have deleted the row
 /// that [`HOLD`] locks, so that no more calls are stored.
-pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_REPLACED] {
         query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
@@ -123,7 +123,7 @@ pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<(
 /// Stores the hash of a key that was replaced at `now`. Deletes the hashes of keys that were
 /// replaced before `before`.
 pub async fn replaced(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     hash: &str,
     now: Timestamp,
@@ -134,6 +134,6 @@ pub async fn replaced(
 }
 
 /// Returns whether a key with this hash was replaced at or after `since`.
-pub async fn was_replaced(conn: &mut dyn Connection, hash: &str, since: Timestamp) -> Result<bool> {
+pub async fn was_replaced(conn: Conn<'_>, hash: &str, since: Timestamp) -> Result<bool> {
     query(WAS_REPLACED, (hash, since)).finds(conn).await
 }

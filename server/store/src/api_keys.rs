@@ -4,7 +4,7 @@
 use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{KeyKind, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -78,7 +78,7 @@ pub type KeyName = (Reference, KeyKind);
 
 /// Stores the last four of a new key. Resets the last use and the counts of calls.
 pub async fn made(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     last_four: &str,
     now: Timestamp,
@@ -91,10 +91,7 @@ pub async fn made(
 
 /// Returns the last four of a key, or `None` if they aren't known. Locks the row, so that nobody
 /// else replaces the key until this transaction ends.
-pub async fn last_four(
-    conn: &mut dyn Connection,
-    (reference, kind): KeyName,
-) -> Result<Option<String>> {
+pub async fn last_four(conn: Conn<'_>, (reference, kind): KeyName) -> Result<Option<String>> {
     query(LAST_FOUR, (reference.as_str(), kind.as_str()))
         .fetch_optional(conn, |row| row.get("last_four"))
         .await
@@ -102,7 +99,7 @@ pub async fn last_four(
 
 /// Stores when a key was last used, and the client's address if it is known.
 pub async fn used(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     at: Timestamp,
     from: Option<&str>,
@@ -113,7 +110,7 @@ pub async fn used(
 /// Adds to the count of a key's calls in an hour. `hour` counts hours since 1970-01-01 UTC. `at` is
 /// the time of the last call. Does nothing if the key was made after `at`.
 pub async fn count(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     hour: i64,
     calls: i64,
@@ -135,7 +132,7 @@ pub struct ClientCalls {
 /// Adds to the calls of a client. Clients beyond the first `most` of a day are counted together,
 /// like an empty `client`. Does nothing if the key was made after the last call.
 pub async fn count_client(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     client: &str,
     calls: ClientCalls,
@@ -153,14 +150,14 @@ pub async fn count_client(
 }
 
 /// Deletes the counts of all hours before this one, and the clients of all days before this one.
-pub async fn sweep(conn: &mut dyn Connection, before_hour: i64, before_day: i64) -> Result<()> {
+pub async fn sweep(conn: Conn<'_>, before_hour: i64, before_day: i64) -> Result<()> {
     query(SWEEP, before_hour).execute(&mut *conn).await?;
     query(SWEEP_CLIENTS, before_day).execute(conn).await.map(drop)
 }
 
 /// Returns the clients that used a key from `from_day` on, the last one first.
 pub async fn clients(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     from_day: i64,
     limit: i64,
@@ -179,7 +176,7 @@ pub async fn clients(
 }
 
 /// Deletes the rows of an application's keys, their counts of calls and their clients.
-pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_ALL_CALLS, FORGET_ALL_CLIENTS] {
         query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
@@ -188,7 +185,7 @@ pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<(
 
 /// Returns the keys of an application. Calls are counted from `from_hour` on.
 pub async fn of_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     from_hour: i64,
 ) -> Result<Vec<KeyRecord>> {

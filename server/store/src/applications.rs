@@ -15,7 +15,7 @@ use domain::{
     SenderState, SenderStatus, Timestamp,
 };
 
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Argument, Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -478,7 +478,7 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
-pub async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
+pub async fn shard_of(conn: Conn<'_>, id: ApplicationId) -> Result<Shard> {
     query(SHARD_OF, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
@@ -490,32 +490,26 @@ pub struct Address {
 }
 
 /// Returns the address of the application with this reference.
-pub async fn address_of(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<Address>> {
+pub async fn address_of(conn: Conn<'_>, reference: Reference) -> Result<Option<Address>> {
     let read = |row: &Row<'_>| {
         Ok(Address { shard: Shard(row.get("shard")?), application_id: row.get("application_id")? })
     };
     query(ADDRESS_OF, reference.as_str()).fetch_optional(conn, read).await
 }
 
-pub async fn by_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<ApplicationRow>> {
+pub async fn by_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<ApplicationRow>> {
     query(BY_ACCOUNT, account_id).fetch_all(conn, listed).await
 }
 
-pub async fn by_reference(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<ApplicationRow>> {
+pub async fn by_reference(conn: Conn<'_>, reference: Reference) -> Result<Option<ApplicationRow>> {
     query(BY_REFERENCE, reference.as_str()).fetch_optional(conn, listed).await
 }
 
-pub async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
+pub async fn all(conn: Conn<'_>) -> Result<Vec<ApplicationRow>> {
     query(ALL, ()).fetch_all(conn, listed).await
 }
 
-pub async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner> {
+pub async fn owner(conn: Conn<'_>, id: ApplicationId) -> Result<Owner> {
     let read = |row: &Row<'_>| {
         Ok(Owner {
             account_id: row.get("account_id")?,
@@ -534,7 +528,7 @@ pub struct SendingRow {
     pub status: ApplicationStatus,
 }
 
-pub async fn sending(conn: &mut dyn Connection, id: ApplicationId) -> Result<SendingRow> {
+pub async fn sending(conn: Conn<'_>, id: ApplicationId) -> Result<SendingRow> {
     let read = |row: &Row<'_>| {
         Ok(SendingRow {
             reference: row::reference(row)?,
@@ -558,7 +552,7 @@ pub struct NewRow<'a> {
 /// Stores an application and returns its ID. Returns `None` if the account already has an
 /// application of this category or without a sender name, or if the reference is taken.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<ApplicationId>> {
@@ -589,15 +583,11 @@ pub async fn insert(
     Ok(stored)
 }
 
-pub async fn has_category(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    category: Category,
-) -> Result<bool> {
+pub async fn has_category(conn: Conn<'_>, account_id: i64, category: Category) -> Result<bool> {
     query(HAS_CATEGORY, (account_id, category.as_str())).finds(conn).await
 }
 
-pub async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
+pub async fn has_senderless(conn: Conn<'_>, account_id: i64) -> Result<bool> {
     query(HAS_SENDERLESS, account_id).finds(conn).await
 }
 
@@ -610,7 +600,7 @@ pub struct StatusChange<'a> {
 
 /// Changes the status of an application. Returns false if the status is no longer `from`.
 pub async fn set_status(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     change: &StatusChange<'_>,
 ) -> Result<bool> {
@@ -627,7 +617,7 @@ pub async fn set_status(
 /// Returns a page of a list that staff see. `after` is the time and the ID of the last application
 /// of the previous page; only the list of waiting applications uses the time.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: ApplicationList,
     after: (i64, i64),
     limit: i64,
@@ -645,20 +635,12 @@ pub async fn list(
 
 /// Returns at most `limit` applications that have the lower-case text `part` in their reference or
 /// sender name.
-pub async fn with_part(
-    conn: &mut dyn Connection,
-    part: &str,
-    limit: i64,
-) -> Result<Vec<ApplicationRow>> {
+pub async fn with_part(conn: Conn<'_>, part: &str, limit: i64) -> Result<Vec<ApplicationRow>> {
     query(WITH_PART, (part, limit)).fetch_all(conn, listed).await
 }
 
 /// Stores when an application was first approved.
-pub async fn set_activated(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn set_activated(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<()> {
     query(SET_ACTIVATED, (id, now)).execute(conn).await.map(drop)
 }
 
@@ -666,7 +648,7 @@ pub async fn set_activated(
 /// column `disabled_at` duplicates the account's, so that a charging transaction doesn't have to
 /// read the account.
 pub async fn set_disabled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     disabled_at: Option<Timestamp>,
 ) -> Result<()> {
@@ -675,40 +657,28 @@ pub async fn set_disabled(
 
 /// Deletes an application without a balance: its keys are unknown from then on, and no list shows
 /// it.
-pub async fn delete(conn: &mut dyn Connection, id: ApplicationId, now: Timestamp) -> Result<()> {
+pub async fn delete(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<()> {
     let deleted = query(DELETE, (id, now)).execute(conn).await?;
     touched("applications", 1, deleted)
 }
 
 /// Stores the display name of an application. `None` restores the default one.
-pub async fn set_name(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    name: Option<&str>,
-) -> Result<()> {
+pub async fn set_name(conn: Conn<'_>, id: ApplicationId, name: Option<&str>) -> Result<()> {
     query(SET_NAME, (id, name)).execute(conn).await.map(drop)
 }
 
-pub async fn set_lost_answer(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    policy: LostAnswer,
-) -> Result<()> {
+pub async fn set_lost_answer(conn: Conn<'_>, id: ApplicationId, policy: LostAnswer) -> Result<()> {
     query(SET_LOST_ANSWER, (id, policy.as_str())).execute(conn).await.map(drop)
 }
 
-pub async fn set_limits(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    limits: &SendLimits,
-) -> Result<()> {
+pub async fn set_limits(conn: Conn<'_>, id: ApplicationId, limits: &SendLimits) -> Result<()> {
     let set = query(SET_LIMITS, (id, row::json(limits)?)).execute(conn).await?;
     touched("applications", 1, set)
 }
 
 /// Adds to the number of messages that were withdrawn on a day.
 pub async fn add_withdrawn(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     whose: EventStream,
     messages: i64,
     day: i64,
@@ -718,17 +688,13 @@ pub async fn add_withdrawn(
 }
 
 /// Returns the number of messages that were withdrawn on a day.
-pub async fn withdrawn(conn: &mut dyn Connection, whose: EventStream, day: i64) -> Result<i64> {
+pub async fn withdrawn(conn: Conn<'_>, whose: EventStream, day: i64) -> Result<i64> {
     let found = query(WITHDRAWN, (whose.application_id, day, i64::from(whose.test)));
     Ok(found.fetch_optional(conn, |row| row.get("n")).await?.unwrap_or(0))
 }
 
 /// Stores the time zone of an account's limits. `None` stands for UTC.
-pub async fn set_zone_of_limits(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    zone: Option<&str>,
-) -> Result<()> {
+pub async fn set_zone_of_limits(conn: Conn<'_>, account_id: i64, zone: Option<&str>) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, StoredLimits::read(row.get("limits")?)?));
     let found: Vec<(ApplicationId, _)> =
         query(LIMITS_BY_ACCOUNT, account_id).fetch_all(&mut *conn, read).await?;
@@ -744,7 +710,7 @@ pub async fn set_zone_of_limits(
 /// Sets when the activation of an application was requested, or withdraws the request. Returns
 /// false if the application isn't Pending.
 pub async fn set_activation(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     requested_at: Option<Timestamp>,
 ) -> Result<bool> {
@@ -752,7 +718,7 @@ pub async fn set_activation(
 }
 
 pub async fn set_sender(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     state: SenderState,
     name: Option<&str>,
@@ -762,12 +728,7 @@ pub async fn set_sender(
 }
 
 /// Stores the hash of a new key.
-pub async fn set_hash(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    kind: KeyKind,
-    hash: &str,
-) -> Result<()> {
+pub async fn set_hash(conn: Conn<'_>, id: ApplicationId, kind: KeyKind, hash: &str) -> Result<()> {
     let statement = match kind {
         KeyKind::Live => SET_LIVE_HASH,
         KeyKind::Test => SET_TEST_HASH,
@@ -777,16 +738,13 @@ pub async fn set_hash(
 }
 
 /// Returns the fields that decide whether the keys with this reference may send.
-pub async fn keys_by_reference(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<KeyRow>> {
+pub async fn keys_by_reference(conn: Conn<'_>, reference: Reference) -> Result<Option<KeyRow>> {
     query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, key_row).await
 }
 
 /// Like [`keys_by_reference`]. Also returns the settings for codes.
 pub async fn keys_and_code_settings(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
 ) -> Result<Option<(KeyRow, CodeSettings)>> {
     let read = |row: &Row<'_>| {
@@ -802,7 +760,7 @@ pub async fn keys_and_code_settings(
 
 /// Stores what the owner of an application sets for its codes.
 pub async fn set_code_settings(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     settings: &CodeSettings,
 ) -> Result<()> {
@@ -815,7 +773,7 @@ pub async fn set_code_settings(
 /// transfer that records the deposit. The ID is 0 on SQLite, which assigns the IDs of transfers
 /// itself.
 pub async fn add_balance(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     amount: Money,
     now: Timestamp,
@@ -833,7 +791,7 @@ pub struct Balances {
     pub test_day: i64,
 }
 
-pub async fn balances(conn: &mut dyn Connection, id: ApplicationId) -> Result<Option<Balances>> {
+pub async fn balances(conn: Conn<'_>, id: ApplicationId) -> Result<Option<Balances>> {
     let read = |row: &Row<'_>| {
         Ok(Balances {
             balance: row.get("balance")?,
@@ -850,10 +808,7 @@ pub struct ApplicationIds {
 }
 
 /// Returns the IDs and the references of an account's applications.
-pub async fn ids_by_account(
-    conn: &mut dyn Connection,
-    account_id: i64,
-) -> Result<Vec<ApplicationIds>> {
+pub async fn ids_by_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<ApplicationIds>> {
     query(IDS_BY_ACCOUNT, account_id)
         .fetch_all(conn, |row| {
             Ok(ApplicationIds { id: row.get("id")?, reference: row::reference(row)? })
@@ -887,7 +842,7 @@ pub struct ChargedApplication {
 
 /// Writes the new balances. Fails if the keys, the status, the limits or the balances are no longer
 /// those that the charge was based on.
-pub async fn charge(conn: &mut dyn Connection, changed: &[ChargedApplication]) -> Result<()> {
+pub async fn charge(conn: Conn<'_>, changed: &[ChargedApplication]) -> Result<()> {
     let rows = changed.iter().map(|c| {
         let before = &c.before;
         (

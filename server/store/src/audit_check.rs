@@ -4,7 +4,7 @@ use domain::support::AuditRecord;
 
 use super::audit;
 use super::audit_chain::{OF_NO_ACCOUNT, hash_of};
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -45,7 +45,7 @@ fn linked(row: &Row<'_>) -> Result<Linked> {
 }
 
 /// Describes the breaks in the chains, at most [`BREAKS_MAX`] of them.
-pub async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn breaks(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let (mut chain, mut number, mut hash) = (i64::MIN, 0, String::new());
     loop {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{ApplicationId, Money};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::touched;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub struct Balance {
 }
 
 /// Returns the balances of these applications. An ID may occur twice.
-pub async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
+pub async fn of(conn: Conn<'_>, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let read = |row: &Row<'_>| {
         Ok(Balance { application_id: row.get("id")?, balance: row.get("balance")? })
     };
@@ -64,7 +64,7 @@ pub struct SettledApplication {
 
 /// Writes the balances of applications with released charges.
 pub async fn settle(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     settled: &[SettledApplication],
     test_money_max: Money,
 ) -> Result<()> {

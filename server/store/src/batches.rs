@@ -11,7 +11,7 @@ use domain::{
 use serde::Deserialize;
 
 use super::WriteTx;
-use super::query::{Argument, Connection, Query, Row, query};
+use super::query::{Argument, Conn, Query, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
@@ -426,7 +426,7 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
 /// Returns at most `limit` batches of an application with IDs below `below`, newest first. If
 /// `requestid` is set, returns only batches with this request ID.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     below: i64,
@@ -444,7 +444,7 @@ pub async fn list(
 
 /// Like [`list`], but returns only scheduled batches that haven't begun.
 pub async fn list_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     below: i64,
     requestid: Option<&str>,
@@ -456,7 +456,7 @@ pub async fn list_scheduled(
 }
 
 /// Reads the batches of a list, and combines the rows of each batch.
-async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
+async fn records(conn: Conn<'_>, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
     let mut found = listing.fetch_all(conn, record).await?;
     found.dedup_by(|next, first| {
         let is_same = next.batchid == first.batchid;
@@ -469,7 +469,7 @@ async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<Ba
 }
 
 pub async fn one(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     id: BatchId,
@@ -485,10 +485,7 @@ pub async fn of_cancelled(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<T
 }
 
 /// Returns the application of a batch, and whether the batch was uploaded with the test key.
-pub async fn application_of(
-    conn: &mut dyn Connection,
-    id: BatchId,
-) -> Result<Option<(ApplicationId, bool)>> {
+pub async fn application_of(conn: Conn<'_>, id: BatchId) -> Result<Option<(ApplicationId, bool)>> {
     query(PLACE, id.0)
         .fetch_optional(conn, |row| Ok((row.get("application_id")?, row.get("test")?)))
         .await
@@ -497,7 +494,7 @@ pub async fn application_of(
 /// Returns the first and the last message ID of a batch. Rows that aren't messages yet have IDs
 /// too.
 pub async fn messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     id: BatchId,
@@ -506,13 +503,13 @@ pub async fn messages(
     query(MESSAGES, (application_id, test, id)).fetch_optional(conn, read).await
 }
 
-pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+pub async fn exists(conn: Conn<'_>, id: BatchId) -> Result<bool> {
     query(EXISTS, id).finds(conn).await
 }
 
 /// Returns the greatest batch ID and the greatest message ID of all batches. Rows that aren't
 /// messages yet have message IDs too. Both IDs are 0 if there are no batches.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+pub async fn greatest(conn: Conn<'_>) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
         let greatest = |column| row.get::<Option<i64>>(column).map(Option::unwrap_or_default);
         Ok((greatest("id")?, greatest("message_id")?))
@@ -523,11 +520,11 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
 /// Returns the least message ID of all batches whose expansion hasn't ended, or `None` if there is
 /// no such batch. An expansion assigns no lower ID. Batches that wait for their time are left out,
 /// because their rows get new IDs then.
-pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn least_unexpanded(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
-pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, batch: &NewBatch, now: Timestamp) -> Result<()> {
     let values = (
         batch.id.0,
         batch.application_id,
@@ -554,7 +551,7 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
 /// Returns the batch with the least ID above `after` whose expansion has something to do. Rows with
 /// IDs below `least` have expired, unless their batch has an expiry of its own.
 pub async fn next_unexpanded(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     after: i64,
     now: Timestamp,
     least: i64,
@@ -563,7 +560,7 @@ pub async fn next_unexpanded(
 }
 
 /// Returns when the next scheduled batch begins, except paused ones.
-pub async fn next_start(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+pub async fn next_start(conn: Conn<'_>) -> Result<Option<Timestamp>> {
     query(NEXT_START, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
@@ -584,15 +581,12 @@ pub async fn start(
 }
 
 /// Returns the batch with this ID, or `None` if its expansion has ended.
-pub async fn still_unexpanded(
-    conn: &mut dyn Connection,
-    id: BatchId,
-) -> Result<Option<UnexpandedBatch>> {
+pub async fn still_unexpanded(conn: Conn<'_>, id: BatchId) -> Result<Option<UnexpandedBatch>> {
     query(UNEXPANDED, id.0).fetch_optional(conn, unexpanded).await
 }
 
 /// Returns the spools of the batches whose expansion hasn't ended.
-pub async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn spools(conn: Conn<'_>) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }
 
@@ -606,7 +600,7 @@ pub struct Advance {
 
 /// Stores that rows became messages. Returns false if another process changed the batch first.
 pub async fn advance(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     batch: &UnexpandedBatch,
     step: &Advance,
     now: Timestamp,
@@ -663,7 +657,7 @@ fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
 
 /// Returns the batch with this ID, if it belongs to this key of the application.
 pub async fn to_stop(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     id: BatchId,
 ) -> Result<Option<StoppableBatch>> {
@@ -672,7 +666,7 @@ pub async fn to_stop(
 }
 
 /// Returns the scheduled batches of a key that haven't begun.
-pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<BatchId>> {
+pub async fn scheduled(conn: Conn<'_>, stream: EventStream) -> Result<Vec<BatchId>> {
     let finding = query(SCHEDULED, (stream.application_id, stream.test));
     finding.fetch_all(conn, |row| row.get("id")).await
 }
@@ -680,7 +674,7 @@ pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result
 /// Counts the rows of a key's scheduled batches that haven't begun. Returns all these rows, the
 /// number of rows that are due before `until`, and when the next batch begins.
 pub async fn scheduled_rows(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     until: Timestamp,
 ) -> Result<(ScheduledRows, i64, Option<Timestamp>)> {
@@ -693,31 +687,26 @@ pub async fn scheduled_rows(
 }
 
 /// Returns the batches with rows that still have to be cancelled, or made due again after a pause.
-pub async fn followed(conn: &mut dyn Connection) -> Result<Vec<StoppableBatch>> {
+pub async fn followed(conn: Conn<'_>) -> Result<Vec<StoppableBatch>> {
     query(FOLLOWED, ()).fetch_all(conn, stoppable).await
 }
 
 /// Pauses a batch for its owner. Returns false if its owner has paused it already, or if it is done
 /// or cancelled.
-pub async fn pause(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    by: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn pause(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
 }
 
 /// Ends the pause by a batch's owner. Returns false if there is none. A job then makes the deferred
 /// rows due again, unless staff have paused the batch, too.
-pub async fn resume(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+pub async fn resume(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
 }
 
 /// Pauses a batch for staff. A pause by its owner stays. Returns false if staff have paused the
 /// batch already, or if it is done or cancelled.
 pub async fn pause_by_staff(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: BatchId,
     reason: &str,
     now: Timestamp,
@@ -727,39 +716,26 @@ pub async fn pause_by_staff(
 
 /// Ends the pause of a batch by staff. Returns false if there is none. A job then makes the
 /// deferred rows due again, unless the owner has paused the batch, too.
-pub async fn resume_by_staff(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn resume_by_staff(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME_BY_STAFF, (id, now)).execute(conn).await? == 1)
 }
 
 /// Stores that all deferred rows of a resumed batch are due again. Does nothing if the batch was
 /// paused or resumed again since `before`.
-pub async fn set_resumed(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    before: Timestamp,
-) -> Result<bool> {
+pub async fn set_resumed(conn: Conn<'_>, id: BatchId, before: Timestamp) -> Result<bool> {
     Ok(query(RESUMED, (id, before)).execute(conn).await? == 1)
 }
 
 /// Cancels a batch: no row of it is claimed or becomes a message any more. Returns false if it is
 /// done or cancelled already.
-pub async fn cancel(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    by: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn cancel(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(CANCEL, (id, now, by)).execute(conn).await? == 1)
 }
 
 /// Stores the number and the cost of the rows that the cancellation of a batch stopped. Returns
 /// false if they are stored already.
 pub async fn count_cancelled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: BatchId,
     (rows, cost): (i64, Money),
 ) -> Result<bool> {
@@ -767,12 +743,12 @@ pub async fn count_cancelled(
 }
 
 /// Stores that the cancellation of a batch is complete: all rows that it stopped are cancelled.
-pub async fn set_cancelled(conn: &mut dyn Connection, id: BatchId) -> Result<()> {
+pub async fn set_cancelled(conn: Conn<'_>, id: BatchId) -> Result<()> {
     query(CANCELLED, id).execute(conn).await.map(drop)
 }
 
 /// Returns who cancelled a batch, or `None` if it isn't cancelled.
-pub async fn cancelled_by(conn: &mut dyn Connection, id: BatchId) -> Result<Option<String>> {
+pub async fn cancelled_by(conn: Conn<'_>, id: BatchId) -> Result<Option<String>> {
     query(CANCELLED_BY, id).fetch_optional(conn, |row| row.get("cancelled_by")).await
 }
 

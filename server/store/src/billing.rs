@@ -2,7 +2,7 @@
 
 use domain::billing::BillingDetails;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,7 +16,7 @@ statements! {
 }
 
 /// Returns an account's details, which are empty until its owner has given them.
-pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<BillingDetails> {
+pub async fn of_account(conn: Conn<'_>, account_id: i64) -> Result<BillingDetails> {
     let found = query(OF, account_id).fetch_optional(conn, |row| {
         Ok(BillingDetails {
             name: row.get("name")?,
@@ -27,11 +27,7 @@ pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<Bi
     Ok(found.await?.unwrap_or_default())
 }
 
-pub async fn set(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    details: &BillingDetails,
-) -> Result<()> {
+pub async fn set(conn: Conn<'_>, account_id: i64, details: &BillingDetails) -> Result<()> {
     let BillingDetails { name, address, tax_number } = details;
     query(SET, (account_id, name, address, tax_number)).execute(conn).await.map(drop)
 }

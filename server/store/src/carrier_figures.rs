@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::Timestamp;
 use domain::carrier_figures::{CarrierCounts, CountedRefusal};
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -47,7 +47,7 @@ statements! {
 
 /// Adds counts to those of the period that began at this time.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (period_ms, began_at): (i64, Timestamp),
     counts: &BTreeMap<String, CarrierCounts>,
 ) -> Result<()> {
@@ -60,7 +60,7 @@ pub async fn add(
 
 /// Adds counts of refusals, by carrier and reason, to those of the period that began at this time.
 pub async fn add_refusals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (period_ms, began_at): (i64, Timestamp),
     refusals: &BTreeMap<String, BTreeMap<String, u64>>,
 ) -> Result<()> {
@@ -77,7 +77,7 @@ pub async fn add_refusals(
 /// Returns the counts of refusals of all periods that began after this time, by carrier. The most
 /// frequent reasons come first.
 pub async fn refusals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     period_ms: i64,
     after: Timestamp,
 ) -> Result<BTreeMap<String, Vec<CountedRefusal>>> {
@@ -95,7 +95,7 @@ pub async fn refusals(
 
 /// Returns the counts of all periods that began after this time, by carrier.
 pub async fn since(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     period_ms: i64,
     after: Timestamp,
 ) -> Result<BTreeMap<String, CarrierCounts>> {
@@ -111,7 +111,7 @@ pub async fn since(
 
 /// Returns the counts of a carrier, for each period that began after this time and has counts.
 pub async fn of_carrier(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     period_ms: i64,
     after: Timestamp,
     carrier: &str,
@@ -127,6 +127,6 @@ pub async fn of_carrier(
 }
 
 /// Deletes the counts of periods that began before this time.
-pub async fn forget(conn: &mut dyn Connection, period_ms: i64, before: Timestamp) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, period_ms: i64, before: Timestamp) -> Result<()> {
     query(FORGET, (period_ms, before)).execute(conn).await.map(drop)
 }

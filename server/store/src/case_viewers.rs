@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::decision::{CaseKind, Viewer};
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -37,7 +37,7 @@ pub struct Stored {
 
 /// Stores that an account is viewing these cases now.
 pub async fn set(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     kind: CaseKind,
     cases: &[String],
     account_id: i64,
@@ -49,11 +49,7 @@ pub async fn set(
 }
 
 /// Returns the viewers of a kind of case who were last seen after a time.
-pub async fn since(
-    conn: &mut dyn Connection,
-    kind: CaseKind,
-    since: Timestamp,
-) -> Result<Vec<Stored>> {
+pub async fn since(conn: Conn<'_>, kind: CaseKind, since: Timestamp) -> Result<Vec<Stored>> {
     query(SINCE, (kind.as_str(), since))
         .fetch_all(conn, |row| {
             Ok(Stored {
@@ -66,6 +62,6 @@ pub async fn since(
 }
 
 /// Deletes the viewers who were last seen at or before a time.
-pub async fn sweep(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
+pub async fn sweep(conn: Conn<'_>, until: Timestamp) -> Result<()> {
     query(SWEEP, until).execute(conn).await.map(drop)
 }

@@ -4,7 +4,7 @@
 //! the violation to an operator.
 
 use super::installation;
-use super::query::{Connection, query_in_shard};
+use super::query::{Conn, query_in_shard};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
@@ -486,7 +486,7 @@ statements! {
 }
 
 /// Describes the violations in a shard.
-pub async fn violations(conn: &mut dyn Connection, final_after_ms: i64) -> Result<Vec<String>> {
+pub async fn violations(conn: Conn<'_>, final_after_ms: i64) -> Result<Vec<String>> {
     // The time of the last sweep decides which messages are overdue, not the current time.
     // Otherwise a service that was down for days would have violations until its next sweep.
     let swept = installation::swept(conn).await?;

@@ -8,7 +8,7 @@ use domain::{
 };
 use serde::Deserialize;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row::{self, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
@@ -168,7 +168,7 @@ pub struct DueLimits {
 /// Messages with IDs below `least` have expired, unless they have an expiry of their own. Returns
 /// no rows if the carrier is drained.
 pub async fn due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     limits: DueLimits,
     from: ScanStart,
@@ -184,7 +184,7 @@ pub async fn due(
 /// Returns when the next row of a carrier can be claimed, among those that haven't expired, as in
 /// [`due`]. Returns `None` if there is no such row or the carrier is drained.
 pub async fn next_due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     from: ScanStart,
     least: i64,
@@ -289,7 +289,7 @@ pub struct EndedLease {
 /// Returns at most `limit` claimed rows whose lease expired at or before `ended_by` and whose
 /// message IDs are at least `least`.
 pub async fn ended_leases(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     ended_by: Timestamp,
     least: i64,
     limit: i64,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::messages;
-use super::query::{Argument, Connection, Row, query, query_of, run, run_of};
+use super::query::{Argument, Conn, Row, query, query_of, run, run_of};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -171,7 +171,7 @@ statements! {
 
 /// Returns whether a PostgreSQL database is empty. A database counts as empty if it has no tables
 /// at all, or if it has our schema and no table has rows.
-pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn is_empty(conn: Conn<'_>) -> Result<bool> {
     let mut tables: Vec<String> =
         query(EVERY_TABLE, ()).fetch_all(conn, |row| row.get("name")).await?;
     let found = tables.len();
@@ -189,7 +189,7 @@ pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 }
 
 /// Locks out all other writers of a PostgreSQL database until this transaction ends.
-pub async fn take_over(conn: &mut dyn Connection) -> Result<()> {
+pub async fn take_over(conn: Conn<'_>) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
     // PostgreSQL refuses to lock these three tables, because nobody has the privilege to change
     // their rows. Every transaction that writes to them also writes to another table.
@@ -217,7 +217,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub async fn of(conn: &mut dyn Connection, table: &str) -> Result<Self> {
+    pub async fn of(conn: Conn<'_>, table: &str) -> Result<Self> {
         let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("pk")?));
         let columns: Vec<(String, i64)> = query(COLUMNS, table).fetch_all(conn, read).await?;
         let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
@@ -247,7 +247,7 @@ impl Reader {
     }
 
     /// Returns the next rows, or `None` after the last row.
-    pub async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
+    pub async fn next(&mut self, conn: Conn<'_>) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
         let query = query_of(statement.clone(), ());
         let query = query.bind(self.after.as_deref().map(Argument::from));
@@ -288,7 +288,7 @@ pub(crate) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
 
 /// Writes rows into the table of the same name in a PostgreSQL database.
 pub async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     table: &'static str,
     columns: &[String],
     chunk: Chunk,
@@ -312,7 +312,7 @@ pub async fn write(
 }
 
 /// Fills the tables and columns that SQLite doesn't have, from a table that was just copied.
-pub async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
+pub async fn complete(conn: Conn<'_>, table: &str) -> Result<()> {
     let statement = match table {
         "applications" => FILL_REFERENCES,
         "transfers" => NUMBER_TRANSFERS,
@@ -324,7 +324,7 @@ pub async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
 
 /// Advances PostgreSQL's sequences past the copied rows, and past the greatest ID that SQLite ever
 /// assigned in each table. A rollback doesn't undo this, which leaves no more than a gap.
-pub async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+pub async fn number_on(from: Conn<'_>, to: Conn<'_>) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
     let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
     for (name, sequence) in numbered {
@@ -345,19 +345,19 @@ pub async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Re
 
 /// Makes PostgreSQL collect statistics. With statistics, one statement of the check takes three
 /// seconds on a million messages. Without them, it was still running after a minute.
-pub async fn analyze(conn: &mut dyn Connection) -> Result<()> {
+pub async fn analyze(conn: Conn<'_>) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;
     Ok(())
 }
 
-pub async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64> {
+pub async fn count(conn: Conn<'_>, table: &str) -> Result<i64> {
     let count = format!("SELECT COUNT(*) AS n FROM {table}");
     query_of(count, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the days (since 1970-01-01 UTC) that have messages.
-pub async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+pub async fn days(conn: Conn<'_>) -> Result<Vec<i64>> {
     let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
         return Ok(Vec::new());
     };
@@ -373,7 +373,7 @@ pub struct Ledger {
     pub balances: i64,
 }
 
-pub async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
+pub async fn ledger(conn: Conn<'_>) -> Result<Ledger> {
     let by_kind = |row: &Row<'_>| {
         let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
         Ok((kind.as_str().to_owned(), row.get("amount")?))
@@ -401,11 +401,11 @@ pub struct Waiting {
 }
 
 /// Returns the shard of the copied batch that has this spool.
-pub async fn shard_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Shard> {
+pub async fn shard_of_spool(conn: Conn<'_>, spool: &str) -> Result<Shard> {
     query(SHARD_OF_SPOOL, spool).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
-pub async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
+pub async fn waiting(conn: Conn<'_>) -> Result<Vec<Waiting>> {
     let waiting = |row: &Row<'_>| {
         Ok(Waiting {
             spool: row.get("spool")?,
@@ -456,11 +456,7 @@ mod tests {
         WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER'",
     );
 
-    async fn names(
-        conn: &mut dyn Connection,
-        statement: Sql,
-        table: Option<&str>,
-    ) -> BTreeSet<String> {
+    async fn names(conn: Conn<'_>, statement: Sql, table: Option<&str>) -> BTreeSet<String> {
         let listing = query(statement, ()).bind(table.map(Argument::from));
         let names = listing.fetch_all(conn, |row| row.get("name")).await;
         names.unwrap().into_iter().collect()

@@ -2,7 +2,7 @@
 
 use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -187,7 +187,7 @@ pub struct AttemptOfNumber {
 
 /// Returns all applications of an account, also deleted ones.
 pub async fn applications(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
 ) -> Result<Vec<(ApplicationId, Reference)>> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, row::reference(row)?));
@@ -201,7 +201,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the number of messages that aren't final yet.
-    pub async fn open_messages(&self, conn: &mut dyn Connection) -> Result<i64> {
+    pub async fn open_messages(&self, conn: Conn<'_>) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_MESSAGES, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_one(conn, |row| row.get("n"))
@@ -209,7 +209,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the number of verifications whose code is still accepted.
-    pub async fn open_codes(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+    pub async fn open_codes(&self, conn: Conn<'_>, now: Timestamp) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_CODES, (application_id, test, self.for_carrier, now))
             .fetch_one(conn, |row| row.get("n"))
@@ -218,14 +218,14 @@ impl NumberOf<'_> {
 
     /// Returns the number of uploads with rows that aren't messages yet. Their files may contain
     /// the number.
-    pub async fn open_uploads(&self, conn: &mut dyn Connection) -> Result<i64> {
+    pub async fn open_uploads(&self, conn: Conn<'_>) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_UPLOADS, (application_id, test)).fetch_one(conn, |row| row.get("n")).await
     }
 
     /// Erases the answers of endpoints to events about the number, and the carriers' texts in the
     /// timelines of its messages. Must run before the messages are erased.
-    pub async fn erase_traces(&self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn erase_traces(&self, conn: Conn<'_>) -> Result<()> {
         let EventStream { application_id, test } = self.stream;
         let (number, pattern) = ((self.digits, self.kind.as_str()), self.pattern());
         query(
@@ -243,32 +243,32 @@ impl NumberOf<'_> {
 
     /// Erases number, text and the caller's ID of at most `limit` final messages. Returns their
     /// number.
-    pub async fn erase_messages(&self, conn: &mut dyn Connection, limit: i64) -> Result<u64> {
+    pub async fn erase_messages(&self, conn: Conn<'_>, limit: i64) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         let values = (application_id, test, self.digits, self.kind.as_str(), limit, MASK);
         query(ERASE_MESSAGES, values).execute(conn).await
     }
 
-    pub async fn erase_inbound(&self, conn: &mut dyn Connection) -> Result<u64> {
+    pub async fn erase_inbound(&self, conn: Conn<'_>) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         query(ERASE_INBOUND, (application_id, test, self.for_carrier, MASK)).execute(conn).await
     }
 
     /// Erases the number in verifications that have ended.
-    pub async fn erase_codes(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<u64> {
+    pub async fn erase_codes(&self, conn: Conn<'_>, now: Timestamp) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         query(ERASE_CODES, (application_id, test, self.for_carrier, now, MASK)).execute(conn).await
     }
 
     /// Erases the number in events about opt-outs.
-    pub async fn erase_events(&self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn erase_events(&self, conn: Conn<'_>) -> Result<()> {
         let EventStream { application_id, test } = self.stream;
         let (number, pattern) = (format!("\"{}\"", self.for_carrier), self.pattern());
         let values = (application_id, test, number.as_str(), "null", pattern.as_str());
         query(ERASE_EVENTS, values).execute(conn).await.map(drop)
     }
 
-    pub async fn codes(&self, conn: &mut dyn Connection) -> Result<Vec<CodeOfNumber>> {
+    pub async fn codes(&self, conn: Conn<'_>) -> Result<Vec<CodeOfNumber>> {
         let EventStream { application_id, test } = self.stream;
         query(CODES, (application_id, test, self.for_carrier))
             .fetch_all(conn, |row| {
@@ -284,7 +284,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the attempts to deliver events about the number, oldest first.
-    pub async fn attempts(&self, conn: &mut dyn Connection) -> Result<Vec<AttemptOfNumber>> {
+    pub async fn attempts(&self, conn: Conn<'_>) -> Result<Vec<AttemptOfNumber>> {
         let EventStream { application_id, test } = self.stream;
         let (kind, pattern) = (self.kind.as_str(), self.pattern());
         query(
@@ -304,7 +304,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the IDs of the messages to the number.
-    pub async fn message_ids(&self, conn: &mut dyn Connection) -> Result<Vec<Transid>> {
+    pub async fn message_ids(&self, conn: Conn<'_>) -> Result<Vec<Transid>> {
         let EventStream { application_id, test } = self.stream;
         query(MESSAGE_IDS, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_all(conn, |row| Ok(Transid(row.get("id")?)))
@@ -312,7 +312,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the carriers and carrier message IDs of the messages' segments.
-    pub async fn carrier_ids(&self, conn: &mut dyn Connection) -> Result<Vec<(String, String)>> {
+    pub async fn carrier_ids(&self, conn: Conn<'_>) -> Result<Vec<(String, String)>> {
         let EventStream { application_id, test } = self.stream;
         query(CARRIER_IDS, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_all(conn, |row| Ok((row.get("carrier")?, row.get("carrier_message_id")?)))
@@ -321,7 +321,7 @@ impl NumberOf<'_> {
 }
 
 /// Replaces digits in an account's mails by a mask.
-pub async fn erase_mails(conn: &mut dyn Connection, account_id: i64, digits: &str) -> Result<()> {
+pub async fn erase_mails(conn: Conn<'_>, account_id: i64, digits: &str) -> Result<()> {
     let mask: String = MASK.chars().take(digits.len()).collect();
     let pattern = format!("%{digits}%");
     let values = (account_id, digits, mask.as_str(), pattern.as_str());
@@ -329,7 +329,7 @@ pub async fn erase_mails(conn: &mut dyn Connection, account_id: i64, digits: &st
 }
 
 /// Returns the carriers of which raw receipts or answers are stored.
-pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     loop {
         let after = found.last().map_or("", String::as_str);
@@ -343,7 +343,7 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
 }
 
 /// Deletes raw receipts by their IDs.
-pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<()> {
+pub async fn delete_receipts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
     for id in ids {
         query(DELETE_RECEIPT, *id).execute(&mut *conn).await?;
     }
@@ -351,16 +351,16 @@ pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<(
 }
 
 /// Deletes a carrier's raw receipts and answers for messages to a number, as the carrier wrote it.
-pub async fn delete_raw(conn: &mut dyn Connection, carrier: &str, number: &str) -> Result<u64> {
+pub async fn delete_raw(conn: Conn<'_>, carrier: &str, number: &str) -> Result<u64> {
     query(DELETE_RAW, (carrier, number)).execute(conn).await
 }
 
 /// Erases a number, as carriers wrote it, in receipts that match no message.
-pub async fn erase_unmatched(conn: &mut dyn Connection, number: &str) -> Result<u64> {
+pub async fn erase_unmatched(conn: Conn<'_>, number: &str) -> Result<u64> {
     query(ERASE_UNMATCHED, number).execute(conn).await
 }
 
 /// Erases messages from a handset to numbers that no application has.
-pub async fn erase_unassigned(conn: &mut dyn Connection, number: &str) -> Result<u64> {
+pub async fn erase_unassigned(conn: Conn<'_>, number: &str) -> Result<u64> {
     query(ERASE_UNASSIGNED, (number, MASK)).execute(conn).await
 }

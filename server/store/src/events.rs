@@ -9,7 +9,7 @@ use domain::ids::{Shard, compose_id};
 use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp};
 use serde::Deserialize;
 
-use super::query::{At, Connection, Row, query};
+use super::query::{At, Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -182,7 +182,7 @@ impl NewEvents {
     /// Writes the events. `batches` are the batches some of whose messages have become final.
     pub(crate) async fn write(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         batches: &[(EventStream, BatchId)],
         now: Timestamp,
     ) -> Result<()> {
@@ -199,7 +199,7 @@ impl NewEvents {
 
 /// Writes the events of a shard.
 async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     messages: &[(EventStream, EventType, i64)],
     batches: &[(EventStream, BatchId)],
     others: Vec<NewEvent>,
@@ -274,7 +274,7 @@ impl Rows {
         self.new.push((stream.application_id, stream.test, *last, kind.code(), subject, data));
     }
 
-    async fn write(self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    async fn write(self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         let with_events: BTreeSet<_> = self.new.iter().map(|row| (row.0, row.1)).collect();
         if with_events.is_empty() {
             return Ok(());
@@ -315,7 +315,7 @@ pub struct StoredEvent {
 }
 
 /// Returns the state of a stream. `None` if it has never had an event or a reader.
-pub async fn stream(conn: &mut dyn Connection, stream: EventStream) -> Result<Option<StreamState>> {
+pub async fn stream(conn: Conn<'_>, stream: EventStream) -> Result<Option<StreamState>> {
     let read = |row: &Row<'_>| {
         Ok(StreamState {
             last_id: row.get("last_id")?,
@@ -327,11 +327,7 @@ pub async fn stream(conn: &mut dyn Connection, stream: EventStream) -> Result<Op
 }
 
 /// Stores the events of a stream's messages from now on, unless they are stored already.
-pub async fn keep_since(
-    conn: &mut dyn Connection,
-    stream: EventStream,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn keep_since(conn: Conn<'_>, stream: EventStream, now: Timestamp) -> Result<()> {
     query(OPEN, ()).execute_each(conn, [columns(&stream)]).await?;
     let (application_id, test) = columns(&stream);
     let kept = query(KEEP_SINCE, (application_id, test, now)).execute(conn).await?;
@@ -340,7 +336,7 @@ pub async fn keep_since(
 
 /// Returns the oldest events of a stream with IDs above `after` and below `below`.
 pub async fn page(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (after, below): (i64, i64),
     limit: i64,
@@ -358,7 +354,7 @@ pub async fn page(
 }
 
 /// Locks a stream until the transaction ends, and returns the ID of its newest event, or 0.
-pub async fn lock(conn: &mut dyn Connection, stream: EventStream) -> Result<i64> {
+pub async fn lock(conn: Conn<'_>, stream: EventStream) -> Result<i64> {
     let locking = query(LOCK, ());
     let locked: Vec<Locked> = locking.find_each(conn, [columns(&stream)], "event_streams").await?;
     Ok(locked.first().map_or(0, |stream| stream.last_id))
@@ -366,7 +362,7 @@ pub async fn lock(conn: &mut dyn Connection, stream: EventStream) -> Result<i64>
 
 /// Adds an event about `subject` to a stream, and returns its ID. Its data is empty.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     kind: EventType,
     subject: i64,
@@ -384,12 +380,7 @@ pub async fn add(
 
 /// Deletes the oldest events of the streams of live keys, or of those of test keys: at most `limit`
 /// events, with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old(
-    conn: &mut dyn Connection,
-    test: bool,
-    below: i64,
-    limit: i64,
-) -> Result<bool> {
+pub async fn drop_old(conn: Conn<'_>, test: bool, below: i64, limit: i64) -> Result<bool> {
     let read = |row: &Row<'_>| {
         Ok(EventStream { application_id: row.get("application_id")?, test: row.get("test")? })
     };

@@ -7,7 +7,7 @@ use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, BatchId};
 
 use super::erasure::MASK;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
@@ -267,11 +267,11 @@ pub struct Partition {
 }
 
 /// Adds the charges and releases of these messages to the sums that are kept by day.
-pub async fn sum_up(conn: &mut dyn Connection, range: Range) -> Result<()> {
+pub async fn sum_up(conn: Conn<'_>, range: Range) -> Result<()> {
     query(SUM_UP, (range.from, range.below)).execute(conn).await.map(drop)
 }
 
-pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
+pub async fn delete(conn: Conn<'_>, range: Range) -> Result<()> {
     for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
         query(statement, (range.from, range.below)).execute(&mut *conn).await?;
     }
@@ -281,7 +281,7 @@ pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
 /// Masks the numbers, or erases the texts, of final messages and of inbound messages in this range.
 /// Does the same with final messages that were scheduled for a time in this range.
 pub async fn redact(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     redaction: Redaction,
     Range { from, below }: Range,
 ) -> Result<()> {
@@ -309,7 +309,7 @@ pub async fn redact(
 
 /// Erases the shared texts of at most `limit` batches that are done and whose messages all have IDs
 /// below `below`. Returns whether there may be more.
-pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn erase_shared_texts(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let erased = query(ERASE_SHARED_TEXTS, (below, limit)).execute(conn).await?;
     Ok(erased >= limit.unsigned_abs())
 }
@@ -318,7 +318,7 @@ pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i6
 /// messages or batches. Deletes only messages that were accepted before the day `below` (since
 /// 1970-01-01 UTC). Messages that aren't final stay, and so do the figures of their day. Returns
 /// false if there is nothing left to delete.
-pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn delete_tests(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
     let found: Option<(ApplicationId, i64)> =
         query(TEST_DAY, below).fetch_optional(&mut *conn, read).await?;
@@ -351,11 +351,7 @@ pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> 
 
 /// Deletes the figures of a day whose final test messages are deleted. If other messages of the day
 /// are left, deletes only the counts of final messages.
-async fn forget_test_day(
-    conn: &mut dyn Connection,
-    application: ApplicationId,
-    day: i64,
-) -> Result<()> {
+async fn forget_test_day(conn: Conn<'_>, application: ApplicationId, day: i64) -> Result<()> {
     let Range { from, below } = Range::of_days(day, day + 1);
     if query(OPEN_TEST, (application, from, below)).finds(&mut *conn).await? {
         return query(DELETE_FINAL_COUNTS, (application, day)).execute(conn).await.map(drop);
@@ -369,7 +365,7 @@ async fn forget_test_day(
 /// Returns the ID of the final test message that is at position `before` (from 0) in a range of
 /// IDs.
 async fn nth_test(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application: ApplicationId,
     (from, below): (i64, i64),
     before: i64,

@@ -2,7 +2,7 @@
 
 use domain::{ApplicationId, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{json, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -83,7 +83,7 @@ pub struct KeptAnswer {
 
 /// Returns the answers with these keys that were stored after `kept_since`.
 pub async fn find(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     keys: &[KeptKey],
     kept_since: Timestamp,
 ) -> Result<Vec<(KeptKey, KeptAnswer)>> {
@@ -104,11 +104,7 @@ pub async fn find(
 }
 
 /// Stores answers. An answer replaces an expired answer with the same key.
-pub async fn keep(
-    conn: &mut dyn Connection,
-    answers: &[(KeptKey, KeptAnswer)],
-    now: Timestamp,
-) -> Result<()> {
+pub async fn keep(conn: Conn<'_>, answers: &[(KeptKey, KeptAnswer)], now: Timestamp) -> Result<()> {
     let rows = answers.iter().map(|(key, kept)| {
         let (application, test, key) = key.columns();
         (application, test, key, &kept.digest, &kept.answer)
@@ -119,7 +115,7 @@ pub async fn keep(
 
 /// Deletes the oldest answers that were stored at or before `kept_since`, about `limit` at a time.
 /// Returns true if more of them may be left.
-pub async fn sweep(conn: &mut dyn Connection, kept_since: Timestamp, limit: i64) -> Result<bool> {
+pub async fn sweep(conn: Conn<'_>, kept_since: Timestamp, limit: i64) -> Result<bool> {
     let finding = query(SWEEP_END, (kept_since, limit));
     let end = finding.fetch_optional(&mut *conn, |row| row.get("created_at")).await?;
     query(SWEEP, end.unwrap_or(kept_since)).execute(conn).await?;

@@ -7,7 +7,7 @@ use domain::records::UnassignedRecord;
 use domain::{ApplicationId, InboundId, Timestamp, ids};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -310,7 +310,7 @@ fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
 /// Notes deliveries by their fingerprints, each until a time. Returns the fingerprints that weren't
 /// noted. They must be sorted and distinct, so that two transactions can't wait for each other.
 pub async fn note(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     notes: impl IntoIterator<Item = (i64, Timestamp)>,
     now: Timestamp,
 ) -> Result<Vec<i64>> {
@@ -319,13 +319,13 @@ pub async fn note(
 }
 
 /// Deletes notes of deliveries that expired before this time. Returns whether there may be more.
-pub async fn forget_seen(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<bool> {
+pub async fn forget_seen(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let forgotten = query(FORGET_SEEN, (before, limit)).execute(conn).await?;
     Ok(forgotten >= limit.unsigned_abs())
 }
 
 pub async fn keep_parts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     parts: &[StoredPart],
     carrier: &str,
     now: Timestamp,
@@ -351,22 +351,18 @@ pub async fn keep_parts(
 }
 
 /// Returns the stored parts of messages in the order in which they came, and locks them.
-pub async fn parts(conn: &mut dyn Connection, keys: &[PartsKey]) -> Result<Vec<StoredPart>> {
+pub async fn parts(conn: Conn<'_>, keys: &[PartsKey]) -> Result<Vec<StoredPart>> {
     query(PARTS, ()).find_each(conn, keys.iter().map(PartsKey::columns), "inbound_parts").await
 }
 
 /// Deletes parts.
-pub async fn drop_parts(conn: &mut dyn Connection, ids: &[i64]) -> Result<()> {
+pub async fn drop_parts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
     let dropped = query(DROP_PARTS, ()).execute_each(conn, ids.iter().copied()).await?;
     touched("inbound_parts", ids.len(), dropped)
 }
 
 /// Returns messages that may be complete, or whose first part came before `before`.
-pub async fn due(
-    conn: &mut dyn Connection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<Vec<PartsKey>> {
+pub async fn due(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<Vec<PartsKey>> {
     let read = |row: &Row<'_>| {
         Ok(PartsKey {
             carrier: row.get("carrier")?,
@@ -380,10 +376,7 @@ pub async fn due(
 }
 
 /// Stores messages of applications of the connection's shard.
-pub async fn insert(
-    conn: &mut dyn Connection,
-    messages: &[(ApplicationId, InboundRecord)],
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, messages: &[(ApplicationId, InboundRecord)]) -> Result<()> {
     let rows = messages.iter().map(|(application_id, it)| {
         let (id, optout) = (it.inboundid.0, it.optout.map(Command::as_str));
         let (number, recipient, text) = (&it.number, &it.recipient, &it.message);
@@ -395,7 +388,7 @@ pub async fn insert(
 }
 
 /// Keeps messages to numbers that no application has.
-pub async fn keep(conn: &mut dyn Connection, messages: &[UnassignedRecord]) -> Result<()> {
+pub async fn keep(conn: Conn<'_>, messages: &[UnassignedRecord]) -> Result<()> {
     let rows = messages.iter().map(|it| {
         (it.inboundid.0, &it.carrier, &it.number, &it.recipient, &it.message, it.segments)
     });
@@ -405,7 +398,7 @@ pub async fn keep(conn: &mut dyn Connection, messages: &[UnassignedRecord]) -> R
 
 /// Returns messages to numbers that no application had, newest first, with IDs below `below`.
 pub async fn unassigned_below(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     below: i64,
     limit: i64,
 ) -> Result<Vec<UnassignedRecord>> {
@@ -414,7 +407,7 @@ pub async fn unassigned_below(
 
 /// Returns messages to a number that no application had, oldest first, with IDs above `above`.
 pub async fn unassigned_to(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipient: &str,
     above: i64,
     limit: i64,
@@ -423,18 +416,14 @@ pub async fn unassigned_to(
 }
 
 /// Deletes messages that were assigned to applications.
-pub async fn drop_unassigned(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<()> {
+pub async fn drop_unassigned(conn: Conn<'_>, ids: &[InboundId]) -> Result<()> {
     let rows = ids.iter().map(|id| id.0);
     let dropped = query(DROP_UNASSIGNED, ()).execute_each(conn, rows).await?;
     touched("unassigned_inbound", ids.len(), dropped)
 }
 
 /// Returns messages of an application, newest first.
-pub async fn list(
-    conn: &mut dyn Connection,
-    listed: Listed<'_>,
-    limit: i64,
-) -> Result<Vec<InboundRecord>> {
+pub async fn list(conn: Conn<'_>, listed: Listed<'_>, limit: i64) -> Result<Vec<InboundRecord>> {
     let pattern = listed.pattern();
     let Listed { application_id, test, from, below, number, recipient, text: _ } = listed;
     let sql = match (number.is_empty(), recipient.is_empty()) {
@@ -447,18 +436,18 @@ pub async fn list(
 }
 
 /// Returns the messages with these IDs, in any order.
-pub async fn by_ids(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<Vec<InboundRecord>> {
+pub async fn by_ids(conn: Conn<'_>, ids: &[InboundId]) -> Result<Vec<InboundRecord>> {
     query(BY_IDS, ()).fetch_each(conn, ids.iter().map(|id| id.0), record).await
 }
 
 /// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
 /// least `from`.
-pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+pub async fn nth_after(conn: Conn<'_>, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the greatest ID of the shard's messages, the unassigned messages and the parts.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn greatest(conn: Conn<'_>) -> Result<i64> {
     let mut greatest = 0;
     for sql in [GREATEST, GREATEST_ELSEWHERE] {
         let found: Option<i64> = query(sql, ()).fetch_one(conn, |row| row.get("id")).await?;
@@ -468,7 +457,7 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
 }
 
 /// Deletes messages with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn drop_old(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let dropped = query(DROP_OLD, (below, limit)).execute(&mut *conn).await?;
     let unassigned = query(DROP_OLD_UNASSIGNED, (below, limit)).execute(conn).await?;
     Ok(dropped.max(unassigned) >= limit.unsigned_abs())

@@ -3,7 +3,7 @@
 use domain::records::{MarginFigures, MarginLine, MarginRow};
 use domain::{Kind, Money, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -80,7 +80,7 @@ pub type Counted = (Reference, String, String);
 
 /// Returns the first `limit` live messages in this range of IDs.
 pub async fn messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (from, below): (i64, i64),
     limit: i64,
 ) -> Result<Vec<CountedMessage>> {
@@ -104,31 +104,31 @@ pub async fn messages(
 }
 
 /// Returns the last day whose messages were final when it was counted, except scheduled ones.
-pub async fn last_settled(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn last_settled(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LAST_SETTLED, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Returns the days with scheduled messages that weren't final when the day was counted, and the
 /// number of these messages.
-pub async fn unfinished(conn: &mut dyn Connection) -> Result<Vec<(i64, i64)>> {
+pub async fn unfinished(conn: Conn<'_>) -> Result<Vec<(i64, i64)>> {
     let read = |row: &Row<'_>| Ok((row.get("day")?, row.get("unfinished")?));
     query(UNFINISHED, ()).fetch_all(conn, read).await
 }
 
 /// Returns the last day that has figures.
-pub async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn last(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LAST, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Returns the days from `from` on that have figures.
-pub async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
+pub async fn counted(conn: Conn<'_>, from: i64) -> Result<Vec<i64>> {
     query(COUNTED, from).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// Stores the figures of a day and deletes the day's earlier figures. `unfinished` is the number of
 /// scheduled messages that aren't final, or `None` while other messages aren't final.
 pub async fn store<'f>(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (day, unfinished): (i64, Option<i64>),
     figures: impl IntoIterator<Item = (&'f Counted, &'f MarginFigures)>,
 ) -> Result<()> {
@@ -151,22 +151,18 @@ pub async fn store<'f>(
 }
 
 /// Returns the sums by day. Each row's name is the number of the day.
-pub async fn by_day(conn: &mut dyn Connection, (from, to): (i64, i64)) -> Result<Vec<MarginRow>> {
+pub async fn by_day(conn: Conn<'_>, (from, to): (i64, i64)) -> Result<Vec<MarginRow>> {
     query(BY_DAY, (from, to)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by price rule, at most `limit`.
-pub async fn by_rule(
-    conn: &mut dyn Connection,
-    (from, to): (i64, i64),
-    limit: i64,
-) -> Result<Vec<MarginRow>> {
+pub async fn by_rule(conn: Conn<'_>, (from, to): (i64, i64), limit: i64) -> Result<Vec<MarginRow>> {
     query(BY_RULE, (from, to, limit)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by application, at most `limit`, the highest charges first.
 pub async fn by_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (from, to): (i64, i64),
     limit: i64,
 ) -> Result<Vec<MarginRow>> {
@@ -174,11 +170,7 @@ pub async fn by_application(
 }
 
 /// Returns the sums by day, price rule and application, at most `limit`.
-pub async fn lines(
-    conn: &mut dyn Connection,
-    (from, to): (i64, i64),
-    limit: i64,
-) -> Result<Vec<MarginLine>> {
+pub async fn lines(conn: Conn<'_>, (from, to): (i64, i64), limit: i64) -> Result<Vec<MarginLine>> {
     let read = |row: &Row<'_>| {
         Ok(MarginLine {
             day: row.get("day")?,

@@ -7,7 +7,7 @@ use domain::{
     VerifyId,
 };
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::recent::{self, MessageLocation};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
@@ -283,11 +283,11 @@ impl NewMessage {
 }
 
 /// Finds a message by its ID, whichever application it belongs to.
-pub async fn locate(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageLocation>> {
+pub async fn locate(conn: Conn<'_>, id: Transid) -> Result<Option<MessageLocation>> {
     query(LOCATE, id).fetch_optional(conn, recent::location).await
 }
 
-pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, messages: &[&NewMessage]) -> Result<()> {
     let rows = messages.iter().map(|m| {
         (
             m.id,
@@ -323,7 +323,7 @@ pub struct Recipient<'a> {
 
 /// Returns those of the applications that have sent a message to a number since the ID `from`.
 pub async fn senders(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     applications: &[ApplicationId],
     recipient: Recipient<'_>,
     from: i64,
@@ -349,7 +349,7 @@ pub async fn lock_replies(
 /// Whether an application has replied to a number with this text since the ID `from`, in live or in
 /// test messages.
 pub async fn has_replied(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     number: &Number,
     from: i64,
@@ -361,14 +361,14 @@ pub async fn has_replied(
 
 /// Returns the status of a message, and the time that it was scheduled for.
 pub async fn due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: Transid,
 ) -> Result<Option<(MessageStatus, Option<Timestamp>)>> {
     let read = |row: &Row<'_>| Ok((row::status(row, "messages")?, row.get("send_at")?));
     query(DUE, id).fetch_optional(conn, read).await
 }
 
-pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {
+pub async fn status(conn: Conn<'_>, id: Transid) -> Result<Option<MessageStatus>> {
     let read = |row: &Row<'_>| row::status(row, "messages");
     query(STATUS, id).fetch_optional(conn, read).await
 }
@@ -385,20 +385,20 @@ pub async fn numbers(
 }
 
 /// Returns the least message ID that is at least `from` and below `below`.
-pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
+pub async fn first(conn: Conn<'_>, from: i64, below: i64) -> Result<Option<i64>> {
     query(FIRST, (from, below)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
 /// least `from`.
-pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+pub async fn nth_after(conn: Conn<'_>, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the time of the message at position `count`, from 0, among the messages that were
 /// scheduled for `from` or later.
 pub async fn nth_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: Timestamp,
     count: i64,
 ) -> Result<Option<Timestamp>> {
@@ -406,7 +406,7 @@ pub async fn nth_scheduled(
 }
 
 /// Returns the greatest ID of a message, or 0 if there are no messages.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn greatest(conn: Conn<'_>) -> Result<i64> {
     let id: Option<i64> = query(GREATEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     Ok(id.unwrap_or(0))
 }
@@ -414,7 +414,7 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
 /// Returns at most `limit` scheduled messages of a key, each with its time. Leaves out times before
 /// `from`.
 pub async fn scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     from: Timestamp,
     limit: i64,
@@ -426,7 +426,7 @@ pub async fn scheduled(
 /// Returns the number of messages of a key that are scheduled for `from` or later, but before
 /// `until`. Reads all messages that were scheduled for these times.
 pub async fn count_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (from, until): (Timestamp, Timestamp),
 ) -> Result<i64> {
@@ -437,7 +437,7 @@ pub async fn count_scheduled(
 /// Returns the least ID of the messages that were scheduled for `from` or later, but before
 /// `until`, and that aren't final. Reads all messages that were scheduled for these times.
 pub async fn least_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: Timestamp,
     until: Timestamp,
 ) -> Result<Option<i64>> {
@@ -559,7 +559,7 @@ pub enum OverdueOf {
 /// a restore. While they are, those that were accepted before are left out, except scheduled ones
 /// whose 48 hours began after that.
 pub async fn overdue(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     which: OverdueOf,
     held: Option<Timestamp>,
     limit: i64,

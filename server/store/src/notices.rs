@@ -4,7 +4,7 @@
 use domain::decision::Work;
 use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -161,7 +161,7 @@ pub struct Done {
 
 /// Stores which mails an application's owner wants. `None` turns a kind of mail off.
 pub async fn set(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     low_balance: Option<Money>,
     batch_mails_since: Option<Timestamp>,
@@ -172,7 +172,7 @@ pub async fn set(
 
 /// Returns the applications whose balance is below the threshold and whose owners haven't been
 /// mailed about it yet.
-pub async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
+pub async fn low(conn: Conn<'_>) -> Result<Vec<Low>> {
     let read = |row: &Row<'_>| {
         Ok(Low {
             id: row.get("id")?,
@@ -186,26 +186,22 @@ pub async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
 
 /// Stores when the owner was mailed about the low balance. Returns false if that was stored before
 /// or if the balance is no longer low.
-pub async fn note_low(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn note_low(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_LOW, (id, now)).execute(conn).await? == 1)
 }
 
 /// Returns the applications whose balance was low and has reached the threshold again.
-pub async fn risen(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+pub async fn risen(conn: Conn<'_>) -> Result<Vec<ApplicationId>> {
     query(RISEN, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
-pub async fn note_risen(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+pub async fn note_risen(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(NOTE_RISEN, id).execute(conn).await.map(drop)
 }
 
 /// Returns the finished batches with at least this ID whose owners want a mail and haven't got it
 /// yet.
-pub async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>> {
+pub async fn done(conn: Conn<'_>, least_id: i64) -> Result<Vec<Done>> {
     let read = |row: &Row<'_>| {
         Ok(Done {
             id: row.get("id")?,
@@ -218,7 +214,7 @@ pub async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>>
 }
 
 /// Stores that the mail about a batch has been written. Returns false if that was stored before.
-pub async fn note_done(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+pub async fn note_done(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
 }
 
@@ -248,7 +244,7 @@ impl Waiting {
 
 /// Counts the work that has been pending since `before`, and how much of it arrived after `after`.
 pub async fn waiting(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     work: Work,
     before: Timestamp,
     after: Timestamp,
@@ -273,7 +269,7 @@ pub async fn waiting(
 }
 
 /// Returns when staff were last mailed about a kind of work.
-pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
+pub async fn reminded(conn: Conn<'_>, work: Work) -> Result<Option<Timestamp>> {
     query(REMINDED, work.as_str()).fetch_optional(conn, |row| row.get("mailed_at")).await
 }
 
@@ -281,32 +277,23 @@ pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Ti
 const CARRIER: &str = "carrier:";
 
 /// Returns the carriers that staff were mailed about and that haven't been back since.
-pub async fn failing_carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn failing_carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
     Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())
 }
 
 /// Stores that staff are mailed about a carrier now. Returns false if they know already.
-pub async fn note_carrier(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn note_carrier(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_CARRIER, (format!("{CARRIER}{carrier}"), now)).execute(conn).await? == 1)
 }
 
 /// Stores that a carrier is back. Returns false if another process has stored it.
-pub async fn forget_carrier(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn forget_carrier(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     Ok(query(FORGET_CARRIER, format!("{CARRIER}{carrier}")).execute(conn).await? == 1)
 }
 
 /// Stores that staff are mailed now. Returns false if they were already mailed after `since`.
-pub async fn remind(
-    conn: &mut dyn Connection,
-    work: Work,
-    now: Timestamp,
-    since: Timestamp,
-) -> Result<bool> {
+pub async fn remind(conn: Conn<'_>, work: Work, now: Timestamp, since: Timestamp) -> Result<bool> {
     let noting = query(REMIND, (work.as_str(), now, since));
     Ok(noting.execute(conn).await? == 1)
 }

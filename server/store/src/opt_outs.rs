@@ -4,7 +4,7 @@ use domain::ids::id_unix_ms;
 use domain::opt_out::ERASED;
 use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -134,7 +134,7 @@ pub struct OptOut {
 
 /// Returns those of these numbers that have opted out.
 pub async fn among(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     numbers: impl IntoIterator<Item = (ApplicationId, bool, &str)>,
 ) -> Result<Vec<OptedOut>> {
     let finding = query(AMONG, ());
@@ -157,7 +157,7 @@ pub async fn of_messages(
 /// Adds numbers with their IDs to a list. Returns the new opt-outs: a number that is on the list
 /// already keeps its ID and its source.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     numbers: &[(String, i64)],
     source: OptOutSource,
@@ -176,19 +176,19 @@ pub async fn add(
 }
 
 /// Removes a number from a list. Returns false if it isn't on it.
-pub async fn remove(conn: &mut dyn Connection, list: EventStream, number: &str) -> Result<bool> {
+pub async fn remove(conn: Conn<'_>, list: EventStream, number: &str) -> Result<bool> {
     let removing = query(REMOVE, (list.application_id, list.test, number));
     Ok(removing.execute(conn).await? == 1)
 }
 
 /// Removes the lists of an application.
-pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+pub async fn remove_all(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` opt-outs of a list with IDs below `below`, newest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     below: i64,
     limit: i64,
@@ -197,17 +197,13 @@ pub async fn list(
 }
 
 /// Returns the opt-out of a number.
-pub async fn one(
-    conn: &mut dyn Connection,
-    list: EventStream,
-    number: &str,
-) -> Result<Option<OptOut>> {
+pub async fn one(conn: Conn<'_>, list: EventStream, number: &str) -> Result<Option<OptOut>> {
     query(ONE, (list.application_id, list.test, number)).fetch_optional(conn, read).await
 }
 
 /// Returns at most `limit` numbers of a list that come after `after`, in the order of their text.
 pub async fn numbers(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     after: &str,
     limit: i64,
@@ -217,18 +213,13 @@ pub async fn numbers(
 }
 
 /// Returns what the erased numbers of a list are stored as.
-pub async fn erased(conn: &mut dyn Connection, list: EventStream) -> Result<Vec<String>> {
+pub async fn erased(conn: Conn<'_>, list: EventStream) -> Result<Vec<String>> {
     let reading = query(NUMBERS_ERASED, (list.application_id, list.test));
     reading.fetch_all(conn, |row| row.get("number")).await
 }
 
 /// Stores `erased` instead of a number of a list. Returns false if the number isn't on it.
-pub async fn erase(
-    conn: &mut dyn Connection,
-    list: EventStream,
-    number: &str,
-    erased: &str,
-) -> Result<bool> {
+pub async fn erase(conn: Conn<'_>, list: EventStream, number: &str, erased: &str) -> Result<bool> {
     if one(conn, list, number).await?.is_none() {
         return Ok(false);
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use domain::quarter::{Figure, Figures, QuarterRange};
 use domain::{ApplicationId, MessageStatus, Money, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -106,12 +106,7 @@ impl Changes {
     }
 
     /// Writes the changes to the rows of a node and a writer.
-    pub(crate) async fn write(
-        self,
-        conn: &mut dyn Connection,
-        node: i64,
-        writer: i64,
-    ) -> Result<()> {
+    pub(crate) async fn write(self, conn: Conn<'_>, node: i64, writer: i64) -> Result<()> {
         let rows = self.0.into_iter();
         let rows = rows.map(|(key, (n, cost))| {
             let Key { application_id, test, quarter, figure } = key;
@@ -153,7 +148,7 @@ fn figure(row: &Row<'_>) -> Result<Figure> {
 
 /// Adds an application's figures to the periods of a range.
 pub async fn add_periods(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     range: QuarterRange,
     periods: &mut BTreeMap<i64, Figures>,
@@ -174,13 +169,13 @@ pub async fn add_periods(
 
 /// Returns the quarter hours below this one whose figures aren't folded. Such figures are in
 /// several rows, or in a row that a process adds to.
-pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+pub async fn unfolded(conn: Conn<'_>, below: i64) -> Result<Vec<i64>> {
     query(UNFOLDED, below).fetch_all(conn, |row| row.get("quarter")).await
 }
 
 /// Folds a quarter hour's figures into one row per figure. Other processes may change the figures
 /// meanwhile. Their changes are folded by a later call.
-pub async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
+pub async fn fold(conn: Conn<'_>, quarter: i64) -> Result<()> {
     if conn.dialect().is_shared() {
         query(LOCK_PARTS, quarter).finds(&mut *conn).await?;
     }

@@ -3,7 +3,7 @@
 use domain::{ApplicationId, Kind, Money, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -283,7 +283,7 @@ statements! {
 }
 
 /// Returns the least ID of the messages in the queue.
-pub async fn least(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn least(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LEAST, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
@@ -310,11 +310,7 @@ pub struct QueuedAs {
     pub deferred: bool,
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    rows: &[QueuedRow],
-    queued_as: QueuedAs,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, rows: &[QueuedRow], queued_as: QueuedAs) -> Result<()> {
     let values = rows.iter().map(|r| {
         let carrier = r.carrier.as_str();
         (r.message_id, r.application_id, carrier, r.due_at, r.lease_token, r.expires_at)
@@ -325,14 +321,14 @@ pub async fn insert(
 }
 
 /// Returns the applications that have deferred messages but aren't suspended.
-pub async fn deferred_without_suspension(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+pub async fn deferred_without_suspension(conn: Conn<'_>) -> Result<Vec<ApplicationId>> {
     query(DEFERRED_WITHOUT_SUSPENSION, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
 /// Resumes none if the application is suspended.
 pub async fn resume(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     limit: i64,
     now: Timestamp,
@@ -342,7 +338,7 @@ pub async fn resume(
 
 /// Returns the carriers that have messages in the queue. The name of messages without a route is
 /// empty.
-pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if has_unclaimed(conn, "").await? {
         found.push(String::new());
@@ -358,7 +354,7 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
 /// Returns the carrier that a message in the queue waits for, and when it is due: `None` if it is
 /// being submitted. The carrier is empty if no route fits.
 pub async fn carrier_of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     message: Transid,
 ) -> Result<Option<(String, Option<Timestamp>)>> {
     query(CARRIER_OF, message.0)
@@ -371,16 +367,12 @@ pub async fn carrier_of(
 }
 
 /// Returns how many messages wait for a carrier, and since when.
-pub async fn waiting(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    now: Timestamp,
-) -> Result<QueueState> {
+pub async fn waiting(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Result<QueueState> {
     query(WAITING, (carrier, now, now.plus_ms(PUT_OFF_MAX_MS))).fetch_one(conn, read_state).await
 }
 
 /// Returns whether a carrier has an unclaimed row.
-pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn has_unclaimed(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
@@ -388,7 +380,7 @@ pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<b
 /// carrier has, or may have, a segment. On PostgreSQL, locks the returned rows and leaves out rows
 /// that another transaction has locked.
 pub async fn unclaimed(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     after: Transid,
     limit: i64,
@@ -399,7 +391,7 @@ pub async fn unclaimed(
 /// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the due rows in any
 /// order.
 pub async fn unrouted(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     now: Timestamp,
     limit: i64,
@@ -457,7 +449,7 @@ pub struct QueueState {
     pub oldest: Option<Timestamp>,
 }
 
-pub async fn state(conn: &mut dyn Connection, now: Timestamp) -> Result<QueueState> {
+pub async fn state(conn: Conn<'_>, now: Timestamp) -> Result<QueueState> {
     let mut state = QueueState { waiting: 0, oldest: None };
     for carrier in carriers(conn).await? {
         let of_carrier = waiting(conn, &carrier, now).await?;
@@ -504,14 +496,14 @@ pub async fn drop_unclaimed(
 
 /// Exempts rows from the cancellation of their batch: those that are claimed, and those of messages
 /// of which a carrier has, or may have, a segment.
-pub async fn let_claimed_go(conn: &mut dyn Connection, (first, last): (i64, i64)) -> Result<()> {
+pub async fn let_claimed_go(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<()> {
     query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
     query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` unclaimed rows of a batch, in the order of their IDs.
 pub async fn of_batch(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (first, last): (i64, i64),
     limit: i64,
 ) -> Result<Vec<Transid>> {
@@ -519,10 +511,7 @@ pub async fn of_batch(
 }
 
 /// Returns the number and the cost of the messages of a batch that its cancellation stops.
-pub async fn cost_of_batch(
-    conn: &mut dyn Connection,
-    (first, last): (i64, i64),
-) -> Result<(i64, Money)> {
+pub async fn cost_of_batch(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<(i64, Money)> {
     let read = |row: &Row<'_>| Ok((row.get("n")?, row.get("cost")?));
     query(COST_OF_BATCH, (first, last)).fetch_one(conn, read).await
 }
@@ -530,7 +519,7 @@ pub async fn cost_of_batch(
 /// Makes at most `limit` deferred rows of a batch due again, after a pause. Returns how many there
 /// were.
 pub async fn release_held(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (first, last): (i64, i64),
     limit: i64,
     now: Timestamp,

@@ -3,7 +3,7 @@
 
 use domain::{ApplicationId, Transid};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
@@ -94,18 +94,14 @@ pub(crate) fn location(row: &Row<'_>) -> Result<MessageLocation> {
 }
 
 /// Returns the last of the `count` applications that follow `after`, or `None` if none follows.
-pub async fn last_of_next(
-    conn: &mut dyn Connection,
-    after: i64,
-    count: i64,
-) -> Result<Option<i64>> {
+pub async fn last_of_next(conn: Conn<'_>, after: i64, count: i64) -> Result<Option<i64>> {
     query(LAST_OF_NEXT, (after, count)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the newest messages whose IDs are at least `from`. Covers the applications whose IDs are
 /// above `after` and at most `last`.
 pub async fn find(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     key: Key<'_>,
     (after, last): (i64, i64),
     from: i64,
@@ -121,7 +117,7 @@ pub async fn find(
 /// Returns the newest live messages whose outcome is unknown and whose IDs are at least `from`, of
 /// one carrier or of all.
 pub async fn unknown(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: Option<&str>,
     from: i64,
     limit: i64,

@@ -5,7 +5,7 @@ use domain::pumping::{CountryOutcomes, VARIED_DIGITS};
 use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::WriteTx;
@@ -104,7 +104,7 @@ pub type Recipient = OptedOut;
 /// Returns how many messages these recipients got recently. Messages whose price was released, and
 /// free ones, don't count.
 pub async fn recent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipients: &[Recipient],
     country_code: &str,
     now: Timestamp,
@@ -152,7 +152,7 @@ pub struct StoredMessage {
 /// Returns at most `limit` of the charged live messages that an application has sent since a time,
 /// newest first.
 pub async fn sent_since(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     since: Timestamp,
     limit: i64,
@@ -174,7 +174,7 @@ pub async fn sent_since(
 /// the last 10 minutes. These numbers, as carriers get them, are `block` and [`VARIED_DIGITS`] more
 /// digits.
 pub async fn similar(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     block: &str,
     country_code: &str,
@@ -200,7 +200,7 @@ fn varied(block: &str, digit: &str) -> String {
 
 /// Returns how an application's messages to the country with this code fared.
 pub async fn to_country(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     code: &str,

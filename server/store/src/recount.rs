@@ -3,7 +3,7 @@
 use domain::{ApplicationId, Money, Reference};
 
 use super::installation;
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub struct Recounted {
 
 /// Returns the applications of a shard that follow one, by ID.
 pub async fn after(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     limit: i64,
 ) -> Result<Vec<(ApplicationId, Reference)>> {
@@ -58,7 +58,7 @@ pub async fn after(
 
 /// Returns an application's balance and newest transfers as one snapshot has them. A message that
 /// is dropped during the call seems to be missing.
-pub async fn newest(conn: &mut dyn Connection, id: ApplicationId, limit: i64) -> Result<Newest> {
+pub async fn newest(conn: Conn<'_>, id: ApplicationId, limit: i64) -> Result<Newest> {
     let low = installation::history_low(&mut *conn).await?;
     let mut balance = Money::ZERO;
     let rows = query(NEWEST, (id, limit, low)).fetch_all(conn, |row| {

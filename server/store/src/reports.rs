@@ -10,7 +10,7 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Argument, Connection, Query, Row, query, query_in_shard};
+use super::query::{Argument, Conn, Query, Row, query, query_in_shard};
 use super::row;
 use super::sql::{Dialect, Sql, in_shard, statements};
 use crate::error::Result;
@@ -132,7 +132,7 @@ pub fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
 
 /// Returns the newest messages of a span, at most `limit`.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     selection: &Selection,
     path: Path,
     span: Span,
@@ -149,7 +149,7 @@ pub async fn list(
 /// Returns the scheduled messages of a key that are due after a time and an ID, and that have at
 /// least the ID `least`. Returns at most `limit`, the next due first.
 pub async fn scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     (after, after_id): (Timestamp, Transid),
     least: i64,
@@ -163,7 +163,7 @@ pub async fn scheduled(
 }
 
 /// Returns the messages with these IDs, in any order.
-pub async fn by_ids(conn: &mut dyn Connection, ids: &[Transid]) -> Result<Vec<MessageRow>> {
+pub async fn by_ids(conn: Conn<'_>, ids: &[Transid]) -> Result<Vec<MessageRow>> {
     let (Some(least), Some(greatest)) = (ids.iter().min(), ids.iter().max()) else {
         return Ok(Vec::new());
     };
@@ -186,7 +186,7 @@ pub struct Counted {
 /// Counts the messages of a span along a path, at most `limit`. Applies only the condition that the
 /// path is for.
 pub async fn count(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     selection: &Selection,
     path: Path,
     span: Span,
@@ -206,7 +206,7 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
 }
 
 /// Counts the messages that no carrier has accepted yet, at most `limit`.
-pub async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
+pub async fn queued(conn: Conn<'_>, limit: i64) -> Result<i64> {
     query(QUEUED, limit).fetch_one(conn, |row| row.get("n")).await
 }
 

@@ -4,7 +4,7 @@ use domain::support::SegmentRecord;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, json};
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -319,7 +319,7 @@ pub struct Unanswered {
 
 /// Stores submitted segments. If a segment is already stored, it was submitted again.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -331,7 +331,7 @@ pub async fn insert(
 /// that already has one. Inserts segments that aren't stored yet, and changes nothing else of
 /// stored segments.
 pub async fn set_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -340,7 +340,7 @@ pub async fn set_ids(
 }
 
 async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     statement: Sql,
     rows: &[NewSegment],
     carrier: &str,
@@ -355,7 +355,7 @@ async fn write(
 }
 
 /// Returns the segments of a message in order, as staff see them.
-pub async fn of_message(conn: &mut dyn Connection, message: Transid) -> Result<Vec<SegmentRecord>> {
+pub async fn of_message(conn: Conn<'_>, message: Transid) -> Result<Vec<SegmentRecord>> {
     let read = |row: &Row<'_>| {
         Ok(SegmentRecord {
             segment: row.get("segment")?,
@@ -383,7 +383,7 @@ pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segmen
 /// segments are in the order of their messages: if the carrier has used an ID again, the newest
 /// segment comes last.
 pub async fn with_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
@@ -398,7 +398,7 @@ pub async fn with_ids(
 /// Returns the segments with these carrier message IDs as they are stored, each with the index of
 /// its ID in `ids`. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn stored_as(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
     country_code: &str,
@@ -412,7 +412,7 @@ pub async fn stored_as(
 /// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
 /// numbers are in the carrier's format. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn unanswered(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     numbers: &[String],
     country_code: &str,
@@ -427,14 +427,14 @@ pub async fn unanswered(
 }
 
 /// Returns whether a carrier has a segment whose carrier message ID is unknown.
-pub async fn has_unanswered(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn has_unanswered(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(HAS_UNANSWERED, carrier).finds(conn).await
 }
 
 /// Returns whether a connection to the carrier has claimed another message to this number. Leaves
 /// out messages with IDs below `least`.
 pub async fn is_another_submitted(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     number: &str,
     country_code: &str,
@@ -449,7 +449,7 @@ pub async fn is_another_submitted(
 /// carrier message ID, and no receipt has come for it yet. The number is in the carrier's format.
 /// Leaves out messages with IDs below `least`.
 pub async fn is_another_named(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     number: &str,
     (country_code, least): (&str, i64),
@@ -490,7 +490,7 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<()> 
 
 /// Deletes segments of messages with IDs below `below`, oldest first. A call covers a range of
 /// `ids` message IDs. Returns false if there was nothing to delete.
-pub async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
+pub async fn forget(conn: Conn<'_>, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);

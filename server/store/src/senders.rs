@@ -3,7 +3,7 @@
 use domain::records::{SenderRequestRecord, SimilarName};
 use domain::{ApplicationId, Category, SenderName, SenderStatus, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -97,7 +97,7 @@ fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
 
 /// Stores a request for a sender name. It replaces a pending request.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     name: &str,
     now: Timestamp,
@@ -107,16 +107,13 @@ pub async fn insert(
 }
 
 /// Marks an application's accepted request as replaced.
-pub async fn replace_accepted(
-    conn: &mut dyn Connection,
-    application_id: ApplicationId,
-) -> Result<()> {
+pub async fn replace_accepted(conn: Conn<'_>, application_id: ApplicationId) -> Result<()> {
     query(REPLACE_ACCEPTED, application_id).execute(conn).await.map(drop)
 }
 
 /// Decides a request. Returns false if it is no longer pending.
 pub async fn decide(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     status: SenderStatus,
     reason: Option<&str>,
@@ -126,31 +123,28 @@ pub async fn decide(
 }
 
 /// Marks a request as withdrawn.
-pub async fn withdraw(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn withdraw(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     let withdrawn = query(WITHDRAW, (id, now)).execute(conn).await?;
     row::touched("sender_requests", 1, withdrawn)
 }
 
-pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<SenderRequestRecord>> {
+pub async fn by_id(conn: Conn<'_>, id: i64) -> Result<Option<SenderRequestRecord>> {
     query(BY_ID, id).fetch_optional(conn, request).await
 }
 
-pub async fn list(
-    conn: &mut dyn Connection,
-    only_pending: bool,
-) -> Result<Vec<SenderRequestRecord>> {
+pub async fn list(conn: Conn<'_>, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
     let statement = if only_pending { PENDING } else { ALL };
     query(statement, ()).fetch_all(conn, request).await
 }
 
 /// Assigns a sender name to an account, unless another account owns it. Returns the owner.
-pub async fn own(conn: &mut dyn Connection, name: &SenderName, account_id: i64) -> Result<i64> {
+pub async fn own(conn: Conn<'_>, name: &SenderName, account_id: i64) -> Result<i64> {
     query(OWN, (name.folded(), account_id, name.looks())).execute(&mut *conn).await?;
     query(OWNER, name.folded()).fetch_one(conn, |row| row.get("account_id")).await
 }
 
 /// Returns the account that owns a sender name.
-pub async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
+pub async fn owner(conn: Conn<'_>, folded: &str) -> Result<Option<i64>> {
     query(OWNER, folded).fetch_optional(conn, |row| row.get("account_id")).await
 }
 
@@ -163,7 +157,7 @@ pub struct Case {
 }
 
 /// Returns the pending requests with IDs above `after`, oldest first.
-pub async fn cases(conn: &mut dyn Connection, after: i64, limit: i64) -> Result<Vec<Case>> {
+pub async fn cases(conn: Conn<'_>, after: i64, limit: i64) -> Result<Vec<Case>> {
     let read = |row: &Row<'_>| {
         Ok(Case {
             request: request(row)?,
@@ -177,7 +171,7 @@ pub async fn cases(conn: &mut dyn Connection, after: i64, limit: i64) -> Result<
 
 /// Returns an account's requests with IDs below `before`, newest first.
 pub async fn earlier(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     before: i64,
     limit: i64,
@@ -187,7 +181,7 @@ pub async fn earlier(
 
 /// Returns an application's requests, newest first.
 pub async fn of_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     limit: i64,
 ) -> Result<Vec<SenderRequestRecord>> {
@@ -196,7 +190,7 @@ pub async fn of_application(
 
 /// Returns sender names of other accounts that look like this one.
 pub async fn similar(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     looks: &str,
     account_id: i64,
     limit: i64,

@@ -3,7 +3,7 @@
 
 use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -68,7 +68,7 @@ pub struct UploadsUnderWay {
 }
 
 pub async fn uploads(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     kind: KeyKind,
     key: Option<&str>,
@@ -97,7 +97,7 @@ pub struct NodeKey {
 
 /// Records that an upload is in progress. Returns the ID to end it by.
 pub async fn begin_upload(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     node: NodeKey,
     application_id: ApplicationId,
     kind: KeyKind,
@@ -107,16 +107,16 @@ pub async fn begin_upload(
     query(BEGIN_UPLOAD, values).fetch_one(conn, |row| row.get("id")).await
 }
 
-pub async fn end_upload(conn: &mut dyn Connection, id: i64) -> Result<()> {
+pub async fn end_upload(conn: Conn<'_>, id: i64) -> Result<()> {
     query(END_UPLOAD, id).execute(conn).await.map(drop)
 }
 
-pub async fn forget_uploads(conn: &mut dyn Connection) -> Result<()> {
+pub async fn forget_uploads(conn: Conn<'_>) -> Result<()> {
     query(FORGET_UPLOADS, ()).execute(conn).await.map(drop)
 }
 
 pub async fn insert_chunk(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     spool: &str,
     start: i64,
     chunk: &[u8],
@@ -127,7 +127,7 @@ pub async fn insert_chunk(
 
 /// Returns the first chunks of a spool from the offset `from` on, each with its own offset.
 pub async fn chunks(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     spool: &str,
     from: i64,
     limit: i64,
@@ -137,12 +137,12 @@ pub async fn chunks(
         .await
 }
 
-pub async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Result<()> {
+pub async fn remove_spool(conn: Conn<'_>, spool: &str) -> Result<()> {
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
 /// Deletes the spools from before this time that are no longer needed.
-pub async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget_spools(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }
 
@@ -155,7 +155,7 @@ pub struct TakenRequests {
 
 /// Takes requests from a key's bucket. A negative `wanted` puts requests back.
 pub async fn take_requests(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): (Reference, KeyKind),
     wanted: i64,
     limit: u32,

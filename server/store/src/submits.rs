@@ -3,7 +3,7 @@
 use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -139,7 +139,7 @@ pub struct Outstanding {
 /// Returns at most `limit` messages, in the order of their IDs, that the carrier accepted before
 /// `submitted_before` and that aren't final. Their IDs are above `after` and below `below`.
 pub async fn outstanding(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     after: i64,
     below: i64,
     carrier: &str,

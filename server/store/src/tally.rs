@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::events::NewEvents;
 use super::quarters;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, json, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -388,7 +388,7 @@ impl Tally {
     }
 
     /// Writes the changes to the database.
-    pub(crate) async fn write(self, conn: &mut dyn Connection) -> Result<()> {
+    pub(crate) async fn write(self, conn: Conn<'_>) -> Result<()> {
         let days = self.days.into_iter().filter(|(_, n)| *n != 0);
         let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
         let adding = query(ADD_DAYS, (self.node, self.counter.code()));
@@ -419,7 +419,7 @@ impl Tally {
 }
 
 async fn move_batches(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     batches: BTreeMap<BatchId, BatchChange>,
     now: Option<Timestamp>,
 ) -> Result<()> {
@@ -478,7 +478,7 @@ impl OpenMessage {
 
 /// Returns the counts of an application's messages from day `first` to day `last`, both included.
 pub async fn totals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     (first, last): (i64, i64),
@@ -495,7 +495,7 @@ pub async fn totals(
 
 /// Returns the counts of an application's messages by day, from `first` to `last`, both included.
 pub async fn days(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     first: i64,
@@ -516,7 +516,7 @@ pub async fn days(
 
 /// Returns the first and the last day with messages of an application.
 pub async fn first_and_last(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
 ) -> Result<Option<(i64, i64)>> {
@@ -531,7 +531,7 @@ pub async fn first_and_last(
 /// first, each with the number of these messages. Covers the days from `first` to `last`, both
 /// included.
 pub async fn days_of_status(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     status: MessageStatus,
     first: i64,
@@ -542,19 +542,19 @@ pub async fn days_of_status(
 }
 
 /// Returns the days from `from` on with live messages that aren't final, and their number.
-pub async fn open_live(conn: &mut dyn Connection, from: i64) -> Result<Vec<(i64, i64)>> {
+pub async fn open_live(conn: Conn<'_>, from: i64) -> Result<Vec<(i64, i64)>> {
     query(OPEN_LIVE, from).fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
 /// Returns the days below `below` with counts that aren't folded. Folded counts are in the rows of
 /// node 0 and writer 1 only.
-pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+pub async fn unfolded(conn: Conn<'_>, below: i64) -> Result<Vec<i64>> {
     query(UNFOLDED, below).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// Folds a day's counts into one row per application, key kind and status. Other processes may
 /// change the day's counts meanwhile. Their changes are folded by a later call.
-pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
+pub async fn fold(conn: Conn<'_>, day: i64) -> Result<()> {
     if conn.dialect().is_shared() {
         query(LOCK_PARTS, day).finds(&mut *conn).await?;
     }

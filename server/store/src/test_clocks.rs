@@ -7,7 +7,7 @@
 use domain::{ApplicationId, BatchId, Reference, TestClock, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{json, parse_json, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -227,12 +227,12 @@ fn clock(row: &Row<'_>) -> Result<ClockRow> {
 }
 
 /// Returns the clock of an application, and locks it. One that was never moved shows real time.
-pub async fn lock(conn: &mut dyn Connection, application_id: ApplicationId) -> Result<ClockRow> {
+pub async fn lock(conn: Conn<'_>, application_id: ApplicationId) -> Result<ClockRow> {
     query(LOCK, application_id).fetch_one(conn, clock).await
 }
 
 /// Stores a clock that is locked.
-pub async fn store(conn: &mut dyn Connection, row: &ClockRow) -> Result<()> {
+pub async fn store(conn: Conn<'_>, row: &ClockRow) -> Result<()> {
     let following = row.following.as_ref().map(json).transpose()?;
     let values = (row.application_id, json(&row.clock)?, following);
     touched("test_clocks", 1, query(STORE, values).execute(conn).await?)
@@ -240,23 +240,23 @@ pub async fn store(conn: &mut dyn Connection, row: &ClockRow) -> Result<()> {
 
 /// Returns the clocks that don't show real time, and those whose rows haven't all followed the
 /// newest move.
-pub async fn moved(conn: &mut dyn Connection) -> Result<Vec<ClockRow>> {
+pub async fn moved(conn: Conn<'_>) -> Result<Vec<ClockRow>> {
     query(MOVED, ()).fetch_all(conn, clock).await
 }
 
-pub async fn of(conn: &mut dyn Connection, application_id: ApplicationId) -> Result<TestClock> {
+pub async fn of(conn: Conn<'_>, application_id: ApplicationId) -> Result<TestClock> {
     let found = query(ONE, application_id).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
 /// Returns the clock of the application with this reference.
-pub async fn of_reference(conn: &mut dyn Connection, reference: Reference) -> Result<TestClock> {
+pub async fn of_reference(conn: Conn<'_>, reference: Reference) -> Result<TestClock> {
     let found = query(OF_REFERENCE, reference.as_str()).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
 /// Moves the next rows by the newest move of a locked clock. Returns false if no rows are left.
-pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestamp) -> Result<bool> {
+pub async fn follow(conn: Conn<'_>, row: &mut ClockRow, now: Timestamp) -> Result<bool> {
     let Some(following) = &mut row.following else { return Ok(false) };
     let Some(table) = FOLLOWING.get(following.table) else {
         row.following = None;
@@ -281,7 +281,7 @@ pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestam
 }
 
 async fn shift(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     table: &FollowingTable,
     (application_id, (after, last), by_ms): (ApplicationId, (i64, i64), i64),
     offset_ms: i64,
@@ -293,7 +293,7 @@ async fn shift(
 
 /// Corrects the time of a scheduled message that was accepted while the clock was moved.
 pub async fn correct_message(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, id): (ApplicationId, Transid),
     offset_ms: i64,
     now: Timestamp,
@@ -304,7 +304,7 @@ pub async fn correct_message(
 
 /// Corrects the time of a scheduled batch that was accepted while the clock was moved.
 pub async fn correct_batch(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, id): (ApplicationId, BatchId),
     offset_ms: i64,
     now: Timestamp,

@@ -3,7 +3,7 @@
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -53,7 +53,7 @@ pub struct NewEntry {
 
 /// Stores entries in this order. `next_id` generates an ID for each.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     entries: &[NewEntry],
     now: Timestamp,
     next_id: impl Fn() -> i64,
@@ -67,11 +67,7 @@ pub async fn insert(
 }
 
 /// Returns those of these messages that have an entry with this detail.
-pub async fn noted(
-    conn: &mut dyn Connection,
-    ids: &[Transid],
-    detail: &str,
-) -> Result<Vec<Transid>> {
+pub async fn noted(conn: Conn<'_>, ids: &[Transid], detail: &str) -> Result<Vec<Transid>> {
     let finding = query(NOTED, detail);
     let finding = finding.find_each(conn, ids.iter().copied(), "message_timeline");
     let found: Vec<(i64,)> = finding.await?;
@@ -80,7 +76,7 @@ pub async fn noted(
 
 /// Returns the entries of a message, oldest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: Transid,
     application_id: ApplicationId,
 ) -> Result<Vec<TimelineEntry>> {

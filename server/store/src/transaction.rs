@@ -11,7 +11,7 @@ use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
 use super::gate::Permit;
 use super::halt::Halt;
-use super::query::{Argument, Conn, Connection};
+use super::query::{Argument, Backend, Connection};
 use super::readers::Readers;
 use super::sql::Dialect;
 use super::tally::Tally;
@@ -183,10 +183,12 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Connection for WriteTx<'_> {
-    fn conn(&mut self) -> Conn<'_> {
+    fn backend(&mut self) -> Backend<'_> {
         match &mut self.way {
-            Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
-            Way::Pool(tx, _) => tx.as_deref_mut().map_or(Conn::File(None), |tx| Conn::Postgres(tx)),
+            Way::File(permit) => Backend::File(permit.file().map(FileConnection::conn)),
+            Way::Pool(tx, _) => {
+                tx.as_deref_mut().map_or(Backend::File(None), |tx| Backend::Postgres(tx))
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use domain::ledger::{LedgerAccount, TransferKind};
 use domain::records::{StatementLine, StatementTotals};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Argument, Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -138,11 +138,7 @@ pub struct Transfer<'a> {
     pub batch_id: Option<BatchId>,
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    transfer: &Transfer<'_>,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, transfer: &Transfer<'_>, now: Timestamp) -> Result<()> {
     let (application_id, balance_after) = transfer.application.unzip();
     let values = (
         transfer.debit.0,
@@ -160,7 +156,7 @@ pub async fn insert(
 }
 
 /// Returns the ledger's sum of the deposits whose reference belongs to no application.
-pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+pub async fn unmatched_sum(conn: Conn<'_>) -> Result<Money> {
     query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }
 
@@ -185,7 +181,7 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
 
 /// Returns an application's transfers with IDs in a range, newest first.
 pub async fn statement(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     kind: Option<TransferKind>,
     ids: &Range<i64>,
@@ -208,17 +204,13 @@ pub async fn statement(
 
 /// Returns an ID that splits an application's transfers: those before this time have smaller IDs,
 /// and all others have at least this ID.
-pub async fn place_of(
-    conn: &mut dyn Connection,
-    application_id: ApplicationId,
-    at: Timestamp,
-) -> Result<i64> {
+pub async fn place_of(conn: Conn<'_>, application_id: ApplicationId, at: Timestamp) -> Result<i64> {
     query(PLACE_OF, (application_id, at)).fetch_one(conn, |row| row.get("place")).await
 }
 
 /// Returns the time of the first transfer with an ID in a range.
 pub async fn first_between(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     ids: &Range<i64>,
 ) -> Result<Option<Timestamp>> {
@@ -229,7 +221,7 @@ pub async fn first_between(
 
 /// Returns the balance before the transfer with this ID. `None` if there is no earlier transfer.
 pub async fn balance_before(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     id: i64,
 ) -> Result<Option<Money>> {
@@ -241,7 +233,7 @@ pub async fn balance_before(
 /// Returns the totals of the transfers with IDs in a range. Charges aren't summed up, since there
 /// may be a million of them: their total follows from the balances and the other transfers.
 pub async fn totals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     ids: &Range<i64>,
 ) -> Result<StatementTotals> {
@@ -295,7 +287,7 @@ pub struct MessageTransfer {
 /// Stores transfers of messages and batches, in the order of the balances. On PostgreSQL, the
 /// transaction must have locked the applications.
 pub async fn insert_of_messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     transfers: &[MessageTransfer],
     now: Timestamp,
 ) -> Result<()> {

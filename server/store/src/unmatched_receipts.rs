@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -190,7 +190,7 @@ const ROWS_MAX: i64 = 3;
 /// Stores unmatched receipts. Their messages may become known later. `form` is the carrier's format
 /// of message IDs.
 pub async fn keep(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewUnmatchedReceipt<'_>],
     carrier: &str,
     form: &str,
@@ -218,7 +218,7 @@ pub async fn keep(
 /// Deletes and returns the unmatched receipts with these carrier message IDs that came after
 /// `since`.
 pub async fn take(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
     since: Timestamp,
@@ -235,30 +235,25 @@ pub async fn take(
 }
 
 /// Deletes the unmatched receipts with these numbers.
-pub async fn drop_all(conn: &mut dyn Connection, carrier: &str, receipts: &[i64]) -> Result<()> {
+pub async fn drop_all(conn: Conn<'_>, carrier: &str, receipts: &[i64]) -> Result<()> {
     query(DROP, carrier).execute_each(conn, receipts.iter().copied()).await.map(drop)
 }
 
 /// Stores that these receipts were compared with messages under the carrier's format of message
 /// IDs.
-pub async fn set_form(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    receipts: &[i64],
-    form: &str,
-) -> Result<()> {
+pub async fn set_form(conn: Conn<'_>, carrier: &str, receipts: &[i64], form: &str) -> Result<()> {
     let setting = query(SET_FORM, (carrier, form));
     setting.execute_each(conn, receipts.iter().copied()).await.map(drop)
 }
 
 /// Whether a carrier has unmatched receipts.
-pub async fn is_any(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn is_any(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(ANY, carrier).finds(conn).await
 }
 
 /// Returns at most `limit` unmatched receipts of a carrier.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     selection: Selection<'_>,
     limit: i64,
@@ -279,7 +274,7 @@ pub async fn list(
 /// Returns the indexes of the receipts that are unmatched. Each receipt has the carrier message IDs
 /// that it may mean, and its number, which stands for a missing ID.
 pub async fn still_waiting(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     receipts: &[(&[String], &str)],
 ) -> Result<HashSet<usize>> {
@@ -314,7 +309,7 @@ fn read(row: &Row<'_>) -> Result<WaitingReceipt> {
 /// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its
 /// carrier. Ordered by carrier.
 pub async fn carrier_message_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     since: Timestamp,
 ) -> Result<Vec<(String, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("carrier")?, row.get("carrier_message_id")?));
@@ -322,6 +317,6 @@ pub async fn carrier_message_ids(
 }
 
 /// Deletes the unmatched receipts that came before this time, and returns how many there were.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }

@@ -1,6 +1,6 @@
 //! The number and size of stored test messages of accounts that never had a deposit.
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -30,6 +30,6 @@ statements! {
 
 /// Returns how many such messages are stored, and how many bytes their texts have. Counts at most
 /// `limit` messages.
-pub async fn kept(conn: &mut dyn Connection, limit: i64) -> Result<(i64, i64)> {
+pub async fn kept(conn: Conn<'_>, limit: i64) -> Result<(i64, i64)> {
     query(KEPT, limit).fetch_one(conn, |row| Ok((row.get("n")?, row.get("bytes")?))).await
 }

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::decision::Work;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
@@ -28,7 +28,7 @@ statements! {
 /// Returns when each of the latest decisions after `since` was requested, and when it was made.
 /// Returns nothing for work that needs no decision.
 pub async fn of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     work: Work,
     since: Timestamp,
     limit: i64,

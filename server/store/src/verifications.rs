@@ -5,7 +5,7 @@ use domain::verify::{COOL_DOWN_MS, Locale, Verification};
 use domain::{ApplicationId, EventStream, Kind, Money, Timestamp, VerifyId};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
@@ -237,11 +237,7 @@ pub async fn put(tx: &mut WriteTx<'_>, codes: &[&CodeRow], now: Timestamp) -> Re
 /// Returns those of the verifications whose codes may not be sent: the number got another code
 /// within the cool-down, the code was sent again meanwhile, or the verification has ended. Only for
 /// SQLite.
-pub async fn stale(
-    conn: &mut dyn Connection,
-    codes: &[&CodeRow],
-    now: Timestamp,
-) -> Result<Vec<VerifyId>> {
+pub async fn stale(conn: Conn<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<Vec<VerifyId>> {
     let rows = codes
         .iter()
         .map(|code| (code.application_id, code.test, &code.number, code.id, code.resends));
@@ -252,7 +248,7 @@ pub async fn stale(
 
 /// Returns a verification of an application's live key or of its test key.
 pub async fn one(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     id: VerifyId,
 ) -> Result<Option<StoredVerification>> {
@@ -261,7 +257,7 @@ pub async fn one(
 
 /// Returns at most `limit` verifications after one, oldest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     after: VerifyId,
     limit: i64,
@@ -321,7 +317,7 @@ fn corrupt(column: &'static str, value: i64) -> crate::error::Error {
 
 /// Returns when an application last sent a code to a number.
 pub async fn last_sent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     number: &str,
 ) -> Result<Option<Timestamp>> {
@@ -378,14 +374,14 @@ pub async fn set_checked(tx: &mut WriteTx<'_>, checked: &[&CheckedVerification])
 }
 
 /// Deletes at most `limit` verifications that were started before a time. Returns their number.
-pub async fn delete(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<u64> {
+pub async fn delete(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<u64> {
     query(DELETE, (compose_id(before.unix_ms(), 0), limit)).execute(conn).await
 }
 
 /// Returns the figures of an application's verifications that were started from a day on, newest
 /// first.
 pub async fn figures(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     from_day: i64,
 ) -> Result<Vec<VerifyFigures>> {

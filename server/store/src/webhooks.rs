@@ -3,7 +3,7 @@
 use domain::webhook::AttemptCounts;
 use domain::{ApplicationId, EventStream, EventType, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
@@ -324,16 +324,16 @@ fn webhook(row: &Row<'_>) -> Result<WebhookRow> {
 }
 
 /// Returns the endpoints of a stream, oldest first.
-pub async fn list(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<WebhookRow>> {
+pub async fn list(conn: Conn<'_>, stream: EventStream) -> Result<Vec<WebhookRow>> {
     query(LIST, (stream.application_id, stream.test)).fetch_all(conn, webhook).await
 }
 
-pub async fn one(conn: &mut dyn Connection, id: i64) -> Result<Option<WebhookRow>> {
+pub async fn one(conn: Conn<'_>, id: i64) -> Result<Option<WebhookRow>> {
     query(ONE, id).fetch_optional(conn, webhook).await
 }
 
 /// Returns the ID and the encrypted secret of a shard's newest endpoint.
-pub async fn newest_secret(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
+pub async fn newest_secret(conn: Conn<'_>) -> Result<Option<(i64, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("secret")?));
     query(NEWEST_SECRET, ()).fetch_optional(conn, read).await
 }
@@ -349,7 +349,7 @@ pub struct NewWebhook<'a> {
     pub position: i64,
 }
 
-pub async fn insert(conn: &mut dyn Connection, new: &NewWebhook<'_>, now: Timestamp) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, new: &NewWebhook<'_>, now: Timestamp) -> Result<()> {
     let values = (
         new.id,
         new.stream.application_id,
@@ -364,63 +364,44 @@ pub async fn insert(conn: &mut dyn Connection, new: &NewWebhook<'_>, now: Timest
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-pub async fn set_url(conn: &mut dyn Connection, id: i64, url: &str) -> Result<()> {
+pub async fn set_url(conn: Conn<'_>, id: i64, url: &str) -> Result<()> {
     let set = query(SET_URL, (id, url)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
-pub async fn set_types(
-    conn: &mut dyn Connection,
-    id: i64,
-    types: Option<&[EventType]>,
-) -> Result<()> {
+pub async fn set_types(conn: Conn<'_>, id: i64, types: Option<&[EventType]>) -> Result<()> {
     let set = query(SET_TYPES, (id, joined(types))).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Replaces the secret. The old one also signs until `old_until`.
-pub async fn rotate(
-    conn: &mut dyn Connection,
-    id: i64,
-    secret: &str,
-    old_until: Timestamp,
-) -> Result<()> {
+pub async fn rotate(conn: Conn<'_>, id: i64, secret: &str, old_until: Timestamp) -> Result<()> {
     let set = query(ROTATE, (id, secret, old_until)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Enables an endpoint. Forgets its failed attempts, and new events start after `position` at the
 /// earliest.
-pub async fn enable(
-    conn: &mut dyn Connection,
-    id: i64,
-    position: i64,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn enable(conn: Conn<'_>, id: i64, position: i64, now: Timestamp) -> Result<()> {
     query(DROP_FAILED, id).execute(&mut *conn).await?;
     let set = query(ENABLE, (id, position, now)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Disables an endpoint, and ends its lease.
-pub async fn disable(
-    conn: &mut dyn Connection,
-    id: i64,
-    reason: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn disable(conn: Conn<'_>, id: i64, reason: &str, now: Timestamp) -> Result<()> {
     let set = query(DISABLE, (id, now, reason)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Removes an endpoint. [`drop_removed`] deletes its rows later.
-pub async fn remove(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn remove(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(REMOVE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Removes all endpoints of an application.
 pub async fn remove_all(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     now: Timestamp,
 ) -> Result<()> {
@@ -428,14 +409,14 @@ pub async fn remove_all(
 }
 
 /// Returns at most `limit` endpoints that are due and that no process delivers to.
-pub async fn due(conn: &mut dyn Connection, now: Timestamp, limit: i64) -> Result<Vec<i64>> {
+pub async fn due(conn: Conn<'_>, now: Timestamp, limit: i64) -> Result<Vec<i64>> {
     query(DUE, (now, limit, now.plus_ms(LEASE_MAX_MS))).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Takes the lease of an endpoint. Returns false if another process has it, or if the endpoint was
 /// disabled or removed.
 pub async fn lease(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     token: i64,
     now: Timestamp,
@@ -446,24 +427,19 @@ pub async fn lease(
 }
 
 /// Returns an endpoint if this token still has its lease.
-pub async fn held(conn: &mut dyn Connection, id: i64, token: i64) -> Result<Option<WebhookRow>> {
+pub async fn held(conn: Conn<'_>, id: i64, token: i64) -> Result<Option<WebhookRow>> {
     query(HELD, (id, token)).fetch_optional(conn, webhook).await
 }
 
 /// Extends the lease of an endpoint. Returns false if this token no longer has it, or if the
 /// endpoint was removed.
-pub async fn renew(
-    conn: &mut dyn Connection,
-    id: i64,
-    token: i64,
-    until: Timestamp,
-) -> Result<bool> {
+pub async fn renew(conn: Conn<'_>, id: i64, token: i64, until: Timestamp) -> Result<bool> {
     Ok(query(RENEW, (id, token, until)).execute(conn).await? == 1)
 }
 
 /// Stores how far an endpoint's first attempts have come, and its failures since the last success.
 pub async fn progress(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     position: i64,
     failures: i64,
@@ -474,33 +450,28 @@ pub async fn progress(
 }
 
 /// Ends the lease of an endpoint, which is due again at `due_at`, or when there are new events.
-pub async fn release(
-    conn: &mut dyn Connection,
-    id: i64,
-    token: i64,
-    due_at: Option<Timestamp>,
-) -> Result<()> {
+pub async fn release(conn: Conn<'_>, id: i64, token: i64, due_at: Option<Timestamp>) -> Result<()> {
     let due_at = due_at.map_or(i64::MAX, Timestamp::unix_ms);
     query(RELEASE, (id, token, due_at)).execute(conn).await.map(drop)
 }
 
-pub async fn end_leases(conn: &mut dyn Connection) -> Result<()> {
+pub async fn end_leases(conn: Conn<'_>) -> Result<()> {
     query(END_LEASES, ()).execute(conn).await.map(drop)
 }
 
 /// Ends the lease of an endpoint. No process delivers to it before `until`.
-pub async fn pause(conn: &mut dyn Connection, id: i64, token: i64, until: Timestamp) -> Result<()> {
+pub async fn pause(conn: Conn<'_>, id: i64, token: i64, until: Timestamp) -> Result<()> {
     query(PAUSE, (id, token, until)).execute(conn).await.map(drop)
 }
 
 /// Makes an endpoint due.
-pub async fn wake(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn wake(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(WAKE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` events that are due for another attempt, each with its failed attempts.
 pub async fn retries(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     now: Timestamp,
     limit: i64,
@@ -509,13 +480,13 @@ pub async fn retries(
     query(RETRIES, (id, now, limit)).fetch_all(conn, read).await
 }
 
-pub async fn next_retry(conn: &mut dyn Connection, id: i64) -> Result<Option<Timestamp>> {
+pub async fn next_retry(conn: Conn<'_>, id: i64) -> Result<Option<Timestamp>> {
     query(NEXT_RETRY, id).fetch_one(conn, |row| row.get("due_at")).await
 }
 
 /// Schedules another attempt. It replaces an earlier schedule of the event.
 pub async fn put_retry(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     event_id: i64,
     attempts: i64,
@@ -524,7 +495,7 @@ pub async fn put_retry(
     query(PUT_RETRY, (id, event_id, attempts, due_at)).execute(conn).await.map(drop)
 }
 
-pub async fn drop_retry(conn: &mut dyn Connection, id: i64, event_id: i64) -> Result<()> {
+pub async fn drop_retry(conn: Conn<'_>, id: i64, event_id: i64) -> Result<()> {
     query(DROP_RETRY, (id, event_id)).execute(conn).await.map(drop)
 }
 
@@ -539,7 +510,7 @@ pub struct Replay {
 }
 
 /// Returns the replay of an endpoint, if there is one.
-pub async fn replay(conn: &mut dyn Connection, webhook_id: i64) -> Result<Option<Replay>> {
+pub async fn replay(conn: Conn<'_>, webhook_id: i64) -> Result<Option<Replay>> {
     let read = |row: &Row<'_>| {
         Ok(Replay {
             id: row.get("id")?,
@@ -551,7 +522,7 @@ pub async fn replay(conn: &mut dyn Connection, webhook_id: i64) -> Result<Option
 }
 
 /// Stores a replay. An earlier one that isn't done becomes part of it.
-pub async fn put_replay(conn: &mut dyn Connection, webhook_id: i64, new: Replay) -> Result<()> {
+pub async fn put_replay(conn: Conn<'_>, webhook_id: i64, new: Replay) -> Result<()> {
     let (mut position, mut last_id) = (new.position, new.last_id);
     if let Some(earlier) = replay(&mut *conn, webhook_id).await? {
         query(DROP_REPLAY, earlier.id).execute(&mut *conn).await?;
@@ -561,23 +532,14 @@ pub async fn put_replay(conn: &mut dyn Connection, webhook_id: i64, new: Replay)
 }
 
 /// Stores how far a replay has come, and deletes the endpoint's completed replays.
-pub async fn advance_replay(
-    conn: &mut dyn Connection,
-    webhook_id: i64,
-    id: i64,
-    position: i64,
-) -> Result<()> {
+pub async fn advance_replay(conn: Conn<'_>, webhook_id: i64, id: i64, position: i64) -> Result<()> {
     query(ADVANCE_REPLAY, (id, position)).execute(&mut *conn).await?;
     query(END_REPLAYS, webhook_id).execute(conn).await.map(drop)
 }
 
 /// Returns those events between two IDs, both included, that the endpoint has taken or will get
 /// again anyway.
-pub async fn not_to_replay(
-    conn: &mut dyn Connection,
-    id: i64,
-    (first, last): (i64, i64),
-) -> Result<Vec<i64>> {
+pub async fn not_to_replay(conn: Conn<'_>, id: i64, (first, last): (i64, i64)) -> Result<Vec<i64>> {
     let mut found = Vec::new();
     for statement in [TAKEN_WITHIN, RETRIES_WITHIN] {
         let reading = query(statement, (id, first, last));
@@ -604,7 +566,7 @@ pub struct AttemptRow {
 }
 
 pub async fn insert_attempts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     attempts: &[AttemptRow],
 ) -> Result<()> {
@@ -640,7 +602,7 @@ pub enum AttemptsWanted {
 
 /// Returns attempts of an endpoint, newest first.
 pub async fn attempts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     wanted: AttemptsWanted,
     limit: i64,
@@ -671,7 +633,7 @@ fn attempt(row: &Row<'_>) -> Result<AttemptRow> {
 /// Counts the newest attempts of an endpoint by quarter hour: those with IDs of at least `from`,
 /// and at most `limit`.
 pub async fn attempt_counts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     from: i64,
     limit: i64,
@@ -685,7 +647,7 @@ pub async fn attempt_counts(
 }
 
 /// Deletes at most `limit` attempts with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old_attempts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn drop_old_attempts(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let outdated = query(OUTDATED, below).fetch_optional(&mut *conn, |row| row.get("id")).await?;
     let Some(id): Option<i64> = outdated else {
         return Ok(false);
@@ -695,7 +657,7 @@ pub async fn drop_old_attempts(conn: &mut dyn Connection, below: i64, limit: i64
 }
 
 /// Deletes rows of a removed endpoint, at most `limit` attempts. Returns whether there may be more.
-pub async fn drop_removed(conn: &mut dyn Connection, limit: i64) -> Result<bool> {
+pub async fn drop_removed(conn: Conn<'_>, limit: i64) -> Result<bool> {
     let removed = query(REMOVED, ()).fetch_optional(&mut *conn, |row| row.get("id")).await?;
     let Some(id): Option<i64> = removed else {
         return Ok(false);

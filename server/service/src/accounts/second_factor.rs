@@ -20,7 +20,7 @@ use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{WriteTx, accounts, second_factors, sessions};
 
 /// The name under which authenticator apps list the service.
@@ -555,7 +555,7 @@ impl FactorChanged {
         self
     }
 
-    pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    pub(crate) async fn store(&self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         if let Some(row) = accounts::by_id(conn, self.account_id).await? {
             let mail = texts::second_factor(self.change.sentence());
             mail::put(conn, &row.record, &mail, now).await?;
@@ -583,7 +583,7 @@ fn wait_ms(wrong: i64) -> i64 {
 
 /// Mails the owner about the 10th, 20th, 40th, … wrong code in a row.
 async fn notify_of_wrong_codes(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     number: i64,
     now: Timestamp,

@@ -10,7 +10,7 @@ use domain::{ApplicationId, Month, Reference, Timestamp};
 use super::owned;
 use crate::Applications;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::transfers;
 
 /// The maximum number of lines of a statement that are read at once.
@@ -88,11 +88,7 @@ impl Applications<'_> {
 
 /// Returns the totals of the transfers in a range of IDs by day, newest first. Days without
 /// transfers are left out.
-async fn days(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    mut ids: Range<i64>,
-) -> Result<Vec<StatementDay>> {
+async fn days(conn: Conn<'_>, id: ApplicationId, mut ids: Range<i64>) -> Result<Vec<StatementDay>> {
     let mut days = Vec::new();
     while let Some(first) = transfers::first_between(conn, id, &ids).await? {
         let day = Timestamp::of_day(first.day());

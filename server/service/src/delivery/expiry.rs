@@ -13,7 +13,7 @@ use crate::{Delivery, MESSAGE_LIFETIME_MS, run_detached, run_detached_with_attem
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending, Overdue, OverdueOf};
-use store::query::Connection;
+use store::query::Conn;
 use store::test_clocks::{self, ClockRow};
 use store::{Chore, WriteTx, batches, hold, installation, queue};
 
@@ -230,7 +230,7 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
 
 /// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
 /// messages that were scheduled for later.
-pub(crate) async fn final_below(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+pub(crate) async fn final_below(conn: Conn<'_>, now: Timestamp) -> Result<i64> {
     let low = installation::swept(conn).await?.low;
     // Messages that wait for a later time are all in the queue, and there may be a million of them.
     // The day allows for a clock that was set back.

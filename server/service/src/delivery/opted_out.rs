@@ -10,7 +10,7 @@ use domain::{
 use crate::{Messages, Service};
 use store::error::{Refusal, Result};
 use store::messages::{self, Ended, Ending};
-use store::query::Connection;
+use store::query::Conn;
 use store::queue::Requeued;
 use store::{WriteTx, applications, batches, queue};
 
@@ -100,7 +100,7 @@ impl Messages<'_> {
 /// `TooManyWithdrawn`.
 pub(crate) async fn check_withdrawals(
     service: &Service,
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     whose: EventStream,
     now: Timestamp,
 ) -> Result<()> {

@@ -13,7 +13,7 @@ use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
 use store::planted::is_planted;
-use store::query::Connection;
+use store::query::Conn;
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
@@ -352,7 +352,7 @@ impl Delivery<'_> {
     /// than the receipt. A receipt with a reference is certain.
     async fn may_be_another(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         carrier: &str,
         receipt: &CarrierReceipt,
         one: &Unanswered,

@@ -10,7 +10,7 @@ use crate::reports::{first_id, tests};
 use store::error::{Refusal, Result};
 use store::inbound::{self, Listed};
 use store::inbound_numbers;
-use store::query::Connection;
+use store::query::Conn;
 
 /// The maximum number of messages on a page.
 const LIMIT_MAX: i64 = 1000;
@@ -101,7 +101,7 @@ impl Messages<'_> {
     /// Returns the messages that the filter selects, and one more if there are more.
     async fn listed(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         (application_id, test): (ApplicationId, bool),
         filter: &InboundFilter,
     ) -> Result<Vec<InboundRecord>> {

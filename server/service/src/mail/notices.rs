@@ -14,7 +14,7 @@ use store::Chore;
 use store::error::Result;
 use store::gate::Priority;
 use store::notices::{self, Owner, Waiting};
-use store::query::Connection;
+use store::query::Conn;
 use store::{WriteTx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -203,7 +203,7 @@ async fn note_balances(conn: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-async fn note_batches(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+async fn note_batches(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     for done in notices::done(conn, least_batch(now)).await? {
         if notices::note_done(conn, done.id, now).await? {
             let mail = texts::batch_done(&done);

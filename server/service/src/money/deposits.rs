@@ -19,7 +19,7 @@ use store::audit::{self, Actor, Change};
 use store::deposits;
 use store::error::{Error, Refusal, Result};
 use store::installation;
-use store::query::Connection;
+use store::query::Conn;
 use store::row::touched;
 use store::transfers::{self, Transfer};
 
@@ -271,7 +271,7 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
 /// Returns the applications that the payer of a deposit may have meant: the reference or purpose
 /// that the payer wrote contains their reference or a similar one.
 pub(super) async fn suggestions(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: &str,
     purpose: Option<&str>,
 ) -> Result<Vec<Reference>> {
@@ -420,7 +420,7 @@ impl Audited<'_> {
     /// before and after.
     async fn insert(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         actor: &Actor,
         balance: Option<Money>,
         amount: Money,
@@ -478,7 +478,7 @@ async fn same_again(
 
 /// Moves a deposit to an application. Returns the new balance.
 async fn transfer(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: LedgerAccount,
     application_id: ApplicationId,
     bank_id: &str,

@@ -6,7 +6,7 @@ use domain::Money;
 use crate::{MESSAGE_LIFETIME_MS, Operations, shards};
 use domain::ids::Shard;
 use store::error::Result;
-use store::query::{At, Connection};
+use store::query::{At, Conn};
 use store::{WriteTx, audit_check, check, deposits, prices, transfers};
 
 /// How long after its lifetime a message may take to become final, in milliseconds.
@@ -59,7 +59,7 @@ impl Operations<'_> {
     }
 }
 
-async fn find(conn: &mut dyn Connection, shard: Shard) -> Result<Found> {
+async fn find(conn: Conn<'_>, shard: Shard) -> Result<Found> {
     let conn = &mut At { conn, shard };
     Ok(Found {
         violations: check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await?,

@@ -18,7 +18,7 @@ use crate::{Applications, Service};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::opt_outs::OptOut;
-use store::query::Connection;
+use store::query::Conn;
 use store::{WriteTx, applications, opt_outs};
 
 /// The maximum number of opt-outs on a page.
@@ -210,7 +210,7 @@ pub(crate) async fn remove(
 /// its hash if it was erased. If an erased number was added again, both forms are stored.
 async fn found(
     service: &Service,
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     number: &str,
 ) -> Result<Vec<(String, OptOut)>> {

@@ -9,7 +9,7 @@ use crate::Service;
 use crate::admission::KeyAccess;
 use store::error::Result;
 use store::opt_outs;
-use store::query::Connection;
+use store::query::Conn;
 
 /// The maximum number of opt-outs that one statement reads.
 const READ_MAX: usize = 10_000;
@@ -108,7 +108,7 @@ impl Service {
     /// Reads the erased numbers of a list alone. There are few.
     pub(crate) async fn erased_numbers(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         list: EventStream,
     ) -> Result<OptedOutNumbers> {
         let erased: HashSet<_> = opt_outs::erased(conn, list).await?.into_iter().collect();

@@ -13,7 +13,7 @@ use crate::Messages;
 use crate::applications::alarms::SHOWN_MAX;
 use crate::applications::chosen;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{alarms, batches, quarters};
 
 const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
@@ -99,7 +99,7 @@ impl Messages<'_> {
     /// Adds the figures of a range's periods to `periods`. Uses cached figures for settled days.
     async fn add_range(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         whose: (ApplicationId, bool),
         range: QuarterRange,
         periods: &mut FiguresByPeriod,

@@ -27,7 +27,7 @@ use search::{Found, search};
 use shares::Searcher;
 use store::batches;
 use store::error::{Error, Refusal, Result};
-use store::query::{At, Connection};
+use store::query::{At, Conn, Connection};
 use store::recent::MessageLocation;
 use store::reports::{Condition, MessageRow, Selection, Span};
 
@@ -165,7 +165,7 @@ impl Messages<'_> {
 
     async fn detail(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         application_id: ApplicationId,
         test: bool,
         transid: Transid,
@@ -178,11 +178,7 @@ impl Messages<'_> {
     }
 
     /// Returns a message with its timeline and charge.
-    pub(crate) async fn detail_of(
-        &self,
-        conn: &mut dyn Connection,
-        row: MessageRow,
-    ) -> Result<MessageDetail> {
+    pub(crate) async fn detail_of(&self, conn: Conn<'_>, row: MessageRow) -> Result<MessageDetail> {
         let record = &row.record;
         let mut entries = store::timeline::list(conn, record.transid, row.application_id).await?;
         if let (MessageStatus::Cancelled, Some(batch), Some(at)) =
@@ -203,7 +199,7 @@ impl Messages<'_> {
     /// each selection is searched by itself.
     async fn merged(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         selections: Vec<Selection>,
     ) -> Result<Paged<MessageRecord>> {
         let end = Instant::now() + self.limits().report_time;
@@ -230,7 +226,7 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
 
 /// Returns the message at this location, if there is one.
 pub(crate) async fn row_at(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     location: MessageLocation,
 ) -> Result<Option<MessageRow>> {
     let filter =

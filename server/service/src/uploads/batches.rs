@@ -10,7 +10,7 @@ use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
 use crate::reports::tests;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{batches, installation, tally};
 
 /// The most uploads on a page.
@@ -150,7 +150,7 @@ impl Messages<'_> {
 
 /// Returns the batches that the filter selects, and one more if there are more.
 async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     filter: &BatchFilter,

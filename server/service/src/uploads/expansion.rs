@@ -25,7 +25,7 @@ use store::batches::{self, Advance, UnexpandedBatch};
 use store::error::{Error, Fault, OpenError, Result};
 use store::gate::Priority;
 use store::planted::is_planted;
-use store::query::Connection;
+use store::query::Conn;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
@@ -409,11 +409,7 @@ impl Messages<'_> {
 /// Returns whether the rows of an upload have expired, so that they don't become messages. While
 /// the upload is held, its rows never count as expired. They may have been submitted before the
 /// hold, so they must become messages, because only messages can be reconciled.
-async fn has_expired(
-    conn: &mut dyn Connection,
-    upload: &UnexpandedBatch,
-    now: Timestamp,
-) -> Result<bool> {
+async fn has_expired(conn: Conn<'_>, upload: &UnexpandedBatch, now: Timestamp) -> Result<bool> {
     Ok(have_expired(upload.expires_at, upload.first_message_id, now)
         && !hold::holds_batch(conn, upload.id).await?)
 }

@@ -28,7 +28,7 @@ use domain::ids::Shard;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
-use store::query::Connection;
+use store::query::Conn;
 use store::webhooks::{self, AttemptRow, Replay, WebhookRow};
 use store::{WriteTx, applications, events};
 
@@ -521,7 +521,7 @@ impl EventBatch {
         self.row.stream
     }
 
-    async fn read_retries(&mut self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    async fn read_retries(&mut self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         let due = webhooks::retries(conn, self.row.id, now, RETRIES_MAX).await?;
         self.is_last &= due.len().cast_signed() as i64 != RETRIES_MAX;
         for (event, failed) in due {
@@ -537,7 +537,7 @@ impl EventBatch {
         Ok(())
     }
 
-    async fn read_replay(&mut self, conn: &mut dyn Connection) -> Result<()> {
+    async fn read_replay(&mut self, conn: Conn<'_>) -> Result<()> {
         let Some(replay) = webhooks::replay(conn, self.row.id).await? else {
             return Ok(());
         };
@@ -558,7 +558,7 @@ impl EventBatch {
         self.add(conn, found, Source::Replay).await
     }
 
-    async fn read_new(&mut self, conn: &mut dyn Connection) -> Result<()> {
+    async fn read_new(&mut self, conn: Conn<'_>) -> Result<()> {
         let span = (self.row.position, i64::MAX);
         let mut found = events::page(conn, self.stream(), span, NEW_MAX).await?;
         self.is_last &= found.len().cast_signed() as i64 != NEW_MAX;
@@ -569,7 +569,7 @@ impl EventBatch {
 
     async fn add(
         &mut self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         found: Vec<events::StoredEvent>,
         source: Source,
     ) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::{Service, Webhooks};
 use store::applications::ApplicationRow;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::webhooks::{self, AttemptRow, AttemptsWanted, NewWebhook, Replay, WebhookRow};
 use store::{WriteTx, applications, events};
 
@@ -330,11 +330,7 @@ async fn note(
 }
 
 /// Returns an endpoint of a stream.
-pub(super) async fn find(
-    conn: &mut dyn Connection,
-    stream: EventStream,
-    id: WebhookId,
-) -> Result<WebhookRow> {
+pub(super) async fn find(conn: Conn<'_>, stream: EventStream, id: WebhookId) -> Result<WebhookRow> {
     let row = webhooks::one(conn, id.0).await?.filter(|row| row.stream == stream);
     Ok(row.ok_or(Refusal::NoSuchWebhook)?)
 }

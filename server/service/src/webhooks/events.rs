@@ -14,7 +14,7 @@ use crate::reports::first_id;
 use crate::transactions::work;
 use store::error::{Refusal, Result};
 use store::events::{self, StoredEvent, StreamState};
-use store::query::Connection;
+use store::query::Conn;
 use store::{batches, inbound, reports};
 
 const PAGE_MAX: i64 = 1000;
@@ -129,7 +129,7 @@ impl Webhooks<'_> {
 /// Returns the first events between two IDs that the filter selects, and the ID of the last event
 /// that was read.
 async fn filtered(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (mut after, below): (i64, i64),
     limit: i64,
@@ -160,7 +160,7 @@ async fn filtered(
 
 /// Adds the data to events. Leaves out events whose message or batch was deleted.
 pub(super) async fn described(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     reference: Reference,
     found: Vec<StoredEvent>,
